@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import typer
-from commandline import asking, benchmark, karenina
+from command_runs import make_plugins, run_karenina, write_benchmark
 from pydantic import BaseModel, Field
 from typer.testing import CliRunner
 
@@ -186,7 +186,7 @@ def test_the_demo_is_what_a_plugin_offers(tmp_path: Path, monkeypatch: pytest.Mo
             note(f"Getting {' and '.join(names)}")
 
         def questions(self) -> contextlib.AbstractContextManager[Path]:
-            return contextlib.nullcontext(benchmark(tmp_path, "q1", "q2"))
+            return contextlib.nullcontext(write_benchmark(tmp_path, "q1", "q2"))
 
         def config(self, answering: str, judge: str) -> dict[str, Any]:
             models = [{"id": id, "interface": "scripted", "model_name": id} for id in (answering, judge)]
@@ -200,11 +200,11 @@ def test_the_demo_is_what_a_plugin_offers(tmp_path: Path, monkeypatch: pytest.Mo
             return f"{judge} was never measured."
 
     monkeypatch.chdir(tmp_path)
-    offers = asking()
+    offers = make_plugins()
     offers.register(offering("karenina_demos", [Demo()]))
 
-    done = karenina("demo", "--judge", "tiny", plugins=offers)
-    none = karenina("demo", plugins=asking())
+    done = run_karenina("demo", "--judge", "tiny", plugins=offers)
+    none = run_karenina("demo", plugins=make_plugins())
 
     assert done.code == 0
     assert "Getting small and tiny" in done.err

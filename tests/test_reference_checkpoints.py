@@ -391,5 +391,6 @@ def test_the_model_of_an_agentic_trait_is_valid(tmp_path: Path, caplog: pytest.L
     model = ModelConfig.model_validate(trait.model_override)
     assert (model.id, model.temperature) == ("m", 0.1)
     assert any(
-        "values that traits of this kind do not use: model_override (trait 'agentic-model')" in one for one in caplog.messages
+        "values that traits of this kind do not use: model_override (trait 'agentic-model')" in one
+        for one in caplog.messages
     )

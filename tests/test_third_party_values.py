@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, ClassVar, Final
 
 import pytest
-from commandline import Given, karenina
+from command_runs import CommandResult, run_karenina
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
@@ -339,12 +339,14 @@ def check_commands(plugins: Plugins, script: Mapping[str, Any]) -> None:
         file, config, results, journal = (Path(folder, name) for name in ("b.jsonld", "c.json", "r.jsonl", "r.journal"))
         benchmark().save(file)
         config.write_text(json.dumps(CONFIG), "utf-8")
-        given: Given = karenina("run", file, "-c", config, "-o", results, "--journal", journal, plugins=plugins)
+        given: CommandResult = run_karenina(
+            "run", file, "-c", config, "-o", results, "--journal", journal, plugins=plugins
+        )
         assert given.code in (0, 4), given.err
         lines = [json.loads(line) for line in results.read_text("utf-8").splitlines()]
         assert sum("metadata" in line for line in lines) == len(QUESTIONS)
         for command in (["show", results], ["show", results, "--json"], ["status", journal]):
-            read = karenina(*command, plugins=plugins)
+            read = run_karenina(*command, plugins=plugins)
             assert read.code == 0, read.err
             assert "Traceback" not in read.err
 

@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from commandline import karenina
+from command_runs import run_karenina
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from stevedore import ExtensionManager
@@ -634,7 +634,7 @@ def test_an_implementation_whose_owner_is_not_there_is_ignored_and_listed() -> N
     assert (info.state, offers(plugins)) == ("loaded", [("Early", "this-program")])
     (reason,) = info.ignored
     assert reason.startswith("karenina_search_tools is ignored: karenina-deep-judgment is ")
-    listed = karenina("plugins", plugins=plugins, width=40).out
+    listed = run_karenina("plugins", plugins=plugins, width=40).out
     assert f"Both: {reason}\n" in listed
 
 

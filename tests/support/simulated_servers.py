@@ -1,4 +1,4 @@
-"""Servers that refuse calls, and runs over them, in simulated time: thousands of calls in a second, always the same."""
+"""Servers that refuse calls, and runs over them, in simulated time: thousands of calls in a second, with equal results each time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROUND_TRIP = 0.001
 
 
 class Server:
-    """A server that replies after about `latency` seconds, and refuses what `refuses` says."""
+    """A server that replies after about `latency` seconds unless `refuses` returns True."""
 
     status = 429
 
@@ -56,8 +56,8 @@ class Server:
         self.replied_at.append(self.now)
 
 
-class Refusing(Server):
-    """Refuses a share of the calls whatever the load; what it allows at once and the share may change with time."""
+class RefusingServer(Server):
+    """A server that refuses a share of the calls at any load; the share and its concurrency limit may change with time."""
 
     def __init__(
         self,
@@ -74,8 +74,8 @@ class Refusing(Server):
         return self.busy >= self._allowed(self.now) or self.random.random() < self._share(self.now)
 
 
-class TokenBucket(Server):
-    """Allows so many calls a second, and so many at once after a pause."""
+class TokenBucketServer(Server):
+    """A server with a limit of calls a second, and a larger one after a pause."""
 
     def __init__(self, latency: float, rate: float, burst: float, seed: int = 0) -> None:
         super().__init__(latency, seed)
@@ -93,8 +93,8 @@ class TokenBucket(Server):
         return (1 - self._tokens) / self._rate
 
 
-class Quota(Server):
-    """Allows so many calls in each period, and names the seconds until the next one."""
+class QuotaServer(Server):
+    """A server with a limit of calls in each period; it states the seconds until the next one."""
 
     def __init__(self, latency: float, calls: int, period: float, seed: int = 0) -> None:
         super().__init__(latency, seed)
@@ -111,34 +111,34 @@ class Quota(Server):
         return self._period - self.now % self._period
 
 
-class Outages(Refusing):
-    """Is overloaded (529) for some time."""
+class OverloadedServer(RefusingServer):
+    """A server that is overloaded (529) for some time."""
 
     status = 529
 
 
 @dataclass
-class Outcome:
+class Simulation:
     """The time and the calls of a run over a server."""
 
     seconds: float
     most_seconds: float
-    """Until 95 of 100 replies were there: without the waits of the last calls that are made again and again."""
+    """The time of the first 95% of replies, without the waits of the last retries."""
     replies: int
     refusals: int
     failed: int
     places: float
 
 
-def run(server: Server, questions: int, fixed: int | None = None) -> Outcome:
+def simulate(server: Server, questions: int, fixed: int | None = None) -> Simulation:
     """Make two calls for each question, one after the other, limited and retried as in a run."""
     random.seed(server.random.random())
     bounds = Bounds(fixed, fixed, fixed=True) if fixed else Bounds()
-    with asyncio.Runner(loop_factory=SimulatedTime) as runner:
+    with asyncio.Runner(loop_factory=SimulatedLoop) as runner:
         return runner.run(_run(server, questions, bounds))
 
 
-async def _run(server: Server, questions: int, bounds: Bounds) -> Outcome:
+async def _run(server: Server, questions: int, bounds: Bounds) -> Simulation:
     loop = asyncio.get_running_loop()
     policy = RetryPolicy()
     limits = ConcurrencyLimits(lambda _model: bounds, clock=loop.time, patience=policy.patience)
@@ -179,21 +179,21 @@ async def _run(server: Server, questions: int, bounds: Bounds) -> Outcome:
         raise crew.failure
     replied_at = server.replied_at or [loop.time()]
     most = replied_at[95 * len(replied_at) // 100]
-    return Outcome(loop.time(), most, len(server.replied_at), server.refusals, failed, places.limit)
+    return Simulation(loop.time(), most, len(server.replied_at), server.refusals, failed, places.limit)
 
 
-class SimulatedTime(asyncio.SelectorEventLoop):
+class SimulatedLoop(asyncio.SelectorEventLoop):
     """An event loop whose clock jumps to the next scheduled time. It reads from no socket."""
 
     def __init__(self) -> None:
-        self._jumping = _Jumping()
+        self._jumping = _JumpingSelector()
         super().__init__(self._jumping)
 
     def time(self) -> float:
         return self._jumping.now
 
 
-class _Jumping(selectors.DefaultSelector):
+class _JumpingSelector(selectors.DefaultSelector):
     now = 0.0
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:

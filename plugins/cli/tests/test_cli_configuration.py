@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import typer
-from commandline import asking, benchmark, karenina
+from command_runs import make_plugins, run_karenina, write_benchmark
 
 from karenina_cli.configuration import configuration
 from karenina_cli.model_specs import parse_model, parse_models
@@ -114,9 +114,9 @@ def test_recordings_go_to_the_adapter_that_replays_them() -> None:
 def _run_name(file: Path, *arguments: str, env: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Any:
     for name, value in env.items():
         monkeypatch.setenv(name, value)
-    done = karenina(
+    done = run_karenina(
         *("run", file, "-a", "scripted:m", "--set", "evaluation_mode=rubric_only", "--json", *arguments),
-        plugins=asking(),
+        plugins=make_plugins(),
     )
     assert done.code == 0, done.err
     return done.json["results"][0]["metadata"]["run_name"]
@@ -125,9 +125,9 @@ def _run_name(file: Path, *arguments: str, env: dict[str, str], monkeypatch: pyt
 def test_arguments_beat_the_environment_beats_the_file_beats_the_benchmark(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plain = benchmark(tmp_path, "a")
+    plain = write_benchmark(tmp_path, "a")
     assert _run_name(plain, env={}, monkeypatch=monkeypatch) is None
-    file = benchmark(tmp_path, "a", more="config: {run_name: benchmark}\n")
+    file = write_benchmark(tmp_path, "a", more="config: {run_name: benchmark}\n")
     assert _run_name(file, env={}, monkeypatch=monkeypatch) == "benchmark"
     Path("c.toml").write_text('run_name = "file"')
     assert _run_name(file, "--config", "c.toml", env={}, monkeypatch=monkeypatch) == "file"
@@ -138,10 +138,15 @@ def test_arguments_beat_the_environment_beats_the_file_beats_the_benchmark(
 
 
 def test_models_of_the_command_line_replace_those_of_files(tmp_path: Path) -> None:
-    file = benchmark(tmp_path, "a", more=f"config: {{answering_models: [{MODEL}], evaluation_mode: rubric_only}}\n")
+    file = write_benchmark(
+        tmp_path, "a", more=f"config: {{answering_models: [{MODEL}], evaluation_mode: rubric_only}}\n"
+    )
 
     ids = [
-        [one["metadata"]["answering_id"] for one in karenina(*arguments, "--json", plugins=asking()).json["results"]]
+        [
+            one["metadata"]["answering_id"]
+            for one in run_karenina(*arguments, "--json", plugins=make_plugins()).json["results"]
+        ]
         for arguments in (("run", file), ("run", file, "-a", "scripted:n"))
     ]
 
@@ -158,7 +163,7 @@ def test_models_of_the_command_line_replace_those_of_files(tmp_path: Path) -> No
     ],
 )
 def test_a_value_of_set_is_toml_or_json(value: str) -> None:
-    with plugin_room.use_plugins(asking()):
+    with plugin_room.use_plugins(make_plugins()):
         assert configuration(None, None, [f"slots={value}"]).core.slots == {"generate_answer": ("Shout",)}
 
 
@@ -174,7 +179,7 @@ def test_a_value_of_set_is_toml_or_json(value: str) -> None:
     ],
 )
 def test_a_value_of_set_is_read_by_its_type(setting: str, value: Any) -> None:
-    with plugin_room.use_plugins(asking()):
+    with plugin_room.use_plugins(make_plugins()):
         config = configuration(None, None, [setting])
     assert config.setting(setting.partition("=")[0]) == value
 
@@ -183,24 +188,24 @@ def test_a_value_of_set_is_read_by_its_type(setting: str, value: Any) -> None:
     "value", ["{generate_answer=Shout}", "[1, 2", "{a = 1}\nslots = {}", "[" * 5000, "{a = 0x" + "f" * 5000 + "}"]
 )
 def test_a_table_that_is_neither_is_refused(value: str) -> None:
-    done = karenina("plan", "--set", f"slots={value}", plugins=asking())
+    done = run_karenina("plan", "--set", f"slots={value}", plugins=make_plugins())
     assert done.code == 2
     assert "--set slots: the value is neither TOML nor JSON" in done.err
     assert "Shout" not in done.err
 
 
 def test_one_key_of_a_table_can_be_set(tmp_path: Path) -> None:
-    done = karenina("plan", "--set", "slots.generate_answer=Shout", plugins=asking())
+    done = run_karenina("plan", "--set", "slots.generate_answer=Shout", plugins=make_plugins())
 
     assert done.code == 2
     assert "[slots] generate_answer names Shout" in done.err
 
 
 def test_a_problem_names_the_place_that_it_comes_from(tmp_path: Path) -> None:
-    file = benchmark(tmp_path, "a", more="config: {replicate_count: -1}\n")
+    file = write_benchmark(tmp_path, "a", more="config: {replicate_count: -1}\n")
     Path("c.toml").write_text("request_timeout = 0")
 
-    done = karenina("run", file, "--config", "c.toml", "--set", "nonsense=1", plugins=asking())
+    done = run_karenina("run", file, "--config", "c.toml", "--set", "nonsense=1", plugins=make_plugins())
 
     assert done.code == 2
     problems = dict(line.removeprefix("Error: ").split(":", 1) for line in done.err.splitlines())
@@ -215,7 +220,7 @@ def test_recordings_of_a_file_are_sought_beside_it(tmp_path: Path) -> None:
     from karenina_benchmark import Benchmark
     from karenina_cli.configuration import configuration
 
-    file = benchmark(tmp_path / "sub", "a", more=f"config: {{answering_models: [{traces}]}}\n")
+    file = write_benchmark(tmp_path / "sub", "a", more=f"config: {{answering_models: [{traces}]}}\n")
     (model,) = configuration(Benchmark.load(file), None, None).core.answering_models
     assert model.manual_traces == tmp_path / "sub" / "answers.jsonl"
     (model,) = configuration(Benchmark.load(file), None, None, recordings=Path("answers.jsonl")).core.answering_models
@@ -223,7 +228,7 @@ def test_recordings_of_a_file_are_sought_beside_it(tmp_path: Path) -> None:
 
 
 def test_config_lists_every_name_with_owner_type_default_environment_and_meaning() -> None:
-    found = {one["name"]: one for one in karenina("config", "--json").json["settings"]}
+    found = {one["name"]: one for one in run_karenina("config", "--json").json["settings"]}
 
     assert found["replicate_count"] == {
         "name": "replicate_count",
@@ -234,19 +239,19 @@ def test_config_lists_every_name_with_owner_type_default_environment_and_meaning
         "from_files": "any",
         "meaning": "How often each question is answered.",
     }
-    printed = karenina("config").out
+    printed = run_karenina("config").out
     assert all(f"{name} = " in printed and one["meaning"] in printed for name, one in found.items())
 
 
 def test_config_of_one_name_and_of_none() -> None:
-    assert [one["name"] for one in karenina("config", "run_name", "--json").json["settings"]] == ["run_name"]
-    refused = karenina("config", "run_nam")
+    assert [one["name"] for one in run_karenina("config", "run_name", "--json").json["settings"]] == ["run_name"]
+    refused = run_karenina("config", "run_nam")
     assert (refused.code, "did you mean 'run_name'?" in refused.err) == (2, True)
 
 
 def test_the_schema_has_every_name_with_its_type_and_bounds_and_no_other() -> None:
-    schema = karenina("config", "--schema").json
-    names = {one["name"] for one in karenina("config", "--json").json["settings"]}
+    schema = run_karenina("config", "--schema").json
+    names = {one["name"] for one in run_karenina("config", "--json").json["settings"]}
 
     assert set(schema["properties"]) == names
     assert schema["additionalProperties"] is False
@@ -256,7 +261,7 @@ def test_the_schema_has_every_name_with_its_type_and_bounds_and_no_other() -> No
 
 
 def test_plan_prints_its_stages_and_what_is_left_out() -> None:
-    done = karenina("plan", "--set", "evaluation_mode=rubric_only", "--json", plugins=asking())
+    done = run_karenina("plan", "--set", "evaluation_mode=rubric_only", "--json", plugins=make_plugins())
 
     assert [(one["name"], one["slot"], one["distribution"], one["version"]) for one in done.json["stages"]] == [
         ("Say", "generate_answer", "karenina-test", "1.2"),
@@ -264,12 +269,12 @@ def test_plan_prints_its_stages_and_what_is_left_out() -> None:
     ]
     assert done.json["left_out"] == []
     assert done.json["stages"][1]["waits_for"] == [{"artifact": None, "stage": "Say", "why": "reads everything"}]
-    printed = karenina("plan", "--set", "evaluation_mode=rubric_only", plugins=asking()).out
+    printed = run_karenina("plan", "--set", "evaluation_mode=rubric_only", plugins=make_plugins()).out
     assert printed.index("Say") < printed.index("FinalizeResult")
 
 
 def test_a_plan_that_cannot_be_made_says_how_to_mend_it() -> None:
-    done = karenina("plan", plugins=asking())
+    done = run_karenina("plan", plugins=make_plugins())
 
     assert done.code == 2
     assert "slot parse_template needs a stage, but none is selected" in done.err
@@ -295,12 +300,12 @@ def test_a_plugin_adds_a_command() -> None:
     plugins = Plugins()
     plugins.register(_Adds(str))
 
-    assert karenina("greet", "you", plugins=plugins).out == "hello you\n"
+    assert run_karenina("greet", "you", plugins=plugins).out == "hello you\n"
 
 
 def test_a_plugin_whose_command_cannot_be_built_leaves_the_others_usable(capsys: pytest.CaptureFixture[str]) -> None:
     plugins = Plugins()
     plugins.register(_Adds("Missing"))
 
-    assert karenina("config", "--json", plugins=plugins).json["settings"]
+    assert run_karenina("config", "--json", plugins=plugins).json["settings"]
     assert "a plugin adds a command that cannot be built" in capsys.readouterr().err

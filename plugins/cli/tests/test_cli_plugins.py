@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from commandline import karenina
+from command_runs import run_karenina
 
 from karenina_core import hookimpl
 from karenina_core.catalog import install_command, read_catalog
@@ -74,7 +74,7 @@ def fails() -> str:
 
 
 def adapters(plugins: Plugins | None = None) -> dict[str, dict[str, Any]]:
-    listed = karenina("plugins", "--json", plugins=plugins).json["plugins"]
+    listed = run_karenina("plugins", "--json", plugins=plugins).json["plugins"]
     return {one["name"]: one for one in listed if one["kind"] == "adapter"}
 
 
@@ -119,7 +119,7 @@ def test_adapters_that_are_not_installed_are_listed_with_the_line_that_installs_
 
 @pytest.mark.parametrize("width", [60, 400])
 def test_the_line_to_copy_is_whole_whatever_the_width(width: int, installed: Installed) -> None:
-    out = karenina("plugins", plugins=installed(lambda: LINE), width=width).out
+    out = run_karenina("plugins", plugins=installed(lambda: LINE), width=width).out
     assert f"telegraph is not available: {LINE}\n" in out
     assert "openai is not available: karenina-openai is not installed: pip install karenina\n" in out
 
@@ -128,5 +128,5 @@ def test_the_line_to_copy_is_whole_whatever_the_width(width: int, installed: Ins
 def test_the_table_tells_tier_ports_and_availability(
     unavailable: Callable[[], str | None] | None, word: str, installed: Installed
 ) -> None:
-    out = karenina("plugins", plugins=installed(unavailable)).out
+    out = run_karenina("plugins", plugins=installed(unavailable)).out
     assert f"Speaks in dots. (llm, agent; deep_agent; {word})" in out

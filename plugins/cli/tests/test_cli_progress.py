@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 
 import pytest
-from commandline import result
+from command_runs import make_result
 from rich.console import Console
 
 from karenina_cli.cost_output import spent_text
@@ -50,7 +50,7 @@ def shown(*outcomes: Outcome, terminal: bool, total: int = 10, seconds: float = 
     with progress:
         for number, outcome in enumerate(outcomes):
             clock.now += seconds
-            progress.finished(result(f"q{number}", outcome))
+            progress.finished(make_result(f"q{number}", outcome))
         if progress._bar is not None:
             progress._bar.refresh()
         return console.export_text()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from commandline import asking, benchmark, karenina
+from command_runs import make_plugins, run_karenina, write_benchmark
 
 from karenina_core import ArtifactKeys, CheckStage, Stage, VerificationContext, hookimpl
 from karenina_core.models.ports import AgentOptions, Message
@@ -61,7 +61,7 @@ def plugins() -> Plugins:
         def karenina_prompt_instructions(self, task: str) -> str | None:
             return "Smiles count." if task == "mood" else None
 
-    found = asking()
+    found = make_plugins()
     found.register(Offer(), distribution="karenina-moods", version="1")
     return found
 
@@ -70,7 +70,9 @@ ONLY = ("--set", "evaluation_mode=rubric_only")
 
 
 def test_stages_are_rehearsed_with_a_judge_whose_answers_fail_nothing(tmp_path: Path) -> None:
-    done = karenina("prompts", benchmark(tmp_path, "a"), *ONLY, "--answer", "Hello.", "--json", plugins=plugins())
+    done = run_karenina(
+        "prompts", write_benchmark(tmp_path, "a"), *ONLY, "--answer", "Hello.", "--json", plugins=plugins()
+    )
     assert [(one["stage"], one["task"], one["port"], one["shows_truth"]) for one in done.json["prompts"]] == [
         ("Say", None, "llm", False),
         ("Mood", "mood", "parser", False),
@@ -95,7 +97,7 @@ def test_stages_are_rehearsed_with_a_judge_whose_answers_fail_nothing(tmp_path: 
 
 
 def test_what_is_printed_for_people_holds_the_words_and_steers_no_terminal(tmp_path: Path) -> None:
-    done = karenina("prompts", benchmark(tmp_path, "a", "b"), *ONLY, plugins=plugins())
+    done = run_karenina("prompts", write_benchmark(tmp_path, "a", "b"), *ONLY, plugins=plugins())
     assert done.code == 0
     assert "Is the response cheerful?" in done.out
     assert "[placeholder: what the answering model says]" in done.out
@@ -107,16 +109,16 @@ def test_what_is_printed_for_people_holds_the_words_and_steers_no_terminal(tmp_p
 
 @pytest.mark.parametrize(("task", "expected"), [("mood", ["mood"]), ("travel", ["tour"]), ("tour", ["tour"])])
 def test_one_task_or_family_can_be_chosen(tmp_path: Path, task: str, expected: list[str]) -> None:
-    file = benchmark(tmp_path, "a")
-    found = karenina("prompts", file, *ONLY, "--task", task, "--json", plugins=plugins()).json
+    file = write_benchmark(tmp_path, "a")
+    found = run_karenina("prompts", file, *ONLY, "--task", task, "--json", plugins=plugins()).json
     assert [one["task"] for one in found["prompts"]] == expected
-    listed = karenina("prompts", "--task", task, "--json", plugins=plugins()).json
+    listed = run_karenina("prompts", "--task", task, "--json", plugins=plugins()).json
     assert {one["task"] for one in listed["tasks"]} == set(expected)
 
 
 def test_the_question_can_be_chosen(tmp_path: Path) -> None:
-    file = benchmark(tmp_path, "a", "b")
-    assert karenina("prompts", file, *ONLY, "-q", "b", "--json", plugins=plugins()).json["question"] == "b"
+    file = write_benchmark(tmp_path, "a", "b")
+    assert run_karenina("prompts", file, *ONLY, "-q", "b", "--json", plugins=plugins()).json["question"] == "b"
 
 
 @pytest.mark.parametrize(
@@ -129,6 +131,6 @@ def test_the_question_can_be_chosen(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_shown_is_refused(arguments: list[str], problem: str) -> None:
-    done = karenina("prompts", *arguments, plugins=plugins())
+    done = run_karenina("prompts", *arguments, plugins=plugins())
     assert done.code == 2
     assert problem in done.err

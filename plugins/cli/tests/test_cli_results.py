@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commandline import karenina, result, result_file
+from command_runs import make_result, run_karenina, write_results
 from rich.console import Console
 
 from karenina_cli.result_output import MAX_ROWS, field_rows, print_result, print_table
@@ -43,14 +43,14 @@ def summarized(*results: VerificationResult) -> str:
 
 
 def test_a_result_shows_answer_extracted_fields_truth_verdict_and_why() -> None:
-    text = printed(result("q7", Outcome.WRONG, "It is TP53.", template=JUDGED), position="3/12")
+    text = printed(make_result("q7", Outcome.WRONG, "It is TP53.", template=JUDGED), position="3/12")
 
     for words in ("wrong", "3/12", "What is q7?", "It is TP53.", "TP53", "BCL2", "1984", "differ from the truth"):
         assert words in text
 
 
 def test_field_rows_pair_what_was_extracted_with_the_truth() -> None:
-    assert field_rows(result(template=JUDGED)) == [
+    assert field_rows(make_result(template=JUDGED)) == [
         ("gene", "TP53", "BCL2", False),
         ("year", "nothing", "1984", False),
         ("says_so", "(looks at the answer itself)", "true", True),
@@ -58,14 +58,14 @@ def test_field_rows_pair_what_was_extracted_with_the_truth() -> None:
 
 
 def test_a_long_answer_is_cut_with_a_word_on_it_unless_in_detail() -> None:
-    one = result(answer="x" * 5000)
+    one = make_result(answer="x" * 5000)
 
     assert "(3,800 more characters: `karenina show --full`)" in printed(one)
     assert printed(one, detailed=True).count("x") >= 5000
 
 
 def test_a_very_long_answer_is_printed_whole_only_on_request() -> None:
-    one = result(answer="x" * 50_000)
+    one = make_result(answer="x" * 50_000)
 
     assert "(30,000 more characters: `karenina show --full`)" in printed(one, detailed=True)
     assert printed(one, detailed=True, full=True).count("x") >= 50_000
@@ -80,11 +80,11 @@ def test_a_very_long_answer_is_printed_whole_only_on_request() -> None:
     ],
 )
 def test_an_empty_answer_is_told_from_none(outcome: Outcome, answer: str, said: str) -> None:
-    assert said in printed(result(outcome=outcome, answer=answer))
+    assert said in printed(make_result(outcome=outcome, answer=answer))
 
 
 def test_details_show_vetoes_and_what_each_stage_did() -> None:
-    one = result(
+    one = make_result(
         outcome=Outcome.ABSTAINED,
         vetoes=[VetoRecord(stage="AbstentionCheck", reason="it refuses", outcome=Outcome.ABSTAINED)],
         stages=[
@@ -105,14 +105,14 @@ def test_every_outcome_can_be_printed_also_where_there_is_no_unicode(outcome: Ou
 
     console = Ascii(width=200)
     with console.capture() as captured:
-        print_result(console, result(outcome=outcome))
+        print_result(console, make_result(outcome=outcome))
 
     assert outcome.value in captured.get()
     assert captured.get().isascii()
 
 
 def test_what_a_model_says_cannot_steer_the_terminal() -> None:
-    text = printed(result(answer="red \x1b[31m bell \x07 [bold]markup[/bold] [/nothing]"))
+    text = printed(make_result(answer="red \x1b[31m bell \x07 [bold]markup[/bold] [/nothing]"))
 
     assert "\x1b" not in text
     assert "\x07" not in text
@@ -127,7 +127,7 @@ def test_texts_are_shortened_to_one_line() -> None:
 
 def test_the_summary_says_out_of_how_many_and_what_the_unjudged_could_change() -> None:
     outcomes = [Outcome.CORRECT] * 6 + [Outcome.WRONG] * 2 + [Outcome.MODEL_ERROR, Outcome.PARSE_ERROR]
-    text = summarized(*(result(f"q{number}", outcome) for number, outcome in enumerate(outcomes)))
+    text = summarized(*(make_result(f"q{number}", outcome) for number, outcome in enumerate(outcomes)))
 
     assert "6 of 8 judged (75.0%, rough 95% CI 40.9%-92.9%)" in text
     assert "2 of 10: 1 model_error, 1 parse_error" in text
@@ -136,8 +136,8 @@ def test_the_summary_says_out_of_how_many_and_what_the_unjudged_could_change() -
 
 def test_the_summary_tells_models_apart_where_there_are_several() -> None:
     text = summarized(
-        result(metadata={"answering_id": "small"}),
-        result(outcome=Outcome.WRONG, metadata={"answering_id": "large"}),
+        make_result(metadata={"answering_id": "small"}),
+        make_result(outcome=Outcome.WRONG, metadata={"answering_id": "large"}),
     )
 
     assert "small judged by j: 1 of 1 judged" in text
@@ -145,7 +145,7 @@ def test_the_summary_tells_models_apart_where_there_are_several() -> None:
 
 
 def test_a_long_table_shows_what_is_not_correct_and_says_how_much() -> None:
-    results = [result(f"q{number}") for number in range(MAX_ROWS)] + [result("odd", Outcome.WRONG)]
+    results = [make_result(f"q{number}") for number in range(MAX_ROWS)] + [make_result("odd", Outcome.WRONG)]
     console = Console(width=200)
     with console.capture() as captured:
         print_table(console, results)
@@ -156,9 +156,9 @@ def test_a_long_table_shows_what_is_not_correct_and_says_how_much() -> None:
 
 
 def test_show_prints_each_result_and_the_summary(tmp_path: Path) -> None:
-    file = result_file(tmp_path / "r.jsonl", result("a"), result("b", Outcome.WRONG))
+    file = write_results(tmp_path / "r.jsonl", make_result("a"), make_result("b", Outcome.WRONG))
 
-    done = karenina("show", file)
+    done = run_karenina("show", file)
 
     assert done.code == 0
     assert "What is a?" in done.out
@@ -168,39 +168,45 @@ def test_show_prints_each_result_and_the_summary(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("line", ["x" * 2_700_000, "It is BCL2, I think.\n" * 130_000])
 def test_show_lays_out_the_beginning_of_a_huge_answer(line: str, tmp_path: Path) -> None:
-    file = result_file(tmp_path / "r.jsonl", result("a", answer=line, template={"parsed_llm_response": {"g": line}}))
-    shown = karenina("show", file, width=80)
+    file = write_results(
+        tmp_path / "r.jsonl", make_result("a", answer=line, template={"parsed_llm_response": {"g": line}})
+    )
+    shown = run_karenina("show", file, width=80)
     assert shown.code == 0
     assert len(shown.out) < 200_000
     assert f"({len(line) - 20_000:,} more characters: `karenina show --full`)" in " ".join(shown.out.split())
-    whole = karenina("show", file, "--full", width=80)
+    whole = run_karenina("show", file, "--full", width=80)
     assert line in whole.out
     assert len(whole.out) < len(line) + 200_000
 
 
 def test_a_huge_answer_cannot_steer_the_terminal(tmp_path: Path) -> None:
-    file = result_file(tmp_path / "r.jsonl", result("a", answer="\x1b[2J" + "x" * 20_000 + "\x1b]0;t\x07"))
-    assert "\x1b" not in karenina("show", file, "--full").out
+    file = write_results(tmp_path / "r.jsonl", make_result("a", answer="\x1b[2J" + "x" * 20_000 + "\x1b]0;t\x07"))
+    assert "\x1b" not in run_karenina("show", file, "--full").out
 
 
 def test_show_chooses_and_says_so(tmp_path: Path) -> None:
-    file = result_file(tmp_path / "r.jsonl", result("a"), result("b", Outcome.WRONG), result("c", Outcome.WRONG))
+    file = write_results(
+        tmp_path / "r.jsonl", make_result("a"), make_result("b", Outcome.WRONG), make_result("c", Outcome.WRONG)
+    )
 
-    wrong = karenina("show", file, "--outcome", "wrong", "--json").json
+    wrong = run_karenina("show", file, "--outcome", "wrong", "--json").json
     assert [one["question_id"] for one in wrong["results"]] == ["b", "c"]
     assert wrong["summary"]["items"] == 2
-    assert [one["question_id"] for one in karenina("show", file, "-q", "a", "--json").json["results"]] == ["a"]
-    assert "the selected 2 of 3 results" in karenina("show", file, "--outcome", "wrong").err
+    assert [one["question_id"] for one in run_karenina("show", file, "-q", "a", "--json").json["results"]] == ["a"]
+    assert "the selected 2 of 3 results" in run_karenina("show", file, "--outcome", "wrong").err
 
 
 def test_show_reads_several_files_as_one_run(tmp_path: Path) -> None:
-    first = result_file(tmp_path / "1.jsonl", result("a"))
-    second = result_file(tmp_path / "2.jsonl", result("b"))
+    first = write_results(tmp_path / "1.jsonl", make_result("a"))
+    second = write_results(tmp_path / "2.jsonl", make_result("b"))
 
-    assert karenina("show", first, second, "--json").json["summary"]["items"] == 2
+    assert run_karenina("show", first, second, "--json").json["summary"]["items"] == 2
 
 
-COUNTED_WRONGLY = json.dumps(result().model_dump(mode="json") | {"template": {"usage_metadata": {"x": {"calls": []}}}})
+COUNTED_WRONGLY = json.dumps(
+    make_result().model_dump(mode="json") | {"template": {"usage_metadata": {"x": {"calls": []}}}}
+)
 
 
 @pytest.mark.parametrize(
@@ -209,7 +215,7 @@ COUNTED_WRONGLY = json.dumps(result().model_dump(mode="json") | {"template": {"u
         (None, "cannot be read"),
         ("{}\n", "line 1 is no result"),
         (COUNTED_WRONGLY, "usage_metadata: Value error, calls must be a whole number"),
-        (result().model_dump_json() + "\nnonsense\n", "line 2 is no result"),
+        (make_result().model_dump_json() + "\nnonsense\n", "line 2 is no result"),
     ],
 )
 def test_a_file_of_something_else_is_bad_input(tmp_path: Path, content: str | None, said: str) -> None:
@@ -217,36 +223,36 @@ def test_a_file_of_something_else_is_bad_input(tmp_path: Path, content: str | No
     if content is not None:
         file.write_text(content, "utf-8")
 
-    done = karenina("show", file)
+    done = run_karenina("show", file)
 
     assert done.code == 2
     assert said in done.err
 
 
 def test_show_refuses_a_question_and_an_outcome_that_do_not_exist(tmp_path: Path) -> None:
-    file = result_file(tmp_path / "r.jsonl", result("alpha"))
+    file = write_results(tmp_path / "r.jsonl", make_result("alpha"))
 
-    assert "did you mean 'alpha'?" in karenina("show", file, "-q", "alpa").err
-    assert karenina("show", file, "--outcome", "fine").code == 2
+    assert "did you mean 'alpha'?" in run_karenina("show", file, "-q", "alpa").err
+    assert run_karenina("show", file, "--outcome", "fine").code == 2
 
 
 def test_a_trait_that_was_not_scored_says_why(tmp_path: Path) -> None:
     from karenina_core.data.sections import VerificationResultRubric
 
-    one = result("a").model_copy(
+    one = make_result("a").model_copy(
         update={
             "rubric": VerificationResultRubric(
                 llm_trait_scores={"clarity": None, "depth": 4}, trait_errors={"clarity": "the judge said 10 of 1..5"}
             )
         }
     )
-    shown = karenina("show", str(result_file(tmp_path / "r.jsonl", one)))
+    shown = run_karenina("show", str(write_results(tmp_path / "r.jsonl", one)))
     assert "clarity: not scored: the judge said 10 of 1..5" in shown.out
     assert "depth = 4" in shown.out
 
 
 def scored(number: int, outcome: Outcome = Outcome.SCORED, **rubric: Any) -> VerificationResult:
-    one = result(f"q{number}", outcome)
+    one = make_result(f"q{number}", outcome)
     one.rubric = VerificationResultRubric(**rubric)
     return one
 

@@ -9,7 +9,7 @@ import stat
 from pathlib import Path
 
 import pytest
-from commandline import Given, asking, benchmark, karenina
+from command_runs import CommandResult, make_plugins, run_karenina, write_benchmark
 
 from karenina_core import hookimpl
 from karenina_core.data.result import VerificationResult
@@ -24,15 +24,15 @@ def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.delenv(name)
 
 
-def run(file: Path, *arguments: str | Path, say: object = None) -> Given:
-    plugins = asking(say) if callable(say) else asking()
-    return karenina(
+def run(file: Path, *arguments: str | Path, say: object = None) -> CommandResult:
+    plugins = make_plugins(say) if callable(say) else make_plugins()
+    return run_karenina(
         "run", file, "--answering", "scripted:m", "--set", "evaluation_mode=rubric_only", *arguments, plugins=plugins
     )
 
 
 def test_json_is_one_object_with_results_summary_and_the_file(tmp_path: Path) -> None:
-    done = run(benchmark(tmp_path, "a", "b"), "--json")
+    done = run(write_benchmark(tmp_path, "a", "b"), "--json")
 
     assert done.code == 0
     assert [(one["question_id"], one["outcome"]) for one in done.json["results"]] == [("a", "scored"), ("b", "scored")]
@@ -43,7 +43,7 @@ def test_json_is_one_object_with_results_summary_and_the_file(tmp_path: Path) ->
 
 
 def test_results_are_on_the_standard_output_and_progress_on_the_other(tmp_path: Path) -> None:
-    done = run(benchmark(tmp_path, "a", "b"), say=lambda question: f"It is {question.upper()}.")
+    done = run(write_benchmark(tmp_path, "a", "b"), say=lambda question: f"It is {question.upper()}.")
 
     assert "It is A." in done.out
     assert "It is B." in done.out
@@ -52,7 +52,7 @@ def test_results_are_on_the_standard_output_and_progress_on_the_other(tmp_path: 
 
 
 def test_quiet_prints_the_summary_only(tmp_path: Path) -> None:
-    done = run(benchmark(tmp_path, "a"), "--quiet")
+    done = run(write_benchmark(tmp_path, "a"), "--quiet")
 
     assert "an answer" not in done.out
     assert "Outcomes" in done.out
@@ -61,7 +61,7 @@ def test_quiet_prints_the_summary_only(tmp_path: Path) -> None:
 
 def test_results_come_in_the_order_of_the_benchmark_whatever_ends_first(tmp_path: Path) -> None:
     ids = [f"q{number}" for number in range(30)]
-    plugins = asking(lambda question: "x" * (2000 - 50 * int(question[1:])))
+    plugins = make_plugins(lambda question: "x" * (2000 - 50 * int(question[1:])))
     ended: list[str] = []
 
     class Watch:
@@ -70,9 +70,9 @@ def test_results_come_in_the_order_of_the_benchmark_whatever_ends_first(tmp_path
             ended.append(result.question_id)
 
     plugins.register(Watch())
-    done = karenina(
+    done = run_karenina(
         "run",
-        benchmark(tmp_path, *ids),
+        write_benchmark(tmp_path, *ids),
         *("-a", "scripted:m", "-a", "scripted:n", "--set", "evaluation_mode=rubric_only", "--json"),
         plugins=plugins,
     )
@@ -86,13 +86,13 @@ def test_results_come_in_the_order_of_the_benchmark_whatever_ends_first(tmp_path
 
 
 def test_every_result_is_in_the_file(tmp_path: Path) -> None:
-    run(benchmark(tmp_path, "a", "b"), "--output", "deep/er/out.jsonl")
+    run(write_benchmark(tmp_path, "a", "b"), "--output", "deep/er/out.jsonl")
 
     assert {one.question_id for one in VerificationResultSet.load("deep/er/out.jsonl")} == {"a", "b"}
 
 
 def test_an_earlier_file_of_the_name_is_kept_beside_the_new_one(tmp_path: Path) -> None:
-    file = benchmark(tmp_path, "a")
+    file = write_benchmark(tmp_path, "a")
     for answer in ("first", "second", "third"):
         done = run(file, "-o", "out.jsonl", "--no-journal", say=lambda _id, answer=answer: answer)
 
@@ -105,7 +105,7 @@ def test_an_earlier_file_of_the_name_is_kept_beside_the_new_one(tmp_path: Path) 
 
 
 def test_bad_input_moves_no_earlier_file(tmp_path: Path) -> None:
-    file = benchmark(tmp_path, "a")
+    file = write_benchmark(tmp_path, "a")
     run(file, "-o", "out.jsonl")
     before = Path("out.jsonl").read_bytes()
 
@@ -116,7 +116,7 @@ def test_bad_input_moves_no_earlier_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("threshold", ["0", "0.5", "1"])
 def test_a_run_without_any_verdict_is_below_every_threshold(tmp_path: Path, threshold: str) -> None:
-    assert run(benchmark(tmp_path, "a"), "--fail-under", threshold).code == 1
+    assert run(write_benchmark(tmp_path, "a"), "--fail-under", threshold).code == 1
 
 
 def test_one_item_that_fails_does_not_stop_the_others(tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ def test_one_item_that_fails_does_not_stop_the_others(tmp_path: Path) -> None:
             raise PortError("the server is on fire", category=ErrorCategory.PERMANENT)
         return "fine"
 
-    done = run(benchmark(tmp_path, "a", "b", "c"), "--json", say=say)
+    done = run(write_benchmark(tmp_path, "a", "b", "c"), "--json", say=say)
 
     assert done.code == 0
     assert [one["outcome"] for one in done.json["results"]] == ["scored", "stage_error", "scored"]
@@ -134,7 +134,7 @@ def test_one_item_that_fails_does_not_stop_the_others(tmp_path: Path) -> None:
 
 
 def test_limit_and_question_choose(tmp_path: Path) -> None:
-    file = benchmark(tmp_path, "a", "b", "c")
+    file = write_benchmark(tmp_path, "a", "b", "c")
 
     assert [one["question_id"] for one in run(file, "--limit", "2", "--json").json["results"]] == ["a", "b"]
     chosen = run(file, "--question", "c", "-q", "a", "--json").json
@@ -147,7 +147,7 @@ def test_questions_that_are_judged_already_are_left_out(tmp_path: Path) -> None:
             raise PortError("no", category=ErrorCategory.PERMANENT)
         return "fine"
 
-    file = benchmark(tmp_path, "a", "b", "c")
+    file = write_benchmark(tmp_path, "a", "b", "c")
     run(file, "-o", "first.jsonl", "--limit", "2", say=fails_for_b)
     again = run(file, "-o", "second.jsonl", "--skip-done", "first.jsonl", "--json")
     rest = run(file, "--skip-done", "first.jsonl", "--skip-done", "second.jsonl")
@@ -186,11 +186,11 @@ BAD_INPUT = {
 
 @pytest.mark.parametrize("case", BAD_INPUT)
 def test_bad_input_ends_with_2_and_says_what_and_where(case: str, tmp_path: Path) -> None:
-    benchmark(tmp_path, "a")
+    write_benchmark(tmp_path, "a")
     arguments, said = BAD_INPUT[case]
     models = [] if "-a" in arguments or not arguments else ["-a", "scripted:m"]
 
-    done = karenina("run", *arguments, *models, "--set", "evaluation_mode=rubric_only", plugins=asking())
+    done = run_karenina("run", *arguments, *models, "--set", "evaluation_mode=rubric_only", plugins=make_plugins())
 
     assert done.code == 2
     assert said in " ".join(done.err.split())
@@ -198,14 +198,14 @@ def test_bad_input_ends_with_2_and_says_what_and_where(case: str, tmp_path: Path
 
 
 def test_an_empty_benchmark_is_bad_input(tmp_path: Path) -> None:
-    done = run(benchmark(tmp_path))
+    done = run(write_benchmark(tmp_path))
 
     assert done.code == 2
     assert "words.yaml contains no question" in done.err
 
 
 def test_a_run_without_a_model_is_bad_input(tmp_path: Path) -> None:
-    done = karenina("run", benchmark(tmp_path, "a"), plugins=asking())
+    done = run_karenina("run", write_benchmark(tmp_path, "a"), plugins=make_plugins())
 
     assert done.code == 2
     assert "no answering model is configured" in done.err
@@ -223,7 +223,7 @@ def test_a_run_without_a_model_is_bad_input(tmp_path: Path) -> None:
 def test_a_file_that_holds_no_results_is_not_taken_for_the_output(tmp_path: Path, text: str) -> None:
     file = tmp_path / "mine"
     file.write_text(text)
-    done = run(benchmark(tmp_path, "a"), "-o", file)
+    done = run(write_benchmark(tmp_path, "a"), "-o", file)
 
     assert done.code == 2
     assert f"the output {file} holds something else than results, and is left as it is" in done.err
@@ -232,7 +232,7 @@ def test_a_file_that_holds_no_results_is_not_taken_for_the_output(tmp_path: Path
 
 
 def test_the_benchmark_is_not_taken_for_the_output(tmp_path: Path) -> None:
-    file = benchmark(tmp_path, "a")
+    file = write_benchmark(tmp_path, "a")
     before = file.read_bytes()
 
     assert run(file, "-o", file).code == 2
@@ -242,7 +242,7 @@ def test_the_benchmark_is_not_taken_for_the_output(tmp_path: Path) -> None:
 def test_an_output_that_cannot_be_written_is_bad_input(tmp_path: Path) -> None:
     locked = tmp_path / "locked"
     locked.write_text("a file, not a folder")
-    done = run(benchmark(tmp_path, "a"), "-o", locked / "out.jsonl")
+    done = run(write_benchmark(tmp_path, "a"), "-o", locked / "out.jsonl")
 
     assert done.code == 2
     assert "out.jsonl cannot be written" in done.err
@@ -253,7 +253,7 @@ def test_a_secret_on_the_command_line_is_nowhere_in_what_is_printed(tmp_path: Pa
     model = json.dumps(
         {"id": "m", "interface": "scripted", "model_name": "m", "endpoint_api_key": "sk-secret", "temperature": 9}
     )
-    done = karenina("run", benchmark(tmp_path, "a"), "-a", model, plugins=asking())
+    done = run_karenina("run", write_benchmark(tmp_path, "a"), "-a", model, plugins=make_plugins())
 
     assert done.code == 2
     assert "temperature" in done.err

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-from commandline import karenina
+from command_runs import run_karenina
 
 from karenina_benchmark import Benchmark, CheckpointError
 from karenina_benchmark.format import CheckPaths, Format
@@ -76,7 +76,7 @@ def test_a_plugins_format_is_read_and_written(tmp_path: Path) -> None:
 def test_the_command_reads_a_plugins_format(tmp_path: Path) -> None:
     file = tmp_path / "capitals.cards"
     file.write_text("What is the capital of France?\n")
-    done = karenina("trust", file, plugins=with_plugins(Flashcards(".cards")))
+    done = run_karenina("trust", file, plugins=with_plugins(Flashcards(".cards")))
     assert done.code == 2
     assert "line 1: it has no answer" in done.err
 

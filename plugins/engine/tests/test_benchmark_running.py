@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commandline import asking
+from command_runs import make_plugins
 
 from karenina_benchmark import Benchmark
 from karenina_core import VerificationConfig
@@ -36,7 +36,7 @@ def words(*ids: str) -> Benchmark:
 
 def test_a_benchmark_runs_with_a_mapping_or_a_configuration(tmp_path: Path) -> None:
     seen = []
-    with plugin_room.use_plugins(asking(lambda question: question.upper())):
+    with plugin_room.use_plugins(make_plugins(lambda question: question.upper())):
         results = words("a", "b").run_verification(CONFIG, output=tmp_path / "out.jsonl", on_result=seen.append)
         same = words("a", "b").run_verification(VerificationConfig(**CONFIG))
 
@@ -52,12 +52,12 @@ def test_a_benchmark_runs_inside_an_event_loop_both_ways() -> None:
         waited = await benchmark.arun_verification(CONFIG)
         return len(waited), len(benchmark.run_verification(CONFIG))
 
-    with plugin_room.use_plugins(asking()):
+    with plugin_room.use_plugins(make_plugins()):
         assert asyncio.run(work()) == (1, 1)
 
 
 def test_questions_are_chosen_by_id_and_unknown_ids_are_refused() -> None:
-    with plugin_room.use_plugins(asking()):
+    with plugin_room.use_plugins(make_plugins()):
         chosen = words("a", "b").run_verification(CONFIG, question_ids=["b"])
         with pytest.raises(ConfigError, match="no question 'c'"):
             words("a", "b").run_verification(CONFIG, question_ids=["c"])
@@ -69,7 +69,7 @@ def test_traits_that_nobody_scores_are_refused_before_anything_is_asked() -> Non
     benchmark = words("a")
     benchmark.global_rubric = Rubric.of(POLITE)
 
-    with plugin_room.use_plugins(asking()), pytest.raises(PlanError, match="polite"):
+    with plugin_room.use_plugins(make_plugins()), pytest.raises(PlanError, match="polite"):
         benchmark.run_verification(CONFIG)
 
 
@@ -77,7 +77,10 @@ def test_a_trait_name_that_the_benchmark_lacks_is_refused() -> None:
     benchmark = words("a")
     benchmark.global_rubric = Rubric.of(POLITE)
 
-    with plugin_room.use_plugins(asking()), pytest.raises(ConfigError, match="no trait 'polit'; did you mean 'polite'"):
+    with (
+        plugin_room.use_plugins(make_plugins()),
+        pytest.raises(ConfigError, match="no trait 'polit'; did you mean 'polite'"),
+    ):
         benchmark.run_verification({**CONFIG, "rubric_trait_names": ["polit"]})
 
 
@@ -117,14 +120,17 @@ def test_a_name_that_is_static_and_dynamic_is_refused() -> None:
 
     with pytest.raises(ValueError, match="'short' stands in the rubric and in the dynamic rubric"):
         benchmark.with_shared_traits(question)
-    with plugin_room.use_plugins(asking()), pytest.raises(ConfigError, match=f"question {question.id}: .*'short'"):
+    with (
+        plugin_room.use_plugins(make_plugins()),
+        pytest.raises(ConfigError, match=f"question {question.id}: .*'short'"),
+    ):
         benchmark.run_verification(CONFIG)
 
 
 def test_an_earlier_file_of_results_is_kept(tmp_path: Path) -> None:
     output = tmp_path / "r.jsonl"
     output.write_text('{"metadata":{}}\n')
-    with plugin_room.use_plugins(asking()):
+    with plugin_room.use_plugins(make_plugins()):
         words("a").run_verification(CONFIG, output=output)
     assert (tmp_path / "r-1.jsonl").read_text() == '{"metadata":{}}\n'
     assert len(VerificationResultSet.load(output)) == 1

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commandline import benchmark, karenina
+from command_runs import run_karenina, write_benchmark
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from journalled import CONFIG, World, model, said, words
+from journal_runs import CONFIG, ScriptedRuns, make_benchmark, make_model, summarize
 
 from karenina_core.config import VerificationConfig
 from karenina_core.errors import ConfigError
@@ -147,15 +147,15 @@ def test_what_was_reserved_for_a_call_that_nobody_knows_of_is_kept_and_who_waits
 
 
 PRICED: dict[str, Any] = {
-    "answering_models": [model("m")],
+    "answering_models": [make_model("m")],
     "prices": {"m": {"input": 1, "output": 1}, "j": {"input": 10, "output": 10}},
     "max_concurrency": 4,
 }
 EACH = Decimal("0.0015") + Decimal("0.01")  # an answer, and a judge's reply to it
 
 
-def world() -> World:
-    return World(
+def world() -> ScriptedRuns:
+    return ScriptedRuns(
         answers=lambda text: LLMReply(f"an answer to {text}", Usage(1000, 500, calls=1)),
         counts=lambda text: ParserReply('{"words": 1}', "json_schema", Usage(700, 300, calls=1)),
     )
@@ -164,37 +164,39 @@ def world() -> World:
 def test_a_run_stops_at_its_budget_and_goes_on_when_it_is_raised(tmp_path: Path) -> None:
     ids = [f"q{number}" for number in range(40)]
     whole, stopped = world(), world()
-    undisturbed = whole.run(words(*ids), journal=tmp_path / "whole.journal", config=PRICED)
+    undisturbed = whole.run(make_benchmark(*ids), journal=tmp_path / "whole.journal", config=PRICED)
     half = EACH * len(ids) / 2
     config = {**PRICED, "budget": half}
-    first = stopped.run(words(*ids), journal=tmp_path / "a.journal", config=config)
+    first = stopped.run(make_benchmark(*ids), journal=tmp_path / "a.journal", config=config)
 
     assert 0 < len(first) < len(undisturbed)
     assert half - Decimal("0.02") < _spent(tmp_path / "a.journal") <= half
 
-    more = stopped.run(words(*ids), journal=tmp_path / "a.journal", config={**PRICED, "budget": EACH * len(ids) * 9})
-    assert said(more) == said(undisturbed)
+    more = stopped.run(
+        make_benchmark(*ids), journal=tmp_path / "a.journal", config={**PRICED, "budget": EACH * len(ids) * 9}
+    )
+    assert summarize(more) == summarize(undisturbed)
     assert sorted(stopped.calls) == sorted(whole.calls)
     assert _spent(tmp_path / "a.journal") == _spent(tmp_path / "whole.journal") == EACH * len(ids)
 
 
 def test_a_budget_that_earlier_runs_have_spent_lets_no_call_begin(tmp_path: Path) -> None:
     one = world()
-    one.run(words("a", "b"), journal=tmp_path / "a.journal", config=PRICED)
+    one.run(make_benchmark("a", "b"), journal=tmp_path / "a.journal", config=PRICED)
     known = len(one.calls)
-    found = one.run(words("a", "b", "c"), journal=tmp_path / "a.journal", config={**PRICED, "budget": EACH})
+    found = one.run(make_benchmark("a", "b", "c"), journal=tmp_path / "a.journal", config={**PRICED, "budget": EACH})
     assert {result.question_id for result in found} == {"a", "b"}
     assert len(one.calls) == known
 
 
 def test_a_budget_needs_every_price() -> None:
     with pytest.raises(ConfigError, match=r"a budget needs the price of 'n', which is unknown.*prices\.n = "):
-        world().run(words("a"), config={"budget": 1, "prices": {"m": PRICE, "j": PRICE}})
+        world().run(make_benchmark("a"), config={"budget": 1, "prices": {"m": PRICE, "j": PRICE}})
 
 
 def test_a_model_that_is_free_takes_nothing_of_it() -> None:
     free = {name: {"input": 0, "output": 0} for name in "mnj"}
-    assert len(world().run(words("a"), config={"budget": 0, "prices": free})) == 2
+    assert len(world().run(make_benchmark("a"), config={"budget": 0, "prices": free})) == 2
 
 
 @pytest.mark.parametrize("budget", ["-1", "0.0000001", "much"])
@@ -211,8 +213,8 @@ def test_the_command_says_how_to_go_on_and_ends_with_a_code_of_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    file, here = benchmark(tmp_path, *(f"q{number}" for number in range(9))), world()
-    first = karenina("run", file, *MODELS, *PRICES, "--budget", "0.05", "--json", plugins=here.plugins())
+    file, here = write_benchmark(tmp_path, *(f"q{number}" for number in range(9))), world()
+    first = run_karenina("run", file, *MODELS, *PRICES, "--budget", "0.05", "--json", plugins=here.plugins())
 
     assert first.code == 3
     assert first.json["not_run"] == 9 - len(first.json["results"]) > 0
@@ -220,12 +222,12 @@ def test_the_command_says_how_to_go_on_and_ends_with_a_code_of_its_own(
     assert first.json["money"]["budget_spent"]
     assert "karenina resume words.journal --budget MORE" in first.err
 
-    again = karenina("resume", "words.journal", "--budget", "1", "--json", plugins=here.plugins())
+    again = run_karenina("resume", "words.journal", "--budget", "1", "--json", plugins=here.plugins())
     assert (again.code, again.json["not_run"], len(again.json["results"])) == (0, 0, 9)
     assert len(here.calls) == len(set(here.calls)) == 18
     assert again.json["money"]["earlier"]["calls"] + again.json["money"]["spent"]["calls"] == 18
 
-    status = karenina("status", "words.journal", "--json", plugins=here.plugins()).json
+    status = run_karenina("status", "words.journal", "--json", plugins=here.plugins()).json
     assert status["spent"]["spent"]["calls"] == 18
     assert status["spent"]["spent"]["cost_usd"] == pytest.approx(9 * 0.0115)
     assert not list(tmp_path.glob("words.results-*"))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 import pytest
-from journalled import World
+from journal_runs import ScriptedRuns
 from pydantic import BaseModel, Field
 
 from karenina_benchmark import Benchmark
@@ -77,7 +77,7 @@ MONEY = {"prices": {id: {"input": 1, "output": 1} for id in ("a", "j", "k")}, "b
 
 
 def world(*more: object) -> Plugins:
-    plugins = World().plugins()
+    plugins = ScriptedRuns().plugins()
     for one in more:
         plugins.register(one)
     return plugins

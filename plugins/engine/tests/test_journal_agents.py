@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from journalled import AT_ONCE, Killed, words
+from journal_runs import AT_ONCE, RunKilled, make_benchmark
 
 from karenina_core import ArtifactKeys, Slot, Stage, VerificationContext, hookimpl
 from karenina_core import plugins as plugin_room
@@ -39,7 +39,7 @@ class Agents:
         plugins = Plugins()
         plugins.register(self, distribution="karenina-test", version="1")
         with plugin_room.use_plugins(plugins):
-            return words("a").run_verification(CONFIG, policy=AT_ONCE, **more)
+            return make_benchmark("a").run_verification(CONFIG, policy=AT_ONCE, **more)
 
     @hookimpl
     def karenina_adapters(self) -> list[AdapterSpec]:
@@ -111,7 +111,7 @@ class _Talk:
         turn = len(self._wires) + 1
         self._world.requests.append(turn)
         if self._world.dies_at == turn:
-            raise Killed
+            raise RunKilled
         assert self._wires == [f"wire {number}" for number in range(1, turn)], "the provider gets its own words back"
         calls = [ToolCall(f"call_{turn}", "look")] if turn < 3 else []
         said = Message.assistant("" if calls else "There is nothing.", calls)
@@ -129,7 +129,7 @@ class _Talk:
 def test_an_agent_that_was_stopped_goes_on_at_its_next_turn(tmp_path: Path, stop: int, *, in_folder: bool) -> None:
     folder = tmp_path if in_folder else None
     stopped, rest, whole = Agents(folder, dies_at=stop), Agents(folder), Agents(folder)
-    with pytest.raises(Killed):
+    with pytest.raises(RunKilled):
         stopped.run(journal=tmp_path / "j.journal")
     found = rest.run(journal=tmp_path / "j.journal")
     expected = whole.run()
@@ -171,4 +171,4 @@ def _run_with_other_name(world: Agents, journal: Path) -> VerificationResultSet:
     plugins = Plugins()
     plugins.register(world, distribution="karenina-test", version="1")
     with plugin_room.use_plugins(plugins):
-        return words("a").run_verification({**CONFIG, "run_name": "other"}, policy=AT_ONCE, journal=journal)
+        return make_benchmark("a").run_verification({**CONFIG, "run_name": "other"}, policy=AT_ONCE, journal=journal)

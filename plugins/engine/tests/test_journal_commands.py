@@ -7,8 +7,8 @@ import signal
 from pathlib import Path
 
 import pytest
-from commandline import Given, benchmark, karenina
-from journalled import World
+from command_runs import CommandResult, run_karenina, write_benchmark
+from journal_runs import ScriptedRuns
 
 from karenina_core.models.ports import ErrorCategory, PortError
 from karenina_engine.journal.journal import Journal
@@ -24,13 +24,13 @@ def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.delenv(name)
 
 
-def run(world: World, file: Path, *more: str) -> Given:
-    return karenina("run", file, *MODELS, *more, plugins=world.plugins())
+def run(world: ScriptedRuns, file: Path, *more: str) -> CommandResult:
+    return run_karenina("run", file, *MODELS, *more, plugins=world.plugins())
 
 
-def stops_at(call: int) -> World:
+def stops_at(call: int) -> ScriptedRuns:
     """A world in which somebody presses Ctrl-C at the call of this number."""
-    world = World()
+    world = ScriptedRuns()
 
     def on_call(_text: str) -> None:
         if len(world.calls) == call:
@@ -41,11 +41,11 @@ def stops_at(call: int) -> World:
 
 
 def test_the_journal_stands_beside_the_results(tmp_path: Path) -> None:
-    file = benchmark(tmp_path, "a")
-    run(World(), file)
-    run(World(), file, "-o", "deep/out.jsonl")
-    run(World(), file, "-o", "bare.jsonl", "--no-journal")
-    run(World(), file, "-o", "other.jsonl", "--journal", "mine.db")
+    file = write_benchmark(tmp_path, "a")
+    run(ScriptedRuns(), file)
+    run(ScriptedRuns(), file, "-o", "deep/out.jsonl")
+    run(ScriptedRuns(), file, "-o", "bare.jsonl", "--no-journal")
+    run(ScriptedRuns(), file, "-o", "other.jsonl", "--journal", "mine.db")
 
     assert {str(path) for path in Path().rglob("*") if path.suffix in (".journal", ".db")} == {
         "words.journal",
@@ -59,8 +59,8 @@ NOW = {"calls": None, "money": None}
 
 
 def test_a_finished_run_says_that_everything_is_kept(tmp_path: Path) -> None:
-    file, again = benchmark(tmp_path, "a", "b"), World()
-    first = run(World(), file, "--json").json
+    file, again = write_benchmark(tmp_path, "a", "b"), ScriptedRuns()
+    first = run(ScriptedRuns(), file, "--json").json
     second = run(again, file, "--json")
 
     assert again.calls == []
@@ -71,8 +71,8 @@ def test_a_finished_run_says_that_everything_is_kept(tmp_path: Path) -> None:
 
 
 def test_fresh_begins_anew_and_keeps_what_was(tmp_path: Path) -> None:
-    file, again = benchmark(tmp_path, "a"), World(answers=lambda text: "another answer")
-    run(World(), file)
+    file, again = write_benchmark(tmp_path, "a"), ScriptedRuns(answers=lambda text: "another answer")
+    run(ScriptedRuns(), file)
     done = run(again, file, "--fresh")
 
     assert len(again.calls) == 2
@@ -82,26 +82,26 @@ def test_fresh_begins_anew_and_keeps_what_was(tmp_path: Path) -> None:
 
 
 def test_a_command_that_cannot_run_leaves_the_journal_alone(tmp_path: Path) -> None:
-    file = benchmark(tmp_path, "a")
-    assert run(World(), file, "--fresh", "--set", "executor=nowhere").code == 2
+    file = write_benchmark(tmp_path, "a")
+    assert run(ScriptedRuns(), file, "--fresh", "--set", "executor=nowhere").code == 2
     assert not Path("words.journal").exists()
-    run(World(), file)
+    run(ScriptedRuns(), file)
     before = Path("words.journal").read_bytes()
 
-    assert run(World(), file, "--fresh", "--set", "executor=nowhere").code == 2
-    assert run(World(), file, "--fresh", "-q", "strange").code == 2
+    assert run(ScriptedRuns(), file, "--fresh", "--set", "executor=nowhere").code == 2
+    assert run(ScriptedRuns(), file, "--fresh", "-q", "strange").code == 2
 
     assert Path("words.journal").read_bytes() == before
     assert not Path("words-1.journal").exists()
 
 
 def test_a_run_that_was_stopped_goes_on_with_resume_alone(tmp_path: Path) -> None:
-    file, rest = benchmark(tmp_path, *"abcd"), World()
-    whole = run(World(), file, "-o", "whole.jsonl", "--json").json
+    file, rest = write_benchmark(tmp_path, *"abcd"), ScriptedRuns()
+    whole = run(ScriptedRuns(), file, "-o", "whole.jsonl", "--json").json
     stopped = run(stops_at(4), file, "-o", "out.jsonl")
-    seen = karenina("status", "out.journal", "--json").json
-    done = karenina("resume", "out.journal", "--json", plugins=rest.plugins())
-    after = karenina("status", "out.journal", "--json").json
+    seen = run_karenina("status", "out.journal", "--json").json
+    done = run_karenina("resume", "out.journal", "--json", plugins=rest.plugins())
+    after = run_karenina("status", "out.journal", "--json").json
 
     assert stopped.code == 130
     assert "karenina resume out.journal" in stopped.err
@@ -118,17 +118,17 @@ def test_a_run_that_was_stopped_goes_on_with_resume_alone(tmp_path: Path) -> Non
 def test_resume_works_from_another_folder_and_with_keys_of_the_configuration_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file = benchmark(tmp_path, "a", "b")
+    file = write_benchmark(tmp_path, "a", "b")
     Path("models.yaml").write_text(
         "answering_models: [{id: m, interface: scripted, model_name: m, endpoint_api_key: sk-hidden}]\n"
         "parsing_models: [{id: j, interface: scripted, model_name: j, mcp_urls_dict: {t: http://u:pw-hidden@h/}}]\n"
         "evaluation_mode: rubric_only\n"
     )
-    karenina("run", file.name, "-c", "models.yaml", "-o", "out.jsonl", plugins=stops_at(2).plugins())
+    run_karenina("run", file.name, "-c", "models.yaml", "-o", "out.jsonl", plugins=stops_at(2).plugins())
     stored = Path("out.journal").read_bytes() + Path("out.journal").with_suffix(".journal.lock").read_bytes()
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
-    done = karenina("resume", tmp_path / "out.journal", "--json", plugins=World().plugins())
+    done = run_karenina("resume", tmp_path / "out.journal", "--json", plugins=ScriptedRuns().plugins())
 
     assert b"hidden" not in stored
     assert done.code == 0, done.err
@@ -136,10 +136,10 @@ def test_resume_works_from_another_folder_and_with_keys_of_the_configuration_fil
 
 
 def test_resume_tells_of_a_benchmark_that_changed_and_runs_what_did(tmp_path: Path) -> None:
-    file, rest = benchmark(tmp_path, "a", "b"), World()
-    run(World(), file)
+    file, rest = write_benchmark(tmp_path, "a", "b"), ScriptedRuns()
+    run(ScriptedRuns(), file)
     file.write_text(file.read_text().replace("What is b?", "What is B, then?"))
-    done = karenina("resume", "words.journal", "--json", plugins=rest.plugins())
+    done = run_karenina("resume", "words.journal", "--json", plugins=rest.plugins())
 
     assert "words.yaml has changed since" in done.err
     assert [call for call in rest.calls if "generation" in call] == ["answer_generation What is B, then?"]
@@ -151,8 +151,8 @@ def test_status_tells_outcomes_failures_and_how_to_go_on(tmp_path: Path) -> None
         if "b" in text:
             raise PortError("no", category=ErrorCategory.PERMANENT)
 
-    run(World(on_call=no), benchmark(tmp_path, "a", "b"))
-    shown = karenina("status", "words.journal").out
+    run(ScriptedRuns(on_call=no), write_benchmark(tmp_path, "a", "b"))
+    shown = run_karenina("status", "words.journal").out
 
     for words in (
         "finished",
@@ -167,9 +167,9 @@ def test_status_tells_outcomes_failures_and_how_to_go_on(tmp_path: Path) -> None
 
 
 def test_status_names_the_process_that_works_on_it(tmp_path: Path) -> None:
-    run(World(), benchmark(tmp_path, "a"))
+    run(ScriptedRuns(), write_benchmark(tmp_path, "a"))
     with Journal.open("words.journal"):
-        assert f"running in process {os.getpid()}" in karenina("status", "words.journal").out
+        assert f"running in process {os.getpid()}" in run_karenina("status", "words.journal").out
 
 
 NO_JOURNALS = {
@@ -185,7 +185,7 @@ def test_what_is_no_journal_is_told(tmp_path: Path, case: str, command: str) -> 
     content, words = NO_JOURNALS[case]
     if content is not None:
         Path("x.journal").write_bytes(content)
-    done = karenina(command, "x.journal")
+    done = run_karenina(command, "x.journal")
 
     assert done.code == 2
     assert words in done.err

@@ -7,29 +7,29 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from journalled import Killed, World, lines, model, said, words
+from journal_runs import RunKilled, ScriptedRuns, make_benchmark, make_model, read_result_lines, summarize
 
 from karenina_core.models.ports import ErrorCategory, LLMReply, PortError, Usage
 from karenina_engine.results.result_set import VerificationResultSet
 
 
-def dies_after(calls: int) -> World:
+def dies_after(calls: int) -> ScriptedRuns:
     """A world that ends the run at the call of this number."""
-    world = World()
+    world = ScriptedRuns()
 
     def on_call(_text: str) -> None:
         if len(world.calls) == calls:
-            raise Killed
+            raise RunKilled
 
     world.on_call = on_call
     return world
 
 
 def test_the_same_call_again_asks_nobody_and_gives_the_same(tmp_path: Path) -> None:
-    first, again = World(), World()
-    results = first.run(words("a", "b"), journal=tmp_path / "j.journal", output=tmp_path / "out.jsonl")
+    first, again = ScriptedRuns(), ScriptedRuns()
+    results = first.run(make_benchmark("a", "b"), journal=tmp_path / "j.journal", output=tmp_path / "out.jsonl")
     before = (tmp_path / "out.jsonl").read_bytes()
-    same = again.run(words("a", "b"), journal=tmp_path / "j.journal", output=tmp_path / "out.jsonl")
+    same = again.run(make_benchmark("a", "b"), journal=tmp_path / "j.journal", output=tmp_path / "out.jsonl")
 
     assert (len(first.calls), again.calls) == (8, [])
     assert same.results == results.results
@@ -39,10 +39,12 @@ def test_the_same_call_again_asks_nobody_and_gives_the_same(tmp_path: Path) -> N
 
 def test_the_file_has_the_lines_of_the_journal_also_of_a_run_that_goes_on(tmp_path: Path) -> None:
     journal, output = tmp_path / "j.journal", tmp_path / "out.jsonl"
-    World().run(words("a"), journal=journal)
-    results = World().run(words("a", "b"), journal=journal, output=output)  # some are kept, and some are new
+    ScriptedRuns().run(make_benchmark("a"), journal=journal)
+    results = ScriptedRuns().run(
+        make_benchmark("a", "b"), journal=journal, output=output
+    )  # some are kept, and some are new
 
-    written = lines(output)
+    written = read_result_lines(output)
     with closing(sqlite3.connect(journal)) as database:
         kept = dict(database.execute("SELECT place, result FROM results"))
     assert written == [kept[place] for place in range(4)]
@@ -51,38 +53,38 @@ def test_the_file_has_the_lines_of_the_journal_also_of_a_run_that_goes_on(tmp_pa
 
 def test_more_kept_results_than_fit_at_once_come_all(tmp_path: Path) -> None:
     ids = [f"q{number}" for number in range(150)]
-    World().run(words(*ids), journal=tmp_path / "j.journal")
+    ScriptedRuns().run(make_benchmark(*ids), journal=tmp_path / "j.journal")
 
-    assert len(World().run(words(*ids), journal=tmp_path / "j.journal")) == 300
+    assert len(ScriptedRuns().run(make_benchmark(*ids), journal=tmp_path / "j.journal")) == 300
 
 
 @pytest.mark.parametrize("stop", [1, 2, 5, 8])
 def test_a_run_that_was_stopped_goes_on_and_makes_no_finished_call_twice(tmp_path: Path, stop: int) -> None:
-    whole, rest, stopped = World(), World(), dies_after(stop)
-    expected = said(whole.run(words("a", "b")))
+    whole, rest, stopped = ScriptedRuns(), ScriptedRuns(), dies_after(stop)
+    expected = summarize(whole.run(make_benchmark("a", "b")))
 
-    with pytest.raises(Killed):
-        stopped.run(words("a", "b"), journal=tmp_path / "j.journal", output=tmp_path / "out.jsonl")
-    found = rest.run(words("a", "b"), journal=tmp_path / "j.journal", output=tmp_path / "out.jsonl")
+    with pytest.raises(RunKilled):
+        stopped.run(make_benchmark("a", "b"), journal=tmp_path / "j.journal", output=tmp_path / "out.jsonl")
+    found = rest.run(make_benchmark("a", "b"), journal=tmp_path / "j.journal", output=tmp_path / "out.jsonl")
 
-    assert said(found) == expected
+    assert summarize(found) == expected
     finished = [call for number, call in enumerate(stopped.calls, 1) if number != stop]
     assert sorted(finished + rest.calls) == sorted(whole.calls)
-    assert said(VerificationResultSet.load(tmp_path / "out.jsonl")) == expected
+    assert summarize(VerificationResultSet.load(tmp_path / "out.jsonl")) == expected
 
 
 def test_more_questions_models_judges_or_replicates_ask_only_what_is_missing(tmp_path: Path) -> None:
     journal = tmp_path / "j.journal"
-    World().run(words("a"), journal=journal, config={"answering_models": [model("m")]})
+    ScriptedRuns().run(make_benchmark("a"), journal=journal, config={"answering_models": [make_model("m")]})
     asked = {}
     for name, ids, config in [
-        ("question", "ab", {"answering_models": [model("m")]}),
+        ("question", "ab", {"answering_models": [make_model("m")]}),
         ("model", "ab", {}),
-        ("judge", "ab", {"parsing_models": [model("j"), model("k")]}),
-        ("replicate", "ab", {"parsing_models": [model("j"), model("k")], "replicate_count": 2}),
+        ("judge", "ab", {"parsing_models": [make_model("j"), make_model("k")]}),
+        ("replicate", "ab", {"parsing_models": [make_model("j"), make_model("k")], "replicate_count": 2}),
     ]:
-        world = World()
-        results = world.run(words(*ids), journal=journal, config=config)
+        world = ScriptedRuns()
+        results = world.run(make_benchmark(*ids), journal=journal, config=config)
         asked[name] = (len(results), len(world.calls))
 
     assert asked == {"question": (2, 2), "model": (4, 4), "judge": (8, 4), "replicate": (16, 12)}
@@ -90,18 +92,18 @@ def test_more_questions_models_judges_or_replicates_ask_only_what_is_missing(tmp
 
 def test_a_changed_question_model_or_truth_is_not_answered_from_before(tmp_path: Path) -> None:
     journal = tmp_path / "j.journal"
-    one = {"answering_models": [model("m")]}
-    World().run(words("a"), journal=journal, config=one)
+    one = {"answering_models": [make_model("m")]}
+    ScriptedRuns().run(make_benchmark("a"), journal=journal, config=one)
 
-    changed = words("a")
+    changed = make_benchmark("a")
     changed.replace(changed.get("a").changed(raw_answer="42"))
-    judged_anew = World()
+    judged_anew = ScriptedRuns()
     assert judged_anew.run(changed, journal=journal, config=one)[0].metadata.raw_answer == "42"
-    warmer = World()
-    warmer.run(words("a"), journal=journal, config={"answering_models": [model("m", temperature=0.7)]})
-    other_words = words("a")
+    warmer = ScriptedRuns()
+    warmer.run(make_benchmark("a"), journal=journal, config={"answering_models": [make_model("m", temperature=0.7)]})
+    other_words = make_benchmark("a")
     other_words.replace(other_words.get("a").changed(question="What is a, really?"))
-    asked_anew = World()
+    asked_anew = ScriptedRuns()
     asked_anew.run(other_words, journal=journal, config=one)
 
     assert judged_anew.calls == []
@@ -116,9 +118,9 @@ def test_calls_that_failed_are_made_again_and_the_item_gets_its_result(tmp_path:
         if "b" in text:
             raise PortError("no", category=ErrorCategory.PERMANENT)
 
-    broken, mended = World(on_call=no), World()
-    first = broken.run(words("a", "b"), journal=journal, config={"answering_models": [model("m")]})
-    second = mended.run(words("a", "b"), journal=journal, config={"answering_models": [model("m")]})
+    broken, mended = ScriptedRuns(on_call=no), ScriptedRuns()
+    first = broken.run(make_benchmark("a", "b"), journal=journal, config={"answering_models": [make_model("m")]})
+    second = mended.run(make_benchmark("a", "b"), journal=journal, config={"answering_models": [make_model("m")]})
 
     assert [one.outcome.judged for one in first] == [True, False]
     assert [one.outcome.judged for one in second] == [True, True]
@@ -127,19 +129,22 @@ def test_calls_that_failed_are_made_again_and_the_item_gets_its_result(tmp_path:
 
 def test_a_reply_that_was_cut_off_is_no_answer_to_go_on_with(tmp_path: Path) -> None:
     journal = tmp_path / "j.journal"
-    one = {"answering_models": [model("m")]}
+    one = {"answering_models": [make_model("m")]}
     stopped = dies_after(2)
     stopped.answers = lambda text: LLMReply("cut", Usage(calls=1), "length")
-    with pytest.raises(Killed):
-        stopped.run(words("a"), journal=journal, config=one)
-    rest = World()
+    with pytest.raises(RunKilled):
+        stopped.run(make_benchmark("a"), journal=journal, config=one)
+    rest = ScriptedRuns()
 
-    assert rest.run(words("a"), journal=journal, config=one)[0].template.raw_llm_response == "an answer to What is a?"
+    assert (
+        rest.run(make_benchmark("a"), journal=journal, config=one)[0].template.raw_llm_response
+        == "an answer to What is a?"
+    )
     assert len(rest.calls) == 2
 
 
 def test_results_stand_in_the_order_of_the_matrix(tmp_path: Path) -> None:
-    World().run(words(*"abcdef"), journal=tmp_path / "j.journal", output=tmp_path / "out.jsonl")
+    ScriptedRuns().run(make_benchmark(*"abcdef"), journal=tmp_path / "j.journal", output=tmp_path / "out.jsonl")
     found = VerificationResultSet.load(tmp_path / "out.jsonl")
 
     assert [(one.question_id, one.metadata.answering_id) for one in found] == [(q, m) for q in "abcdef" for m in "mn"]
@@ -147,7 +152,7 @@ def test_results_stand_in_the_order_of_the_matrix(tmp_path: Path) -> None:
 
 def test_an_output_of_another_command_is_kept(tmp_path: Path) -> None:
     journal, output = tmp_path / "j.journal", tmp_path / "out.jsonl"
-    World().run(words("a"), journal=journal, output=output)
-    World().run(words("a"), journal=journal, output=output, config={"replicate_count": 2})
+    ScriptedRuns().run(make_benchmark("a"), journal=journal, output=output)
+    ScriptedRuns().run(make_benchmark("a"), journal=journal, output=output, config={"replicate_count": 2})
 
-    assert [len(lines(tmp_path / name)) for name in ("out-1.jsonl", "out.jsonl")] == [2, 4]
+    assert [len(read_result_lines(tmp_path / name)) for name in ("out-1.jsonl", "out.jsonl")] == [2, 4]

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import FrameType
 
 import pytest
-from journalled import CONFIG, World, said, words
+from journal_runs import CONFIG, ScriptedRuns, make_benchmark, summarize
 
 from karenina_core import VerificationConfig
 from karenina_core import plugins as plugin_room
@@ -72,7 +72,7 @@ def test_a_process_that_was_killed_holds_the_journal_no_more(tmp_path: Path) -> 
 
 def test_two_runs_of_one_process_do_not_share_a_journal(tmp_path: Path) -> None:
     with Journal.open(tmp_path / "j.journal"), pytest.raises(JournalInUse, match=f"process {os.getpid()}"):
-        World().run(words("a"), journal=tmp_path / "j.journal")
+        ScriptedRuns().run(make_benchmark("a"), journal=tmp_path / "j.journal")
 
 
 def _text(file: Path) -> None:
@@ -107,12 +107,12 @@ ROW_ERRORS = {
 @pytest.mark.parametrize("case", ROW_ERRORS)
 def test_what_cannot_be_a_journal_is_refused_before_anything_is_asked(tmp_path: Path, case: str) -> None:
     make, words_of_it = ROW_ERRORS[case]
-    file, world = tmp_path / "x.journal", World()
+    file, world = tmp_path / "x.journal", ScriptedRuns()
     make(file)
     before = None if file.is_dir() else file.read_bytes()
 
     with pytest.raises(JournalError, match=words_of_it):
-        world.run(words("a"), journal=file)
+        world.run(make_benchmark("a"), journal=file)
     assert world.calls == []
     assert before is None or file.read_bytes() == before
 
@@ -120,7 +120,7 @@ def test_what_cannot_be_a_journal_is_refused_before_anything_is_asked(tmp_path: 
 def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(JournalError, match="cannot be opened"):
-        World().run(words("a"), journal=tmp_path / "file" / "j.journal")
+        ScriptedRuns().run(make_benchmark("a"), journal=tmp_path / "file" / "j.journal")
 
 
 @contextmanager
@@ -136,28 +136,30 @@ def no_file_above(size: int) -> Iterator[None]:
 
 def test_a_full_disk_stops_the_run_and_loses_nothing_that_was_stored(tmp_path: Path) -> None:
     ids = [f"q{number}" for number in range(30)]
-    journal, stopped, rest = tmp_path / "j.journal", World(), World()
+    journal, stopped, rest = tmp_path / "j.journal", ScriptedRuns(), ScriptedRuns()
     stopped.answers = rest.answers = lambda text: text + " x" * 1500
     with no_file_above(450_000), pytest.raises(JournalError, match="same command goes on from there") as told:
-        stopped.run(words(*ids), journal=journal)
+        stopped.run(make_benchmark(*ids), journal=journal)
     with JournalView(journal) as view:
         stored = view.status().calls
-    results = rest.run(words(*ids), journal=journal)
+    results = rest.run(make_benchmark(*ids), journal=journal)
 
     assert "disk" in str(told.value)
     assert stored > 0
     assert len(rest.calls) == 120 - stored
-    expected = World(answers=stopped.answers)
-    assert said(results) == said(expected.run(words(*ids)))
+    expected = ScriptedRuns(answers=stopped.answers)
+    assert summarize(results) == summarize(expected.run(make_benchmark(*ids)))
 
 
 def test_a_process_that_is_killed_while_it_makes_a_journal_leaves_one_to_go_on_with(tmp_path: Path) -> None:
-    journal, undisturbed = tmp_path / "j.journal", World()
+    journal, undisturbed = tmp_path / "j.journal", ScriptedRuns()
     with closing(sqlite3.connect(journal, isolation_level=None)) as begun:
         begun.execute("PRAGMA journal_mode = WAL")
     assert journal.stat().st_size > 0
 
-    assert said(World().run(words("a"), journal=journal)) == said(undisturbed.run(words("a")))
+    assert summarize(ScriptedRuns().run(make_benchmark("a"), journal=journal)) == summarize(
+        undisturbed.run(make_benchmark("a"))
+    )
 
 
 def test_what_ended_a_run_is_told_also_where_the_journal_cannot_be_closed(tmp_path: Path) -> None:
@@ -173,7 +175,7 @@ def test_what_ended_a_run_is_told_also_where_the_journal_cannot_be_closed(tmp_pa
 @pytest.mark.parametrize("left", [1, 15, 16, 50, 71, 99, 100, 512, 4096, 20000])
 def test_a_journal_that_was_cut_off_is_told_as_damaged_and_how_to_go_on(tmp_path: Path, left: int) -> None:
     journal = tmp_path / "j.journal"
-    World().run(words("a"), journal=journal)
+    ScriptedRuns().run(make_benchmark("a"), journal=journal)
     cut = journal.read_bytes()[:left]
     journal.write_bytes(cut)
 
@@ -234,6 +236,6 @@ def test_a_run_whose_models_answer_at_once_waits_for_no_commit(tmp_path: Path) -
         await collect_results(run)
         return asyncio.get_running_loop().time()
 
-    with plugin_room.use_plugins(World().plugins()), Journal.open(tmp_path / "j.journal") as journal:
-        run = prepare_session(RunRequest(words(*"abcdefgh"), VerificationConfig(**CONFIG)), journal=journal)
+    with plugin_room.use_plugins(ScriptedRuns().plugins()), Journal.open(tmp_path / "j.journal") as journal:
+        run = prepare_session(RunRequest(make_benchmark(*"abcdefgh"), VerificationConfig(**CONFIG)), journal=journal)
         assert run_in_virtual_time(seconds(run)) == 0

@@ -10,7 +10,7 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from journalled import AT_ONCE, CONFIG, World, said, words
+from journal_runs import AT_ONCE, CONFIG, ScriptedRuns, make_benchmark, summarize
 
 from karenina_core import plugins as plugin_room
 from karenina_core.models.ports import ErrorCategory, PortError
@@ -20,12 +20,12 @@ IDS = "abcdef"
 CALLS = 24
 
 
-def troubled(seen: Counter[str], answered: Counter[str]) -> World:
+def troubled(seen: Counter[str], answered: Counter[str]) -> ScriptedRuns:
     """A world whose servers refuse some calls at first: each once or twice, and then they answer.
 
     `seen` and `answered` count how often each text came, and how often it brought a reply.
     """
-    world = World()
+    world = ScriptedRuns()
 
     def on_call(text: str) -> None:
         seen[text] += 1
@@ -37,7 +37,7 @@ def troubled(seen: Counter[str], answered: Counter[str]) -> World:
     return world
 
 
-async def stopped_at(world: World, call: int, turns: int, **more: Any) -> VerificationResultSet | None:
+async def stopped_at(world: ScriptedRuns, call: int, turns: int, **more: Any) -> VerificationResultSet | None:
     """A run that is cancelled `turns` turns of the event loop after its call of this number; None if it was."""
     begin = asyncio.Event()
     answer = world.on_call
@@ -48,7 +48,7 @@ async def stopped_at(world: World, call: int, turns: int, **more: Any) -> Verifi
         answer(text)
 
     world.on_call = on_call
-    run = asyncio.create_task(words(*IDS).arun_verification(dict(CONFIG), policy=AT_ONCE, **more))
+    run = asyncio.create_task(make_benchmark(*IDS).arun_verification(dict(CONFIG), policy=AT_ONCE, **more))
 
     async def stop() -> None:
         await begin.wait()
@@ -69,7 +69,7 @@ async def stopped_at(world: World, call: int, turns: int, **more: Any) -> Verifi
 @given(st.lists(st.tuples(st.integers(1, CALLS + 4), st.integers(0, 30)), min_size=1, max_size=4))
 def test_a_run_that_is_stopped_anywhere_ends_as_if_it_had_not_been(stops: list[tuple[int, int]]) -> None:
     once: Counter[str] = Counter()
-    expected = said(troubled(Counter(), once).run(words(*IDS)))
+    expected = summarize(troubled(Counter(), once).run(make_benchmark(*IDS)))
     asked: Counter[str] = Counter()
     answered: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as folder:
@@ -79,12 +79,12 @@ def test_a_run_that_is_stopped_anywhere_ends_as_if_it_had_not_been(stops: list[t
             with plugin_room.use_plugins(world.plugins()):
                 asyncio.run(stopped_at(world, call, turns, **kept))
         last = troubled(asked, answered)
-        results = last.run(words(*IDS), **kept)
-        nobody = World()
-        again = nobody.run(words(*IDS), **kept)
+        results = last.run(make_benchmark(*IDS), **kept)
+        nobody = ScriptedRuns()
+        again = nobody.run(make_benchmark(*IDS), **kept)
         written = VerificationResultSet.load(kept["output"])
 
-    assert said(results) == expected
+    assert summarize(results) == expected
     assert again.results == results.results == written.results
     assert answered == once
     assert nobody.calls == []

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from journalled import CONFIG, StagesOnly, World, model, said, words
+from journal_runs import CONFIG, ScriptedRuns, StagesOnly, make_benchmark, make_model, summarize
 
 from karenina_benchmark import Benchmark
 from karenina_core import ModelConfig
@@ -66,11 +66,11 @@ def test_a_replay_writes_the_same_file_to_the_byte(tmp_path: Path) -> None:
         if "c" in text and tries[text] < 3:
             raise PortError("wait", category=ErrorCategory.RATE_LIMIT)
 
-    world = World(on_call=troubles)
+    world = ScriptedRuns(on_call=troubles)
     world.answers = lambda text: LLMReply("cut", Usage(5, 5, calls=1), "length") if "d" in text else f"yes to {text}"
     journal = tmp_path / "j.journal"
-    world.run(words(*"abcd"), journal=journal, output=tmp_path / "then.jsonl")
-    replay(words(*"abcd"), journal=journal, output=tmp_path / "now.jsonl")
+    world.run(make_benchmark(*"abcd"), journal=journal, output=tmp_path / "then.jsonl")
+    replay(make_benchmark(*"abcd"), journal=journal, output=tmp_path / "now.jsonl")
 
     then = (tmp_path / "then.jsonl").read_bytes()
     assert (tmp_path / "now.jsonl").read_bytes() == then
@@ -79,11 +79,13 @@ def test_a_replay_writes_the_same_file_to_the_byte(tmp_path: Path) -> None:
 
 
 def test_a_call_that_the_journal_does_not_hold_is_an_error_of_its_item(tmp_path: Path) -> None:
-    World().run(words("a"), journal=tmp_path / "j.journal", config={"answering_models": [model("m")]})
+    ScriptedRuns().run(
+        make_benchmark("a"), journal=tmp_path / "j.journal", config={"answering_models": [make_model("m")]}
+    )
     found = replay(
-        words("a", "b"),
+        make_benchmark("a", "b"),
         journal=tmp_path / "j.journal",
-        config={"answering_models": [model("m")], "parsing_models": [model("j"), model("k")]},
+        config={"answering_models": [make_model("m")], "parsing_models": [make_model("j"), make_model("k")]},
     )
 
     assert [(one.question_id, one.metadata.parsing_id, one.outcome.judged) for one in found] == [
@@ -100,20 +102,20 @@ def test_a_call_that_the_journal_does_not_hold_is_an_error_of_its_item(tmp_path:
 
 def test_a_replay_changes_nothing_in_the_journal_and_needs_one(tmp_path: Path) -> None:
     journal = tmp_path / "j.journal"
-    World().run(words("a"), journal=journal)
+    ScriptedRuns().run(make_benchmark("a"), journal=journal)
     before = journal.read_bytes()
-    replay(words("a"), journal=journal)
+    replay(make_benchmark("a"), journal=journal)
 
     assert journal.read_bytes() == before
     with pytest.raises(JournalError, match="there is no journal"):
-        replay(words("a"), journal=tmp_path / "none.journal")
+        replay(make_benchmark("a"), journal=tmp_path / "none.journal")
     with pytest.raises(ConfigError, match="say which"):
-        replay(words("a"))
+        replay(make_benchmark("a"))
 
 
 def test_a_new_truth_is_judged_by_the_replies_of_then(tmp_path: Path) -> None:
-    World().run(words("a"), journal=tmp_path / "j.journal")
-    changed = words("a")
+    ScriptedRuns().run(make_benchmark("a"), journal=tmp_path / "j.journal")
+    changed = make_benchmark("a")
     changed.replace(changed.get("a").changed(raw_answer="new"))
 
     assert {one.metadata.raw_answer for one in replay(changed, journal=tmp_path / "j.journal")} == {"new"}
@@ -124,11 +126,11 @@ def test_half_a_character_in_what_a_model_thought_or_a_call_failed_with_is_kept(
         if "b" in text and "many" not in text:
             raise PortError("half \ud800", category=ErrorCategory.PERMANENT, status=400)
 
-    world = World(on_call=broken)
+    world = ScriptedRuns(on_call=broken)
     world.answers = lambda text: LLMReply(f"yes to {text}", Usage(5, 5, calls=1), reasoning="half \ud800")
     journal = tmp_path / "j.journal"
-    first = world.run(words("a", "b"), journal=journal)
+    first = world.run(make_benchmark("a", "b"), journal=journal)
     asked = len(world.calls)
     assert [one.outcome.judged for one in first if one.question_id == "b"] == [False, False]
-    assert said(replay(words("a", "b"), journal=journal)) == said(first)
+    assert summarize(replay(make_benchmark("a", "b"), journal=journal)) == summarize(first)
     assert len(world.calls) == asked

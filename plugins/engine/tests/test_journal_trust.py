@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from journalled import World
+from journal_runs import ScriptedRuns
 
 from karenina_benchmark import Benchmark
 from karenina_core import ArtifactKeys, Slot, Stage, VerificationContext, hookimpl
@@ -31,7 +31,7 @@ class TellTrust(Stage):
         context.set_result_field("callable_trait_scores", {"long": True})
 
 
-class Trusting(World):
+class Trusting(ScriptedRuns):
     """A world with that stage."""
 
     def plugins(self) -> Plugins:

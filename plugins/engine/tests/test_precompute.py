@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from journalled import CONFIG, World, lines, said, words
+from journal_runs import CONFIG, ScriptedRuns, make_benchmark, read_result_lines, summarize
 
 from karenina_cli.signal_handlers import stop_on_signals
 from karenina_core import ArtifactKeys, Slot, Stage, VerificationConfig, VerificationContext, hookimpl
@@ -98,7 +98,7 @@ class Seeing:
         self.seen.append(result.item)
 
 
-def plugins(world: World, *more: object) -> Plugins:
+def plugins(world: ScriptedRuns, *more: object) -> Plugins:
     room = world.plugins()
     for plugin in (Also(), *more):
         room.register(plugin)
@@ -106,11 +106,11 @@ def plugins(world: World, *more: object) -> Plugins:
 
 
 def gone_on(
-    folder: Path, world: World, *more: object, replay: bool = False, **config: Any
+    folder: Path, world: ScriptedRuns, *more: object, replay: bool = False, **config: Any
 ) -> tuple[RunSession, VerificationResultSet]:
     """The run over all questions with the journal of the folder."""
     journal, output = folder / "j.journal", folder / "out.jsonl"
-    benchmark, wanted = words(*IDS), VerificationConfig(**{**CONFIG, **config})
+    benchmark, wanted = make_benchmark(*IDS), VerificationConfig(**{**CONFIG, **config})
     with (
         plugin_room.use_plugins(plugins(world, *more)),
         open_run(RunRequest(benchmark, wanted, output=output, journal=journal, replay=replay)) as run,
@@ -124,7 +124,7 @@ def gone_on(
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the journal and the output of a finished run."""
     folder = tmp_path_factory.mktemp("whole")
-    gone_on(folder, World())
+    gone_on(folder, ScriptedRuns())
     return folder
 
 
@@ -149,13 +149,20 @@ def where(results: VerificationResultSet) -> int:
 def facts(run: RunSession, results: VerificationResultSet) -> list[Any]:
     assert run.result_store is not None
     ledger = {name: value for name, value in run.ledger.to_dict().items() if name != "prices"}
-    return [said(results), run.tally, ledger, run.result_store.kept, run.result_store.again, run.outcomes.summary()]
+    return [
+        summarize(results),
+        run.tally,
+        ledger,
+        run.result_store.kept,
+        run.result_store.again,
+        run.outcomes.summary(),
+    ]
 
 
 def test_what_other_processes_work_out_is_what_this_one_would(folder: Path, tmp_path_factory: Any) -> None:
     other = tmp_path_factory.mktemp("other")
     shutil.copytree(folder, other, dirs_exist_ok=True)
-    helped_world, alone_world, seeing = World(), World(), Seeing()
+    helped_world, alone_world, seeing = ScriptedRuns(), ScriptedRuns(), Seeing()
     helped, found = gone_on(folder, helped_world, seeing)
     alone, expected = gone_on(other, alone_world, Watching())
 
@@ -167,7 +174,7 @@ def test_what_other_processes_work_out_is_what_this_one_would(folder: Path, tmp_
 
 def test_results_that_are_kept_come_as_they_were_and_count_as_kept(whole: Path, tmp_path: Path) -> None:
     shutil.copytree(whole, tmp_path, dirs_exist_ok=True)
-    run, _ = gone_on(tmp_path, World())
+    run, _ = gone_on(tmp_path, ScriptedRuns())
 
     assert run.result_store is not None
     assert (run.result_store.kept, run.tally.cached) == (ITEMS, 0)
@@ -175,8 +182,8 @@ def test_results_that_are_kept_come_as_they_were_and_count_as_kept(whole: Path, 
 
 
 def test_what_was_worked_out_is_kept(folder: Path) -> None:
-    _, first = gone_on(folder, World())
-    run, again = gone_on(folder, World())
+    _, first = gone_on(folder, ScriptedRuns())
+    run, again = gone_on(folder, ScriptedRuns())
 
     assert run.result_store is not None
     assert run.result_store.kept == ITEMS
@@ -186,7 +193,7 @@ def test_what_was_worked_out_is_kept(folder: Path) -> None:
 def test_a_replay_writes_what_the_run_wrote(whole: Path, tmp_path: Path) -> None:
     shutil.copytree(whole, tmp_path, dirs_exist_ok=True)
     (tmp_path / "out.jsonl").unlink()
-    _, found = gone_on(tmp_path, World(), replay=True)
+    _, found = gone_on(tmp_path, ScriptedRuns(), replay=True)
     then = VerificationResultSet.load(whole / "out.jsonl")
 
     assert (where(found), where(then)) == (ITEMS, 0)
@@ -205,7 +212,7 @@ def test_a_replay_writes_what_the_run_wrote(whole: Path, tmp_path: Path) -> None
 )
 def test_only_what_is_not_there_is_asked(folder: Path, whole: Path, lost: str, asked: int) -> None:
     forget(folder, f"replies WHERE {lost}")
-    world = World()
+    world = ScriptedRuns()
     run, found = gone_on(folder, world)
 
     assert (len(world.calls), run.tally.made) == (asked, asked)
@@ -213,13 +220,13 @@ def test_only_what_is_not_there_is_asked(folder: Path, whole: Path, lost: str, a
     where(found)
     then = VerificationResultSet.load(whole / "out.jsonl")
     where(then)
-    assert said(found) == said(then)
+    assert summarize(found) == summarize(then)
 
 
 def test_work_of_agents_is_not_begun_elsewhere(tmp_path: Path) -> None:
-    gone_on(tmp_path, World(), Acts())
+    gone_on(tmp_path, ScriptedRuns(), Acts())
     forget(tmp_path, "results")
-    world = World()
+    world = ScriptedRuns()
     run, found = gone_on(tmp_path, world, Acts())
 
     assert (where(found), run.tally.made, run.tally.cached) == (0, 0, 3 * ITEMS)
@@ -231,7 +238,7 @@ def test_a_process_that_dies_costs_no_item(folder: Path, monkeypatch: pytest.Mon
             os.kill(os.getpid(), signal.SIGKILL)
 
     monkeypatch.setattr(Where, "does", staticmethod(die))
-    world = World()
+    world = ScriptedRuns()
     run, found = gone_on(folder, world)
 
     assert [one.item for one in found] == [(id, model, "j", 1) for id in IDS for model in ("m", "n")]
@@ -244,7 +251,7 @@ def test_what_fails_in_another_process_fails_here_as_ever(folder: Path, monkeypa
             raise ValueError("q3 is odd")
 
     monkeypatch.setattr(Where, "does", staticmethod(fail))
-    _, found = gone_on(folder, World())
+    _, found = gone_on(folder, ScriptedRuns())
 
     assert [one.question_id for one in found if one.outcome.value == "stage_error"] == ["q3", "q3"]
 
@@ -255,7 +262,7 @@ PROGRAM = """
 import os, sys, time
 sys.path[:0] = {path!r}
 import test_precompute
-from journalled import World
+from journal_runs import ScriptedRuns
 from pathlib import Path
 
 folder, here = Path({folder!r}), os.getpid()
@@ -267,7 +274,7 @@ def slowly(id):
         time.sleep(0.005)
 
 test_precompute.Where.does = staticmethod(slowly)
-test_precompute.gone_on(folder, World())
+test_precompute.gone_on(folder, ScriptedRuns())
 """
 
 
@@ -278,7 +285,7 @@ def started(folder: Path) -> subprocess.Popen[str]:
     command = [sys.executable, "-c", program]
     running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
     end = time.monotonic() + 30
-    while not ((folder / "out.jsonl").exists() and lines(folder / "out.jsonl")):
+    while not ((folder / "out.jsonl").exists() and read_result_lines(folder / "out.jsonl")):
         assert running.poll() is None, running.stderr.read() if running.stderr else ""
         assert time.monotonic() < end
         time.sleep(0.01)
@@ -304,8 +311,8 @@ def test_a_run_that_ends_early_takes_its_processes_with_it_and_goes_on(folder: P
     end = time.monotonic() + 10
     while any(alive(pid) for pid in helpers) and time.monotonic() < end:
         time.sleep(0.01)
-    written = len(lines(folder / "out.jsonl"))
-    world = World()
+    written = len(read_result_lines(folder / "out.jsonl"))
+    world = ScriptedRuns()
     run, found = gone_on(folder, world)
 
     assert running.returncode == (-signal.SIGKILL if how == "killed" else 0), err
@@ -318,7 +325,7 @@ def test_a_run_that_ends_early_takes_its_processes_with_it_and_goes_on(folder: P
     where(found)
     then = VerificationResultSet.load(whole / "out.jsonl")
     where(then)
-    assert said(found) == said(then)
+    assert summarize(found) == summarize(then)
 
 
 def test_a_process_with_threads_says_that_it_uses_one_core(caplog: pytest.LogCaptureFixture) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from commandline import asking
+from command_runs import make_plugins
 
 from karenina_benchmark import Benchmark
 from karenina_core import plugins as plugin_room
@@ -29,7 +29,7 @@ def asked(failures: Sequence[ErrorCategory], policy: RetryPolicy = QUICK) -> Ver
     benchmark = Benchmark.create("Words")
     benchmark.add_question("What is a?", question_id="a")
     model = {"id": "m", "interface": "scripted", "model_name": "m"}
-    with plugin_room.use_plugins(asking(say)):
+    with plugin_room.use_plugins(make_plugins(say)):
         config = {"answering_models": [model], "evaluation_mode": "rubric_only"}
         return benchmark.run_verification(config, policy=policy)[0]
 

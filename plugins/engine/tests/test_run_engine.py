@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from commandline import asking
+from command_runs import make_plugins
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -99,7 +99,7 @@ def run(
     benchmark = Benchmark.create("Words")
     for id in ids:
         benchmark.add_question(f"What is {id}?", question_id=id)
-    plugins = asking()
+    plugins = make_plugins()
     plugins.register(live, distribution="karenina-test", version="1")
 
     def models(ids: Sequence[str]) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from journalled import AT_ONCE, CONFIG, World, model, words
+from journal_runs import AT_ONCE, CONFIG, ScriptedRuns, make_benchmark, make_model
 
 from karenina_benchmark import Benchmark
 from karenina_core import ArtifactKeys, Question, Stage, VerificationConfig, VerificationContext, hookimpl
@@ -21,7 +21,7 @@ from karenina_core.models.ports import ErrorCategory, PortError
 from karenina_core.stages.stage import ServiceNeed
 from karenina_engine.results.result_set import VerificationResultSet
 
-ONE = {**CONFIG, "answering_models": [model("m")]}
+ONE = {**CONFIG, "answering_models": [make_model("m")]}
 
 
 @dataclass
@@ -66,9 +66,11 @@ def looking_up(library: Library) -> object:
     return Plugin()
 
 
-def run(library: Library, benchmark: Benchmark, world: World | None = None, **more: Any) -> VerificationResultSet:
+def run(
+    library: Library, benchmark: Benchmark, world: ScriptedRuns | None = None, **more: Any
+) -> VerificationResultSet:
     """One run in which a library is asked."""
-    plugins = (world or World()).plugins()
+    plugins = (world or ScriptedRuns()).plugins()
     plugins.register(looking_up(library), distribution="karenina-library", version="1")
     if "replay" not in more:
         more["policy"] = AT_ONCE
@@ -83,9 +85,9 @@ def found(results: VerificationResultSet) -> list[str]:
 
 def test_a_replay_asks_no_service_and_writes_the_same_bytes(tmp_path: Path) -> None:
     library = Library(closed=None)
-    run(library, words("a", "b"), journal=tmp_path / "j", output=tmp_path / "then.jsonl")
+    run(library, make_benchmark("a", "b"), journal=tmp_path / "j", output=tmp_path / "then.jsonl")
     away = Library(closed="it is away")
-    run(away, words("a", "b"), journal=tmp_path / "j", output=tmp_path / "now.jsonl", replay=True)
+    run(away, make_benchmark("a", "b"), journal=tmp_path / "j", output=tmp_path / "now.jsonl", replay=True)
 
     assert (tmp_path / "now.jsonl").read_bytes() == (tmp_path / "then.jsonl").read_bytes()
     assert "a book on an answer to What is a?" in (tmp_path / "now.jsonl").read_text()
@@ -94,19 +96,19 @@ def test_a_replay_asks_no_service_and_writes_the_same_bytes(tmp_path: Path) -> N
 
 def test_a_run_that_goes_on_asks_a_service_only_what_it_has_not_said(tmp_path: Path) -> None:
     library = Library()
-    run(library, words("a"), journal=tmp_path / "j")
-    more_judges = {"parsing_models": [model("j"), model("k")]}
-    results = run(library, words("a", "b"), journal=tmp_path / "j", config=more_judges)
+    run(library, make_benchmark("a"), journal=tmp_path / "j")
+    more_judges = {"parsing_models": [make_model("j"), make_model("k")]}
+    results = run(library, make_benchmark("a", "b"), journal=tmp_path / "j", config=more_judges)
 
     assert library.asked == ["an answer to What is a?", "an answer to What is b?"]
     assert found(results) == [f"a book on an answer to What is {id}?" for id in "aabb"]
 
 
 def test_what_a_replay_does_not_find_is_an_error_of_the_item_though_its_stage_goes_on(tmp_path: Path) -> None:
-    world, library = World(), Library()
+    world, library = ScriptedRuns(), Library()
     with plugin_room.use_plugins(world.plugins()):
-        words("a").run_verification(ONE, journal=tmp_path / "j")
-    (result,) = run(library, words("a"), journal=tmp_path / "j", replay=True)
+        make_benchmark("a").run_verification(ONE, journal=tmp_path / "j")
+    (result,) = run(library, make_benchmark("a"), journal=tmp_path / "j", replay=True)
 
     assert not result.outcome.judged
     assert "holds no reply of the service 'library' to this call of stage LookUp" in result.why()
@@ -118,10 +120,10 @@ def test_a_failure_is_no_answer_and_the_item_is_asked_again_when_its_run_goes_on
         raise OSError("the doors are shut")
 
     output = tmp_path / "then.jsonl"
-    first = run(Library(closed), words("a"), journal=tmp_path / "j", output=output)
-    replayed = run(Library(), words("a"), journal=tmp_path / "j", output=tmp_path / "now.jsonl", replay=True)
-    world, library = World(), Library()
-    second = run(library, words("a"), world, journal=tmp_path / "j")
+    first = run(Library(closed), make_benchmark("a"), journal=tmp_path / "j", output=output)
+    replayed = run(Library(), make_benchmark("a"), journal=tmp_path / "j", output=tmp_path / "now.jsonl", replay=True)
+    world, library = ScriptedRuns(), Library()
+    second = run(library, make_benchmark("a"), world, journal=tmp_path / "j")
 
     assert found(first) == found(replayed) == ["nothing: OSError: the doors are shut"]
     assert (tmp_path / "now.jsonl").read_bytes() == output.read_bytes()
@@ -141,7 +143,7 @@ def test_a_service_that_fails_for_a_while_is_asked_again(category: ErrorCategory
         return f"a book on {query}"
 
     library.says = troubled
-    (result,) = run(library, words("a"))
+    (result,) = run(library, make_benchmark("a"))
     (record,) = (one for one in result.stages if one.name == "LookUp")
     assert len(library.asked) == asked
     assert sum(record.retries.values()) == asked - 1
@@ -156,7 +158,7 @@ def test_a_service_that_hangs_is_left_after_the_time_of_a_request() -> None:
         return "at last"
 
     try:
-        results = run(Library(hangs), words("a"), config={"request_timeout": 0.05})
+        results = run(Library(hangs), make_benchmark("a"), config={"request_timeout": 0.05})
     finally:
         goes_on.set()
     assert found(results)[0].startswith("nothing: TimeoutError: it did not answer within 0.05 s (request_timeout)")
@@ -164,13 +166,13 @@ def test_a_service_that_hangs_is_left_after_the_time_of_a_request() -> None:
 
 def test_items_that_ask_the_same_at_once_share_one_answer(tmp_path: Path) -> None:
     library = Library()
-    judges = {"parsing_models": [model("j"), model("k"), model("l")]}
-    results = run(library, words("a"), journal=tmp_path / "j", config=judges)
+    judges = {"parsing_models": [make_model("j"), make_model("k"), make_model("l")]}
+    results = run(library, make_benchmark("a"), journal=tmp_path / "j", config=judges)
     assert (len(results), len(library.asked)) == (3, 1)
 
 
 def test_a_service_counts_as_no_call_of_a_model(tmp_path: Path) -> None:
-    (result,) = run(Library(), words("a"), journal=tmp_path / "j")
+    (result,) = run(Library(), make_benchmark("a"), journal=tmp_path / "j")
     (record,) = (one for one in result.stages if one.name == "LookUp")
     assert (record.calls, record.input_tokens) == (0, 0)
     with sqlite3.connect(tmp_path / "j") as database:
@@ -180,7 +182,7 @@ def test_a_service_counts_as_no_call_of_a_model(tmp_path: Path) -> None:
 
 
 def test_a_service_that_cannot_be_asked_here_refuses_the_run_before_anything_is_paid() -> None:
-    world = World()
+    world = ScriptedRuns()
     with pytest.raises(ConfigError, match="the library: it is closed today"):
-        run(Library(closed="it is closed today"), words("a"), world)
+        run(Library(closed="it is closed today"), make_benchmark("a"), world)
     assert world.calls == []

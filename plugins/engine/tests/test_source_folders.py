@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from journalled import World, model, words
+from journal_runs import ScriptedRuns, make_benchmark, make_model
 
 from karenina_core import ArtifactKeys, Question, Stage, VerificationConfig, VerificationContext, hookimpl
 from karenina_core.errors import RunError
@@ -77,7 +77,7 @@ def test_a_folder_that_is_not_there_has_the_digest_of_an_empty_one(tmp_path: Pat
     assert digest_folder(SourceFolder(tmp_path / "absent")) == digest_folder(SourceFolder(tmp_path / "empty"))
 
 
-class Reading(World):
+class Reading(ScriptedRuns):
     """A world in which a judge is an agent that reports the length of the file of each question, in `root`."""
 
     def __init__(self, root: Path) -> None:
@@ -127,10 +127,10 @@ def test_an_item_runs_again_and_its_agent_looks_again_where_a_file_that_its_stag
         (tmp_path / id).mkdir()
         (tmp_path / id / "file").write_text("abc")
     world, journal = Reading(tmp_path), tmp_path / "run.journal"
-    models = {"answering_models": [model("m")], "parsing_models": [{**model("j"), "interface": "looking"}]}
+    models = {"answering_models": [make_model("m")], "parsing_models": [{**make_model("j"), "interface": "looking"}]}
 
     def lengths() -> dict[str, str]:
-        results = world.run(words("one", "two"), config=models, journal=journal)
+        results = world.run(make_benchmark("one", "two"), config=models, journal=journal)
         return {result.question_id: result.extensions["reads"]["length"] for result in results}
 
     assert lengths() == {"one": "3", "two": "3"}
@@ -143,7 +143,7 @@ def test_an_item_runs_again_and_its_agent_looks_again_where_a_file_that_its_stag
 
 
 def test_a_stage_that_cannot_name_its_folders_ends_the_run_and_the_error_says_which(tmp_path: Path) -> None:
-    class Lost(World):
+    class Lost(ScriptedRuns):
         def plugins(self) -> Plugins:
             class Investigate(Stage):
                 name = "Investigate"
@@ -165,4 +165,4 @@ def test_a_stage_that_cannot_name_its_folders_ends_the_run_and_the_error_says_wh
             return plugins
 
     with pytest.raises(RunError, match=r"Investigate of reads 1 failed to name the folders .*'one'.*root"):
-        Lost().run(words("one"), journal=tmp_path / "run.journal")
+        Lost().run(make_benchmark("one"), journal=tmp_path / "run.journal")

@@ -7,18 +7,18 @@ import sys
 from pathlib import Path
 
 import pytest
-from commandline import Given, karenina
+from command_runs import CommandResult, run_karenina
 from result_builders import result, run, save
 
 from karenina_core.plugins import Plugins
 from karenina_report.commands import commands
 
 
-def compare(*arguments: str | Path, width: int = 400) -> Given:
+def compare(*arguments: str | Path, width: int = 400) -> CommandResult:
     """Give `karenina compare` with these arguments."""
     plugins = Plugins()
     plugins.register(commands)
-    return karenina("compare", *arguments, plugins=plugins, width=width)
+    return run_karenina("compare", *arguments, plugins=plugins, width=width)
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from typing import BinaryIO
 
 import jsonschema
 import pytest
-from commandline import Given, benchmark, karenina
-from journalled import World
+from command_runs import CommandResult, run_karenina, write_benchmark
+from journal_runs import ScriptedRuns
 from result_builders import result, save
 
 from karenina_core.data.outcome import Outcome
@@ -38,21 +38,21 @@ def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.delenv(name)
 
 
-def export(*arguments: str | Path, more: object | None = None) -> Given:
+def export(*arguments: str | Path, more: object | None = None) -> CommandResult:
     plugins = Plugins()
     plugins.register(commands)
     if more is not None:
         plugins.register(more, distribution="third-party", version="3")
-    return karenina("export", *arguments, plugins=plugins)
+    return run_karenina("export", *arguments, plugins=plugins)
 
 
-def run(world: World, file: Path, *more: str) -> Given:
-    return karenina("run", file, *MODELS, *more, plugins=world.plugins())
+def run(world: ScriptedRuns, file: Path, *more: str) -> CommandResult:
+    return run_karenina("run", file, *MODELS, *more, plugins=world.plugins())
 
 
-def interrupted_at(call: int) -> World:
+def interrupted_at(call: int) -> ScriptedRuns:
     """Return a world that presses Ctrl-C at the call of this number."""
-    world = World()
+    world = ScriptedRuns()
 
     def on_call(_text: str) -> None:
         if len(world.calls) == call:
@@ -76,7 +76,7 @@ def results() -> Path:
 
 
 def test_the_results_of_a_journal_equal_those_of_the_run(tmp_path: Path) -> None:
-    run(World(), benchmark(tmp_path, *"abc"))
+    run(ScriptedRuns(), write_benchmark(tmp_path, *"abc"))
 
     assert export("words.journal").out == Path("words.results.jsonl").read_text()
     written = export("words.journal", "-o", "all.jsonl")
@@ -85,7 +85,7 @@ def test_the_results_of_a_journal_equal_those_of_the_run(tmp_path: Path) -> None
 
 
 def test_each_answer_is_exported_once(tmp_path: Path) -> None:
-    file = benchmark(tmp_path, "a", "b")
+    file = write_benchmark(tmp_path, "a", "b")
     run(interrupted_at(4), file, "-a", "talkative:n", "--set", "replicate_count=2")
     found = [json.loads(line) for line in export("words.journal", "--format", "recording").out.splitlines()]
     of_n = export("words.journal", "--format", "recording", "--model", "n").out.splitlines()
@@ -97,7 +97,7 @@ def test_each_answer_is_exported_once(tmp_path: Path) -> None:
 
 
 def test_half_of_a_surrogate_pair_is_replaced(tmp_path: Path) -> None:
-    run(World(), benchmark(tmp_path, "a"))
+    run(ScriptedRuns(), write_benchmark(tmp_path, "a"))
     with closing(sqlite3.connect("words.journal", isolation_level=None)) as database:
         for *row, _ in database.execute("SELECT * FROM results").fetchall():
             row[-1] = json.dumps({**(found := json.loads(row[-1])), "template": {**found["template"], **HALF}})
@@ -146,7 +146,7 @@ def test_tables_are_exported(results: Path) -> None:
 
 
 def test_calls_come_from_the_journal(tmp_path: Path) -> None:
-    run(World(), benchmark(tmp_path, "a"))
+    run(ScriptedRuns(), write_benchmark(tmp_path, "a"))
     calls = [json.loads(line) for line in export("words.journal", "--table", "calls").out.splitlines()]
 
     assert [(call["task"], call["model"], call["failed"]) for call in calls] == [

@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 
 import pytest
-from commandline import Given, benchmark, karenina
-from journalled import World
+from command_runs import CommandResult, run_karenina, write_benchmark
+from journal_runs import ScriptedRuns
 
 from karenina_core import Stage, VerificationContext, hookimpl
 from karenina_core.models.prompts import PromptTask
@@ -44,16 +44,16 @@ class _Offer:
 
 def plugins() -> Plugins:
     """Return the plugins of a run, with the command and a prompt."""
-    found = World().plugins()
+    found = ScriptedRuns().plugins()
     found.register(commands)
     found.register(_Offer(), distribution="karenina-test", version="1.2")
     return found
 
 
-def run(name: str, *more: str) -> Given:
+def run(name: str, *more: str) -> CommandResult:
     """Run the benchmark, with results and journal of this name."""
-    file = benchmark(Path(), "a", "b")
-    done = karenina("run", file, *MODELS, "-o", f"{name}.results.jsonl", *more, plugins=plugins())
+    file = write_benchmark(Path(), "a", "b")
+    done = run_karenina("run", file, *MODELS, "-o", f"{name}.results.jsonl", *more, plugins=plugins())
     assert done.code == 0, done.err
     return done
 
@@ -89,12 +89,12 @@ def test_the_cost_is_that_of_the_journal_of_these_results() -> None:
 def test_an_added_judge_prompt_that_changed_is_refused_with_the_cure() -> None:
     run("one")
     run("two", "--set", 'prompt_config={"judging": "Be lenient."}')
-    refused = karenina("compare", "one.journal", "two.journal", plugins=plugins())
+    refused = run_karenina("compare", "one.journal", "two.journal", plugins=plugins())
 
     assert refused.code == 2
     assert "the prompts judging of the judge changed between one and two" in refused.err
     assert "karenina rescore" in refused.err
-    assert karenina("compare", "one.journal", "two.journal", "--any-judge", plugins=plugins()).code == 0
+    assert run_karenina("compare", "one.journal", "two.journal", "--any-judge", plugins=plugins()).code == 0
 
 
 def test_settings_that_change_results_are_named() -> None:
@@ -111,7 +111,7 @@ def test_a_damaged_journal_ends_with_2(tmp_path: Path) -> None:
     broken.write_bytes(b"SQLite format 3\0" + bytes(500))
     run("one")
 
-    done = karenina("compare", "one.journal", broken, plugins=plugins())
+    done = run_karenina("compare", "one.journal", broken, plugins=plugins())
 
     assert done.code == 2
     assert "broken.journal" in done.err

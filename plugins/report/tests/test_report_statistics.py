@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from commandline import Given, karenina
+from command_runs import CommandResult, run_karenina
 from nq301 import available, judged
 from result_builders import result, run, save
 
@@ -154,11 +154,11 @@ class TestCommand:
             ],
         )
 
-    def stats(self, *arguments: str | Path, width: int = 400) -> Given:
+    def stats(self, *arguments: str | Path, width: int = 400) -> CommandResult:
         """Give the command with these arguments."""
         plugins = Plugins()
         plugins.register(commands)
-        return karenina("stats", *arguments, plugins=plugins, width=width)
+        return run_karenina("stats", *arguments, plugins=plugins, width=width)
 
     @pytest.mark.parametrize("width", [60, 80, 400])
     def test_it_prints_every_part_within_the_width(self, file: Path, width: int) -> None:

@@ -1,4 +1,4 @@
-"""Runs with a journal over two stages: one asks the answering model, and one the judge about the answer."""
+"""Runs with a journal and two stages: one calls the answering model, and one the judge."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ SCHEMA: Mapping[str, Any] = {"type": "object", "properties": {"words": {"type": 
 AT_ONCE = RetryPolicy(base=0.0)
 
 
-class Killed(RunError):
+class RunKilled(RunError):
     """An error that ends a run like a signal from outside."""
 
 
-class Say(Stage):
-    """Asks the answering model."""
+class GenerateText(Stage):
+    """A stage that calls the answering model."""
 
     name = "Say"
     slot = Slot.GENERATE_ANSWER
@@ -42,8 +42,8 @@ class Say(Stage):
         context.set_artifact(ArtifactKeys.RAW_LLM_RESPONSE, reply.text)
 
 
-class Count(Stage):
-    """Asks the judge how many words the answer has."""
+class CountWords(Stage):
+    """A stage that asks the judge for the number of words of the answer."""
 
     name = "Count"
     slot = None
@@ -61,11 +61,11 @@ class StagesOnly:
 
     @hookimpl
     def karenina_generate_answer(self) -> Sequence[type[Stage]]:
-        return [Say]
+        return [GenerateText]
 
     @hookimpl
     def karenina_extra_stages(self) -> Sequence[type[Stage]]:
-        return [Count]
+        return [CountWords]
 
     @hookimpl
     def karenina_finalize_result(self) -> Sequence[type[Stage]]:
@@ -73,8 +73,8 @@ class StagesOnly:
 
 
 @dataclass
-class World:
-    """The models of a test: what they say, and every call that reached them. `on_call` may raise or wait."""
+class ScriptedRuns:
+    """Runs with scripted models, whose replies are given and whose calls are recorded. `on_call` may raise or wait."""
 
     on_call: Callable[[str], Any] = lambda _text: None
     calls: list[str] = field(default_factory=list)
@@ -82,7 +82,7 @@ class World:
     counts: Callable[[str], str | ParserReply] = lambda text: f'{{"words": {len(text.split())}}}'
 
     def plugins(self) -> Plugins:
-        """Return the plugins of a run in this world."""
+        """Return the plugins of a run with these models."""
         plugins = Plugins()
         plugins.register(engine)
         plugins.register(StagesOnly(), distribution="karenina-test", version="1.2")
@@ -91,7 +91,7 @@ class World:
         return plugins
 
     def run(self, benchmark: Benchmark, **more: Any) -> VerificationResultSet:
-        """Return one run with this world's models: `m` and `n` answer, `j` judges, unless `config` says otherwise."""
+        """Return the results of one run: `m` and `n` answer and `j` judges, unless `config` has other models."""
         config = {**CONFIG, **more.pop("config", {})}
         with plugin_room.use_plugins(self.plugins()):
             return benchmark.run_verification(config, policy=AT_ONCE, **more)
@@ -113,19 +113,19 @@ class World:
         return said if isinstance(said, ParserReply) else ParserReply(said, "json_schema", Usage(7, 3, calls=1))
 
 
-def model(id: str, **fields: Any) -> dict[str, Any]:
+def make_model(id: str, **fields: Any) -> dict[str, Any]:
     """Return a scripted model. One called `n` says more than the others."""
     return {"id": id, "interface": "talkative" if id == "n" else "scripted", "model_name": id, **fields}
 
 
 CONFIG: Mapping[str, Any] = {
-    "answering_models": [model("m"), model("n")],
-    "parsing_models": [model("j")],
+    "answering_models": [make_model("m"), make_model("n")],
+    "parsing_models": [make_model("j")],
     "evaluation_mode": "rubric_only",
 }
 
 
-def words(*ids: str) -> Benchmark:
+def make_benchmark(*ids: str) -> Benchmark:
     """Return a benchmark with a question for each id."""
     benchmark = Benchmark.create("Words")
     for id in ids:
@@ -133,7 +133,7 @@ def words(*ids: str) -> Benchmark:
     return benchmark
 
 
-def said(results: VerificationResultSet) -> list[tuple[Any, ...]]:
+def summarize(results: VerificationResultSet) -> list[tuple[Any, ...]]:
     """Return the findings of a run without its times: one line per item, in order."""
     return [
         (
@@ -148,6 +148,6 @@ def said(results: VerificationResultSet) -> list[tuple[Any, ...]]:
     ]
 
 
-def lines(path: Path) -> list[str]:
+def read_result_lines(path: Path) -> list[str]:
     """Return the lines of the results in a file, without its header."""
     return [line for line in path.read_text("utf-8").splitlines() if not line.startswith('{"run":')]

@@ -1,4 +1,4 @@
-"""Give the `karenina` command, in this process, with the plugins that a test chooses."""
+"""Run the `karenina` command in this process with the plugins that a test chooses."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from karenina_testing import ScriptedModels
 
 
 @dataclass(frozen=True)
-class Given:
+class CommandResult:
     """The exit code and output of a command."""
 
     code: int
@@ -37,17 +37,19 @@ class Given:
         return json.loads(self.out)
 
 
-def karenina(*arguments: str | Path, plugins: Plugins | None = None, width: int = 400, type: str = "") -> Given:
-    """Give the command; without `plugins` none is there. `type` is what the user types."""
+def run_karenina(
+    *arguments: str | Path, plugins: Plugins | None = None, width: int = 400, type: str = ""
+) -> CommandResult:
+    """Run the command; without `plugins`, none is installed. `type` is the input of the user."""
     with plugin_room.use_plugins(plugins if plugins is not None else Plugins()):
         done = CliRunner(env={"COLUMNS": str(width), "NO_COLOR": "1"}).invoke(
             build_app(), [str(argument) for argument in arguments], input=type, catch_exceptions=False
         )
-    return Given(done.exit_code, done.stdout, done.stderr)
+    return CommandResult(done.exit_code, done.stdout, done.stderr)
 
 
-class Say(Stage):
-    """The least that can answer: asks the model, and keeps what it says. Longer answers take longer."""
+class GenerateText(Stage):
+    """A minimal stage that calls the model and stores its reply. Longer answers take longer."""
 
     name = "Say"
     slot = Slot.GENERATE_ANSWER
@@ -66,15 +68,15 @@ class Say(Stage):
 class _Offer:
     @hookimpl
     def karenina_generate_answer(self) -> Sequence[type[Stage]]:
-        return [Say]
+        return [GenerateText]
 
     @hookimpl
     def karenina_finalize_result(self) -> Sequence[type[Stage]]:
         return [FinalizeResult]
 
 
-def asking(say: Callable[[str], str] = lambda _question: "an answer") -> Plugins:
-    """Plugins that can run a benchmark with `evaluation_mode=rubric_only`; models say what `say` says to a question."""
+def make_plugins(say: Callable[[str], str] = lambda _question: "an answer") -> Plugins:
+    """Return plugins that run a benchmark with `evaluation_mode=rubric_only`; models reply with `say(question id)`."""
     plugins = Plugins()
     plugins.register(engine)
     plugins.register(_Offer(), distribution="karenina-test", version="1.2")
@@ -82,7 +84,7 @@ def asking(say: Callable[[str], str] = lambda _question: "an answer") -> Plugins
     return plugins
 
 
-def benchmark(folder: Path, *ids: str, more: str = "") -> Path:
+def write_benchmark(folder: Path, *ids: str, more: str = "") -> Path:
     """Return a benchmark file with these questions."""
     file = folder / "words.yaml"
     questions = "".join(f"\n  - {{id: {id}, question: 'What is {id}?'}}" for id in ids)
@@ -90,7 +92,7 @@ def benchmark(folder: Path, *ids: str, more: str = "") -> Path:
     return file
 
 
-def result(
+def make_result(
     id: str = "q1", outcome: Outcome = Outcome.CORRECT, answer: str = "It is 7.", **fields: Any
 ) -> VerificationResult:
     """Return a result as a run writes it."""
@@ -115,7 +117,7 @@ def result(
     )
 
 
-def result_file(file: Path, *results: VerificationResult) -> Path:
+def write_results(file: Path, *results: VerificationResult) -> Path:
     """Return a result file with these lines."""
     file.write_text("".join(one.model_dump_json() + "\n" for one in results), "utf-8")
     return file
