@@ -25,16 +25,16 @@ def helped(app: typer.Typer, *arguments: str) -> str:
     return done.output
 
 
-def test_commands_that_are_only_listed_are_described_as_they_describe_themselves() -> None:
+def test_listed_and_loaded_commands_have_the_same_help() -> None:
     assert helped(build_app("")) == helped(build_app())
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_the_command_that_is_wanted_is_whole(name: str) -> None:
+def test_a_wanted_command_has_its_full_help(name: str) -> None:
     assert helped(build_app(name), name) == helped(build_app(), name)
 
 
-def test_a_command_of_a_plugin_is_there_whatever_is_wanted() -> None:
+def test_commands_of_plugins_are_always_available() -> None:
     class Adds:
         @hookimpl
         def karenina_commands(self, app: typer.Typer) -> None:

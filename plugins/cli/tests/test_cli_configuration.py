@@ -107,7 +107,7 @@ def test_recordings_go_to_the_adapter_that_replays_them() -> None:
         plugins.register(Recorder("tape"))
         assert parse_models([], [Path("r.jsonl")])[0]["interface"] == "tape"
         plugins.register(Recorder("disc"))
-        with pytest.raises(typer.BadParameter, match="several adapters replay recordings \\(disc, tape\\): name one"):
+        with pytest.raises(typer.BadParameter, match="several adapters replay recordings \\(disc, tape\\): select one"):
             parse_models([], [Path("r.jsonl")])
 
 
@@ -227,7 +227,7 @@ def test_recordings_of_a_file_are_sought_beside_it(tmp_path: Path) -> None:
     assert model.manual_traces == Path("answers.jsonl")
 
 
-def test_config_lists_every_name_with_owner_type_default_environment_and_meaning() -> None:
+def test_config_lists_every_name_with_its_properties() -> None:
     found = {one["name"]: one for one in run_karenina("config", "--json").json["settings"]}
 
     assert found["replicate_count"] == {
@@ -249,7 +249,7 @@ def test_config_of_one_name_and_of_none() -> None:
     assert (refused.code, "did you mean 'run_name'?" in refused.err) == (2, True)
 
 
-def test_the_schema_has_every_name_with_its_type_and_bounds_and_no_other() -> None:
+def test_the_schema_has_exactly_the_names_with_types_and_bounds() -> None:
     schema = run_karenina("config", "--schema").json
     names = {one["name"] for one in run_karenina("config", "--json").json["settings"]}
 
@@ -273,7 +273,7 @@ def test_plan_prints_its_stages_and_what_is_left_out() -> None:
     assert printed.index("Say") < printed.index("FinalizeResult")
 
 
-def test_a_plan_that_cannot_be_made_says_how_to_mend_it() -> None:
+def test_an_impossible_plan_is_reported_with_the_cure() -> None:
     done = run_karenina("plan", plugins=make_plugins())
 
     assert done.code == 2
@@ -303,7 +303,7 @@ def test_a_plugin_adds_a_command() -> None:
     assert run_karenina("greet", "you", plugins=plugins).out == "hello you\n"
 
 
-def test_a_plugin_whose_command_cannot_be_built_leaves_the_others_usable(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_broken_plugin_command_leaves_other_commands_usable(capsys: pytest.CaptureFixture[str]) -> None:
     plugins = Plugins()
     plugins.register(_Adds("Missing"))
 

@@ -105,7 +105,7 @@ def test_an_adapter_is_listed_with_tier_ports_and_availability(
     }
 
 
-def test_adapters_that_are_not_installed_are_listed_with_the_line_that_installs_them() -> None:
+def test_missing_adapters_are_listed_with_their_install_command() -> None:
     found = adapters()
     assert found.keys() == read_catalog()["adapters"].keys()
     assert found["claude_agent_sdk"]["tier"] == "deep_agent"

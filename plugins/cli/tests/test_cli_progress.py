@@ -33,7 +33,7 @@ class Clock:
 
 
 def busy() -> ConcurrencyLimits:
-    """A server with 3 of 8 calls under way, and 2 that wait to be made again."""
+    """A server with 3 of 8 calls in flight, and 2 that wait for a retry."""
     limits = ConcurrencyLimits(lambda _model: Bounds(8, 8))
     server = limits.limiter(MODEL)
     for _ in range(3):
@@ -65,10 +65,10 @@ def test_progress_shows_counts_rate_time_left_cost_and_calls(terminal: bool) -> 
     assert "30.0 items/min" in text
     assert "12 s left" in text
     assert "$0.12" in text
-    assert "scripted:gpt 3 of 8 calls, 2 wait to be made again" in text
+    assert "scripted:gpt 3 of 8 calls, 2 waiting for a retry" in text
 
 
-def test_a_file_gets_few_lines_of_many_items_and_one_after_a_long_silence() -> None:
+def test_progress_in_a_file_has_few_lines() -> None:
     quick = shown(*[Outcome.CORRECT] * 1000, terminal=False, total=1000, seconds=0.01)
     slow = shown(*[Outcome.CORRECT] * 10, terminal=False, total=1000, seconds=31)
 
@@ -91,7 +91,7 @@ def test_the_time_left_is_told_in_fitting_units(seconds: float, words: str) -> N
         ([None], "cost unknown"),
     ],
 )
-def test_a_cost_that_nobody_knows_is_said_to_be_unknown(costs: list[int | None], words: str | None) -> None:
+def test_an_unknown_cost_is_printed_as_unknown(costs: list[int | None], words: str | None) -> None:
     ledger = Ledger(PriceTable(Plugins()))
     for cost in costs:
         ledger.line(Call(Endpoint("llm", MODEL, "a", {}), (), CallInfo())).spent.add(Usage(calls=1), cost)

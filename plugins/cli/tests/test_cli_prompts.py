@@ -96,7 +96,7 @@ def test_stages_are_rehearsed_with_a_judge_whose_answers_fail_nothing(tmp_path: 
     assert failure["error"].startswith("RuntimeError: lost (test_cli_prompts.py:")
 
 
-def test_what_is_printed_for_people_holds_the_words_and_steers_no_terminal(tmp_path: Path) -> None:
+def test_printed_prompts_are_complete_without_control_characters(tmp_path: Path) -> None:
     done = run_karenina("prompts", write_benchmark(tmp_path, "a", "b"), *ONLY, plugins=plugins())
     assert done.code == 0
     assert "Is the response cheerful?" in done.out
@@ -130,7 +130,7 @@ def test_the_question_can_be_chosen(tmp_path: Path) -> None:
         (["--question", "x"], "name the benchmark's file"),
     ],
 )
-def test_what_cannot_be_shown_is_refused(arguments: list[str], problem: str) -> None:
+def test_invalid_arguments_of_prompts_are_refused(arguments: list[str], problem: str) -> None:
     done = run_karenina("prompts", *arguments, plugins=plugins())
     assert done.code == 2
     assert problem in done.err

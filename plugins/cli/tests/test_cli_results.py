@@ -53,11 +53,11 @@ def test_field_rows_pair_what_was_extracted_with_the_truth() -> None:
     assert field_rows(make_result(template=JUDGED)) == [
         ("gene", "TP53", "BCL2", False),
         ("year", "nothing", "1984", False),
-        ("says_so", "(looks at the answer itself)", "true", True),
+        ("says_so", "(compares the answer itself)", "true", True),
     ]
 
 
-def test_a_long_answer_is_cut_with_a_word_on_it_unless_in_detail() -> None:
+def test_a_long_answer_is_cut_with_a_note() -> None:
     one = make_result(answer="x" * 5000)
 
     assert "(3,800 more characters: `karenina show --full`)" in printed(one)
@@ -99,7 +99,7 @@ def test_details_show_vetoes_and_what_each_stage_did() -> None:
 
 
 @pytest.mark.parametrize("outcome", list(Outcome))
-def test_every_outcome_can_be_printed_also_where_there_is_no_unicode(outcome: Outcome) -> None:
+def test_every_outcome_can_be_printed_without_unicode(outcome: Outcome) -> None:
     class Ascii(Console):
         encoding = "ascii"
 
@@ -125,7 +125,7 @@ def test_texts_are_shortened_to_one_line() -> None:
     assert clean("a\x00b\u202ec") == "a\\x00b\\x202ec"
 
 
-def test_the_summary_says_out_of_how_many_and_what_the_unjudged_could_change() -> None:
+def test_the_summary_has_denominators_and_bounds() -> None:
     outcomes = [Outcome.CORRECT] * 6 + [Outcome.WRONG] * 2 + [Outcome.MODEL_ERROR, Outcome.PARSE_ERROR]
     text = summarized(*(make_result(f"q{number}", outcome) for number, outcome in enumerate(outcomes)))
 
@@ -144,7 +144,7 @@ def test_the_summary_tells_models_apart_where_there_are_several() -> None:
     assert "large judged by j: 0 of 1 judged" in text
 
 
-def test_a_long_table_shows_what_is_not_correct_and_says_how_much() -> None:
+def test_a_long_table_shows_incorrect_results_and_their_number() -> None:
     results = [make_result(f"q{number}") for number in range(MAX_ROWS)] + [make_result("odd", Outcome.WRONG)]
     console = Console(width=200)
     with console.capture() as captured:
@@ -152,7 +152,7 @@ def test_a_long_table_shows_what_is_not_correct_and_says_how_much() -> None:
 
     assert "What is odd?" in captured.get()
     assert "What is q1?" not in captured.get()
-    assert f"1 of {len(results)} results are shown" in captured.get()
+    assert f"The table shows 1 of {len(results)} results" in captured.get()
 
 
 def test_show_prints_each_result_and_the_summary(tmp_path: Path) -> None:
@@ -185,7 +185,7 @@ def test_a_huge_answer_cannot_steer_the_terminal(tmp_path: Path) -> None:
     assert "\x1b" not in run_karenina("show", file, "--full").out
 
 
-def test_show_chooses_and_says_so(tmp_path: Path) -> None:
+def test_show_reports_its_selection(tmp_path: Path) -> None:
     file = write_results(
         tmp_path / "r.jsonl", make_result("a"), make_result("b", Outcome.WRONG), make_result("c", Outcome.WRONG)
     )
@@ -229,7 +229,7 @@ def test_a_file_of_something_else_is_bad_input(tmp_path: Path, content: str | No
     assert said in done.err
 
 
-def test_show_refuses_a_question_and_an_outcome_that_do_not_exist(tmp_path: Path) -> None:
+def test_show_refuses_unknown_questions_and_outcomes(tmp_path: Path) -> None:
     file = write_results(tmp_path / "r.jsonl", make_result("alpha"))
 
     assert "did you mean 'alpha'?" in run_karenina("show", file, "-q", "alpa").err
@@ -257,7 +257,7 @@ def scored(number: int, outcome: Outcome = Outcome.SCORED, **rubric: Any) -> Ver
     return one
 
 
-def test_a_summary_of_scores_has_no_pass_rate_and_a_line_for_each_trait() -> None:
+def test_a_summary_of_scores_has_traits_but_no_pass_rate() -> None:
     text = summarized(
         scored(1, llm_trait_scores={"clear": True, "depth": 4}, metric_trait_scores={"facts": {"recall": 0.5}}),
         scored(2, llm_trait_scores={"clear": False, "depth": 3}),
@@ -270,7 +270,7 @@ def test_a_summary_of_scores_has_no_pass_rate_and_a_line_for_each_trait() -> Non
         assert line in text
 
 
-def test_a_summary_of_verdicts_has_its_pass_rate_and_its_traits() -> None:
+def test_a_summary_of_verdicts_has_pass_rate_and_traits() -> None:
     one = scored(1, Outcome.CORRECT, llm_trait_scores={"tone": 1}, llm_trait_labels={"tone": "kind"})
     text = summarized(one)
 
@@ -281,4 +281,4 @@ def test_a_summary_of_verdicts_has_its_pass_rate_and_its_traits() -> None:
 def test_a_long_list_of_traits_is_cut() -> None:
     text = summarized(scored(1, regex_trait_scores={f"t{number}": True for number in range(MAX_TRAITS + 2)}))
 
-    assert "and 2 more: --json has all" in text
+    assert "and 2 more; --json prints all" in text

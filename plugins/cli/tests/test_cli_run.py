@@ -42,7 +42,7 @@ def test_json_is_one_object_with_results_summary_and_the_file(tmp_path: Path) ->
     assert done.json["output"] == "words.results.jsonl"
 
 
-def test_results_are_on_the_standard_output_and_progress_on_the_other(tmp_path: Path) -> None:
+def test_results_go_to_stdout_and_progress_to_stderr(tmp_path: Path) -> None:
     done = run(write_benchmark(tmp_path, "a", "b"), say=lambda question: f"It is {question.upper()}.")
 
     assert "It is A." in done.out
@@ -59,7 +59,7 @@ def test_quiet_prints_the_summary_only(tmp_path: Path) -> None:
     assert "1/1" not in done.err
 
 
-def test_results_come_in_the_order_of_the_benchmark_whatever_ends_first(tmp_path: Path) -> None:
+def test_results_are_in_the_order_of_the_benchmark(tmp_path: Path) -> None:
     ids = [f"q{number}" for number in range(30)]
     plugins = make_plugins(lambda question: "x" * (2000 - 50 * int(question[1:])))
     ended: list[str] = []
@@ -91,7 +91,7 @@ def test_every_result_is_in_the_file(tmp_path: Path) -> None:
     assert {one.question_id for one in VerificationResultSet.load("deep/er/out.jsonl")} == {"a", "b"}
 
 
-def test_an_earlier_file_of_the_name_is_kept_beside_the_new_one(tmp_path: Path) -> None:
+def test_an_existing_output_file_is_kept(tmp_path: Path) -> None:
     file = write_benchmark(tmp_path, "a")
     for answer in ("first", "second", "third"):
         done = run(file, "-o", "out.jsonl", "--no-journal", say=lambda _id, answer=answer: answer)
@@ -167,8 +167,8 @@ BAD_INPUT = {
         ["words.yaml", "-a", "scribbled:m"],
         "there is no adapter 'scribbled'; did you mean 'scripted'",
     ),
-    "no model": (["words.yaml", "-a", "gpt-4"], "'gpt-4' names no model"),
-    "broken model": (["words.yaml", "-a", "{"], "the JSON object of a model is broken"),
+    "no model": (["words.yaml", "-a", "gpt-4"], "'gpt-4' is not a model"),
+    "broken model": (["words.yaml", "-a", "{"], "the JSON object of a model is invalid"),
     "two of an id": (
         ["words.yaml", *2 * ["-a", '{"id": "x", "interface": "scripted", "model_name": "m"}']],
         "two models have the id 'x'",
@@ -177,7 +177,7 @@ BAD_INPUT = {
     "config of another kind": (["words.yaml", "--config", "words.yaml"], "questions: there is no such"),
     "output is a folder": (["words.yaml", "-o", "."], "the output . is a folder"),
     "no results to skip": (["words.yaml", "--skip-done", "none.jsonl"], "none.jsonl cannot be read"),
-    "set without a value": (["words.yaml", "--set", "run_name"], "sets nothing"),
+    "set without a value": (["words.yaml", "--set", "run_name"], "has no name and value"),
     "threshold": (["words.yaml", "--fail-under", "80"], "--fail-under"),
     "unknown option": (["words.yaml", "--speed", "11"], "--speed"),
     "nothing to run": ([], "Missing argument"),
@@ -185,7 +185,7 @@ BAD_INPUT = {
 
 
 @pytest.mark.parametrize("case", BAD_INPUT)
-def test_bad_input_ends_with_2_and_says_what_and_where(case: str, tmp_path: Path) -> None:
+def test_bad_input_exits_with_2_and_names_the_place(case: str, tmp_path: Path) -> None:
     write_benchmark(tmp_path, "a")
     arguments, said = BAD_INPUT[case]
     models = [] if "-a" in arguments or not arguments else ["-a", "scripted:m"]
@@ -220,7 +220,7 @@ def test_a_run_without_a_model_is_bad_input(tmp_path: Path) -> None:
         "\x00binary",
     ],
 )
-def test_a_file_that_holds_no_results_is_not_taken_for_the_output(tmp_path: Path, text: str) -> None:
+def test_a_file_without_results_is_refused_as_output(tmp_path: Path, text: str) -> None:
     file = tmp_path / "mine"
     file.write_text(text)
     done = run(write_benchmark(tmp_path, "a"), "-o", file)
@@ -249,7 +249,7 @@ def test_an_output_that_cannot_be_written_is_bad_input(tmp_path: Path) -> None:
     assert stat.S_ISREG(locked.stat().st_mode)
 
 
-def test_a_secret_on_the_command_line_is_nowhere_in_what_is_printed(tmp_path: Path) -> None:
+def test_a_secret_on_the_command_line_is_never_printed(tmp_path: Path) -> None:
     model = json.dumps(
         {"id": "m", "interface": "scripted", "model_name": "m", "endpoint_api_key": "sk-secret", "temperature": 9}
     )

@@ -21,6 +21,6 @@ main()
 """
 
 
-def test_ctrl_c_while_the_command_starts_ends_it_without_a_traceback() -> None:
+def test_ctrl_c_during_start_exits_without_a_traceback() -> None:
     ended = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")

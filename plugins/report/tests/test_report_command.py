@@ -62,7 +62,7 @@ def test_a_regression_ends_with_1(better: Path, worse: Path) -> None:
     assert failed.json["failures"] == [failed.err.removeprefix("Error: ").strip()]
 
 
-def test_a_run_not_shown_to_be_as_good_ends_with_1(better: Path, tmp_path: Path) -> None:
+def test_a_run_not_shown_as_good_exits_with_1(better: Path, tmp_path: Path) -> None:
     equal = save(tmp_path / "equal.results.jsonl", run([True] * 29 + [False], model="equal"))
 
     assert compare(better, equal, "--require-within", "1").code == 1

@@ -79,7 +79,7 @@ def test_the_shares_of_errors_are_compared_too() -> None:
     assert (found.a, found.b, found.questions) == (0.75, 0.0, 4)
 
 
-def test_questions_of_one_text_are_one_unit_unless_the_user_says_otherwise() -> None:
+def test_questions_with_the_same_text_are_one_unit_by_default() -> None:
     a = [result(f"q{at}", at % 2 == 0, text=f"text {at // 2}") for at in range(12)]
     b = [result(f"q{at}", at < 3, text=f"text {at // 2}", model="b") for at in range(12)]
 
@@ -104,7 +104,7 @@ def test_different_judges_are_refused_unless_any_judge() -> None:
     assert verdicts(only(compare(a, b, any_judge=True).pairs)).difference == -0.5
 
 
-def test_only_judges_of_both_runs_count_and_each_is_shown_alone() -> None:
+def test_only_judges_of_both_runs_count() -> None:
     a = [*run([True, True], judge="j"), *run([True, False], judge="k"), *run([False, False], judge="only a")]
     b = [*run([False, True], judge="j", model="b"), *run([False, False], judge="k", model="b")]
 
@@ -166,7 +166,7 @@ def test_a_flip_names_what_changed() -> None:
     assert flips[1].b.answer == "I cannot say."
 
 
-def test_ordinal_traits_are_compared_as_means_and_as_shares_above_a_cut() -> None:
+def test_ordinal_traits_are_compared_by_means_and_cuts() -> None:
     a = [result(f"q{at}", None, traits={"clarity": score, "polite": True}) for at, score in enumerate([5, 4, 1])]
     b = [result(f"q{at}", None, traits={"clarity": score, "polite": at > 0}) for at, score in enumerate([3, 3, None])]
     for one in [*a, *b]:

@@ -89,7 +89,7 @@ def test_the_exact_p_counts_every_pattern_of_signs(scores: list[Fraction]) -> No
     assert found.p == pytest.approx(sum(abs(one) >= seen for one in sums) / len(sums))
 
 
-def test_scores_without_a_small_denominator_are_drawn_and_the_draws_repeat() -> None:
+def test_scores_without_small_denominators_use_reproducible_draws() -> None:
     scores = [Fraction(value) for value in np.random.default_rng(3).normal(0.3, 1, 30)]
 
     found = sign_flip(scores)
@@ -121,7 +121,7 @@ def test_p_values_of_several_pairs_are_adjusted_as_by_statsmodels(seed: int) -> 
     assert adjust_by_holm(p_values) == pytest.approx(list(multipletests(p_values, method="holm")[1]))
 
 
-def test_ten_times_as_small_a_difference_needs_a_hundred_times_as_many_questions() -> None:
+def test_a_tenth_of_the_difference_needs_hundredfold_questions() -> None:
     assert questions_needed(0.01, 100, 0.028) == 100
     assert questions_needed(0.01, 100, 0.0028) == 10_000
 

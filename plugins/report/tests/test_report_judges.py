@@ -72,7 +72,7 @@ def test_components_of_variance_are_found_although_judges_share_answers() -> Non
     assert found.components[REST] == pytest.approx(0.5, rel=0.02)
 
 
-def test_components_of_one_replicate_are_those_of_the_mean_squares_of_statsmodels() -> None:
+def test_components_with_one_replicate_agree_with_statsmodels() -> None:
     cells = simulated(12, 4, 1)
     table = pd.DataFrame(
         [(value, q, j) for q, question in enumerate(cells) for j, judge in enumerate(question) for value in judge],
@@ -93,7 +93,7 @@ def test_components_of_one_replicate_are_those_of_the_mean_squares_of_statsmodel
     )
 
 
-def test_one_judge_or_one_replicate_leaves_components_unknown_and_not_0() -> None:
+def test_one_judge_or_replicate_leaves_components_unknown() -> None:
     one_judge = estimate_components(simulated(50, 1, 4))
 
     assert one_judge is not None
@@ -123,7 +123,7 @@ def test_cohens_kappa_is_that_of_scikit_learn(pairs: list[tuple[bool, bool]]) ->
         assert found.low <= found.value <= found.high
 
 
-def test_the_interval_of_kappa_is_that_of_statsmodels_with_a_half_in_each_cell() -> None:
+def test_the_interval_of_kappa_agrees_with_statsmodels() -> None:
     pairs = [(True, True)] * 40 + [(True, False)] * 6 + [(False, True)] * 3 + [(False, False)] * 21
     oracle_found = cohens_kappa(np.array([[40.5, 6.5], [3.5, 21.5]]))
 

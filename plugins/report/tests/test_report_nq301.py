@@ -56,7 +56,7 @@ def test_the_row_without_a_verdict_is_listed_as_unpaired() -> None:
     assert (difference.bounds.unjudged_a, difference.bounds.unjudged_b, difference.bounds.sign_holds) == (1, 0, True)
 
 
-def test_stored_answers_are_recognised_and_rows_of_one_text_are_reported() -> None:
+def test_stored_answers_and_rows_with_equal_text_are_recognised() -> None:
     found, _ = pair()
 
     assert found.same_answers

@@ -86,7 +86,7 @@ def test_the_cost_is_that_of_the_journal_of_these_results() -> None:
     assert moved.cost_usd is None
 
 
-def test_an_added_judge_prompt_that_changed_is_refused_with_the_cure() -> None:
+def test_a_changed_judge_prompt_is_refused_with_the_cure() -> None:
     run("one")
     run("two", "--set", 'prompt_config={"judging": "Be lenient."}')
     refused = run_karenina("compare", "one.journal", "two.journal", plugins=plugins())

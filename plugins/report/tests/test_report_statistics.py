@@ -88,7 +88,7 @@ def test_partial_credit_and_traits_have_means_with_intervals() -> None:
     assert means["clear"].value == 0.5
 
 
-def test_questions_with_too_few_judged_replicates_are_left_out_and_counted() -> None:
+def test_questions_with_few_judged_replicates_are_counted() -> None:
     draws = described(replicated([[True, True, False], [True, False, False], [True, None, None]])).draws
 
     assert [(one.k, one.questions, one.left_out) for one in draws] == [(1, 3, 0), (2, 2, 1), (3, 2, 1)]

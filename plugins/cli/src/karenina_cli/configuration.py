@@ -1,4 +1,4 @@
-"""The configuration of a command: arguments over environment over file over the benchmark's own section."""
+"""The configuration of a command: arguments override the environment, the file, and the benchmark's own section."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def configuration(
     judges: Sequence[str] | None = None,
     recordings: Path | None = None,
 ) -> VerificationConfig:
-    """Return the configuration of a command, with the names that the benchmark's own section sets noted in it.
+    """Return the configuration of a command, which records the names set by the benchmark's own section.
 
     A relative `manual_traces` in a file is relative to that file, one of the command line to the working directory.
     Raises `ConfigError` (each problem with the place that it comes from) and `typer.BadParameter`.
@@ -58,7 +58,7 @@ def configuration(
 
 
 def with_settings(config: VerificationConfig, settings: Sequence[str] | None) -> VerificationConfig:
-    """A configuration with what `--set` says over it. Raises `ConfigError` and `typer.BadParameter`."""
+    """Return a configuration with the settings of `--set` applied. Raises `ConfigError` and `typer.BadParameter`."""
     values = dict(config.given())
     for setting in settings or ():
         name, value = _one(setting, values)
@@ -67,24 +67,24 @@ def with_settings(config: VerificationConfig, settings: Sequence[str] | None) ->
 
 
 def _one(setting: str, values: Mapping[str, Any]) -> tuple[str, Any]:
-    """The name and the value of `name=value`; `table.key=value` changes one key of a table."""
+    """Return the name and value of `name=value`; `table.key=value` changes one key of a table."""
     name, equals, text = setting.partition("=")
     name = name.strip()
     if not equals or not _NAME.fullmatch(name):
-        raise typer.BadParameter("--set sets nothing: write --set name=value")  # the text may hold a key
+        raise typer.BadParameter("--set has no name and value: write --set name=value")  # the text may hold a key
     top, dot, key = name.partition(".")
     if not dot:
         return name, _value(name, text)
     table = values.get(top)
     if table is not None and not isinstance(table, Mapping):
-        raise typer.BadParameter(f"{top} is no table, so --set {name}=... cannot change a key of it")
+        raise typer.BadParameter(f"{top} is not a table, so --set {name}=... cannot change a key of it")
     return top, {**(table or {}), key: _value(name, text)}
 
 
 def _value(name: str, text: str) -> Any:
-    """Return the value of `--set name=text`: TOML, as in a configuration file, else JSON, else the text itself.
+    """Return the value of `--set name=text`: TOML, as in a configuration file, or JSON, or the text itself.
 
-    Raises `typer.BadParameter` for what begins like a table or a list and is neither; it shows nothing of it.
+    Raises `typer.BadParameter`, without showing the text, if it begins like a table or a list but is neither.
     """
     from karenina_core.config import read_value
 
@@ -117,7 +117,7 @@ def _toml_or_json(text: str) -> Any:
 
 
 def resolve_recordings(table: Mapping[str, Any], file: Path | None) -> dict[str, Any]:
-    """Return `table` with the relative paths of recordings made relative to the file that says them."""
+    """Return `table` with the relative paths of recordings resolved against the folder of the file."""
     folder = file.parent if file is not None else Path()
     return {
         name: [_resolve_recording(model, folder) for model in value]
@@ -151,9 +151,9 @@ def read_config_section(benchmark: Benchmark) -> dict[str, Any]:
 
 
 def _resolve_programs(model: Any, folder: Path) -> Any:
-    """Return a model whose relative paths to programs and files are looked up in `folder`.
+    """Return a model with relative paths to programs and files resolved against `folder`.
 
-    They are the commands of MCP servers, and the settings of the adapter that it declares to be paths.
+    These are the commands of MCP servers, and the adapter settings that are declared as paths.
     """
     if not isinstance(model, Mapping):
         return model
@@ -178,7 +178,7 @@ def _path_settings(interface: Any) -> frozenset[str]:
 
     try:
         kind = find_adapter(plugins.active_plugins(), str(interface)).spec.extra
-    except PluginError:  # the run names the adapter that is missing
+    except PluginError:  # the run reports the missing adapter
         return frozenset()
     fields = kind.model_fields.items() if kind is not None else ()
     return frozenset(name for name, info in fields if Path in (info.annotation, *get_args(info.annotation)))
@@ -189,7 +189,7 @@ def _resolve_command(command: Any, folder: Path) -> Any:
         return command
     try:
         program, *arguments = shlex.split(command)
-    except ValueError:  # no words, or an open quote: the plugin that starts it refuses it
+    except ValueError:  # empty, or an open quote: the plugin that starts it reports it
         return command
     if "/" not in program or Path(program).is_absolute() or program.startswith("${"):
         return command
@@ -209,7 +209,6 @@ def parse_columns(given: Iterable[str] | None) -> dict[str, str] | None:
 
 
 def select_ids(benchmark: Benchmark, wanted: Iterable[str] | None, limit: int | None) -> list[str]:
-    """The ids of the questions to ask: those of `wanted` or all, at most `limit`. Unknown ones are kept for the run to
-    refuse."""
+    """Return the ids of the questions to run: `wanted` or all, at most `limit`. The run reports unknown ids."""
     ids = list(dict.fromkeys(wanted)) if wanted else list(benchmark.ids)
     return ids if limit is None else ids[:limit]

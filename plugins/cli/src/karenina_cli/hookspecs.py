@@ -1,4 +1,4 @@
-"""The hooks of the command line: commands, and what `karenina demo` runs."""
+"""The hooks of the command line: commands, and demos for `karenina demo`."""
 
 from __future__ import annotations
 
@@ -22,48 +22,48 @@ logger = logging.getLogger("karenina")
 class Demo(Protocol):
     """Questions, and two models on this machine that need no key: one answers and one judges.
 
-    `answering` and `judge` are the names of those that are taken by default.
+    `answering` and `judge` are the names of the default models.
     """
 
     answering: str
     judge: str
 
     def get(self, names: Sequence[str], note: Callable[[str], None]) -> None:
-        """Get those of the models that are not here, and describe each with `note`. Raises `KareninaError`."""
+        """Download the models that are missing, and describe each with `note`. Raises `KareninaError`."""
 
     def questions(self) -> AbstractContextManager[Path]:
-        """Return the file of the benchmark, for as long as the context lasts."""
+        """Return a context manager for the benchmark's file."""
 
     def config(self, answering: str, judge: str) -> Mapping[str, Any]:
         """Return the configuration of a run with these models."""
 
     def agreement(self, judge: str) -> str:
-        """Return how far the verdicts of this judge agreed with people; an empty text if it was not measured."""
+        """Return how well this judge agreed with people, as text; empty if it was not measured."""
 
 
 @hookspec
 def karenina_commands(app: typer.Typer) -> None:
     """Add commands to the `karenina` command. Called once, before the arguments are read.
 
-    Asked are plugins with an entry point in the group `karenina.plugins`: no stage or adapter is imported for it.
+    Called for plugins with an entry point in the group `karenina.plugins`, without importing stages or adapters.
     """
 
 
 @hookspec
 def karenina_demos() -> Sequence[Demo]:
-    """Offer what `karenina demo` runs; the first is taken.
+    """Return demos for `karenina demo`, which runs the first one.
 
-    Called for plugins with an entry point in the group `karenina.plugins`: no stage or adapter is imported for it.
+    Called for plugins with an entry point in the group `karenina.plugins`, without importing stages or adapters.
     """
 
 
 def offered(plugins: Plugins) -> None:
-    """Warn of commands that the command line does not offer, because it loads no stages and adapters to start."""
+    """Warn about commands that are not available, because the command line loads no stages or adapters at start."""
     others = {info.distribution for info in plugins.describe() if info.kind == "other"}
     for found in plugins.implementations(karenina_commands):
         if found.distribution not in others:
             logger.warning(
-                "%s adds commands, which are not offered: name the plugin that does in its entry points of the "
+                "%s adds commands, which are not available: declare the plugin that adds them as an entry point of the "
                 "group karenina.plugins",
                 found.distribution,
             )

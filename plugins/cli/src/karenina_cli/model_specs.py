@@ -1,4 +1,4 @@
-"""Models as the command line writes them: `interface:model_name`, with a base URL, or a JSON object."""
+"""Model specifications of the command line: `interface:model_name`, with a base URL, or a JSON object."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FORMS = 'write interface:model_name, interface:model_name@http://host/v1, or a 
 
 
 def parse_model(spec: str) -> dict[str, Any]:
-    """The model's configuration that `spec` means; its `id` may be missing. Raises `typer.BadParameter`.
+    """Return the model configuration of `spec`; its `id` may be missing. Raises `typer.BadParameter`.
 
     The interface ends at the first colon, so that names with a tag (`openai:llama3:8b`) stay whole; the base URL begins
     at the first `@` that a URL follows.
@@ -34,12 +34,12 @@ def parse_model(spec: str) -> dict[str, Any]:
     interface, colon, rest = text.partition(":")
     if not colon or not rest or not _INTERFACE.fullmatch(interface):
         shown = repr(text) if _HARMLESS.fullmatch(text) else "the text"
-        raise typer.BadParameter(f"{shown} names no model: {_FORMS}")
+        raise typer.BadParameter(f"{shown} is not a model: {_FORMS}")
     found_url = _URL.search(rest)
     if found_url is not None:
         name = rest[: found_url.start()]
         if not name:
-            raise typer.BadParameter(f"the model of {interface!r} has a base URL and no name: {_FORMS}")
+            raise typer.BadParameter(f"the model of {interface!r} has a base URL but no name: {_FORMS}")
         return {"interface": interface, "model_name": name, "endpoint_base_url": found_url["url"]}
     if not rest.startswith(_PATH):
         _check_address(interface, rest)
@@ -47,9 +47,9 @@ def parse_model(spec: str) -> dict[str, Any]:
 
 
 def _check_address(interface: str, rest: str) -> None:
-    """Refuse an address without its scheme: it would be taken as part of the name, and the provider's own server used.
+    """Raise `typer.BadParameter` for an address without its scheme, which would become part of the name.
 
-    Raises `typer.BadParameter`, which shows nothing that may be a key.
+    The call would then go to the provider's own server. The message shows nothing that may be a key.
     """
     name, _, address = rest.rpartition("@")
     url = complete_url(address) if name else None
@@ -58,21 +58,21 @@ def _check_address(interface: str, rest: str) -> None:
     shown = name if _HARMLESS_NAME.fullmatch(name) else "NAME"
     raise typer.BadParameter(
         f"the address of the server of {interface}:{shown} has no http:// or https://; did you mean "
-        f"{interface}:{shown}@{redact_url(url)}? A name that holds such an '@' is written as a JSON object, with "
+        f"{interface}:{shown}@{redact_url(url)}? Write a name that contains such an '@' as a JSON object, with "
         "model_name and endpoint_base_url"
     )
 
 
 def _object_of(text: str) -> dict[str, Any]:
-    """The JSON object that a model is. Errors show nothing of it: it may hold a key."""
+    """Return a model given as a JSON object. Errors show nothing of the text, because it may contain a key."""
     try:
         found: dict[str, Any] = json.loads(text)
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
-        raise typer.BadParameter(f"the JSON object of a model is broken at {place}: {error.msg}") from None
+        raise typer.BadParameter(f"the JSON object of a model is invalid at {place}: {error.msg}") from None
     except (ValueError, RecursionError):
         raise typer.BadParameter(
-            "the JSON object of a model holds too large a number, or is nested too deeply"
+            "the JSON object of a model contains too large a number, or is nested too deeply"
         ) from None
     trouble = find_problem_in_json(text, found)
     if trouble is not None:
@@ -82,9 +82,9 @@ def _object_of(text: str) -> dict[str, Any]:
 
 
 def parse_models(specs: Iterable[str], recordings: Iterable[Path] = ()) -> list[dict[str, Any]]:
-    """The models of one role, each with an `id`: its own, else its name, numbered where that is taken.
+    """Return the models of one role, each with an `id`: its own, or its name, with a number if that is taken.
 
-    Each of `recordings` is a model more, whose answers stand in that file.
+    Each file of `recordings` is one more model, which gives the answers in the file.
     """
     models = [parse_model(spec) for spec in specs]
     models += [
@@ -105,7 +105,7 @@ def parse_models(specs: Iterable[str], recordings: Iterable[Path] = ()) -> list[
 
 
 def _recorder() -> str:
-    """The adapter that replays recordings; where none is installed, the one to install. Raises `typer.BadParameter`."""
+    """Return the adapter that replays recordings, or the one to install. Raises `typer.BadParameter`."""
     from karenina_core import plugins
     from karenina_core.catalog import read_catalog
     from karenina_core.config import registered_adapters
@@ -116,5 +116,5 @@ def _recorder() -> str:
     found = installed or list(read_catalog()["recorders"])
     if len(found) > 1:
         names = ", ".join(found)
-        raise typer.BadParameter(f"several adapters replay recordings ({names}): name one, as --answering '{{...}}'")
+        raise typer.BadParameter(f"several adapters replay recordings ({names}): select one with --answering '{{...}}'")
     return found[0]

@@ -1,4 +1,4 @@
-"""The progress of a run on the error output: a bar on a terminal, else a line now and then."""
+"""The progress of a run on the error output: a bar on a terminal, or occasional lines elsewhere."""
 
 from __future__ import annotations
 
@@ -23,17 +23,16 @@ if TYPE_CHECKING:
     from karenina_engine.calls.concurrency_limits import ConcurrencyLimits
 
 _MOST_LINES = 20
-_LONGEST_SILENCE = 30.0  # seconds between two lines, where items end at all
+_LONGEST_SILENCE = 30.0  # seconds between two lines, if items finish
 _LOOKED_BACK = 30.0  # seconds over which the rate is taken
 _REFRESHED = 4  # times a second
 
 
 class RunProgress:
-    """Counts finished items and shows them while the `with` block lasts. `quiet` only counts.
+    """A counter of finished items, which shows them inside the `with` block. `quiet` only counts.
 
-    Of the calls it shows, for each server, how many are under way of how many may be, and how many wait because one
-    failed (a rate limit, mostly). `cost` is what was spent so far, in words; None where nobody counts it. `clock` gives
-    seconds.
+    For each server it shows the calls in flight, their limit, and the calls that wait for a retry. `cost` returns the
+    cost so far as text, or None if it is not counted. `clock` returns seconds.
     """
 
     def __init__(
@@ -88,7 +87,7 @@ class RunProgress:
             self._console.print(Text(text), soft_wrap=True)
 
     def counts(self) -> str:
-        """How many items ended how, the errors by their kind."""
+        """Return the numbers of items by outcome, with errors by their kind."""
         parts = [
             f"{count} {kind}" + (f" ({self._kinds_of_errors()})" if kind == _NOT_JUDGED else "")
             for kind, count in sorted(self._counts.items())
@@ -96,7 +95,7 @@ class RunProgress:
         return ", ".join(parts)
 
     def speed(self) -> list[str]:
-        """The rate, the time that is left at this rate, and the cost, as far as they are known."""
+        """Return the rate, the time left at this rate, and the cost, as far as they are known."""
         found = []
         rate = self._rate()
         if rate:
@@ -107,11 +106,11 @@ class RunProgress:
         return [*found, cost] if cost is not None else found
 
     def calls(self) -> list[str]:
-        """For each server, calls under way of those that may be, and calls that wait to be made again."""
+        """Return, for each server, the calls in flight of its limit, and the calls that wait for a retry."""
         found = []
         for server in self._limits.servers if self._limits is not None else ():
             if server.held or server.queued or server.retrying:
-                waiting = f", {server.retrying} wait to be made again" if server.retrying else ""
+                waiting = f", {server.retrying} waiting for a retry" if server.retrying else ""
                 found.append(f"{clean(server.name)} {server.held} of {int(server.limit)} calls{waiting}")
         return found
 
@@ -119,11 +118,11 @@ class RunProgress:
         return self._lines(self.done) > self._lines(self.done - 1) or self._clock() - self._said >= _LONGEST_SILENCE
 
     def _lines(self, done: int) -> int:
-        """How many lines there are after so many items: the last item always adds one."""
+        """Return the number of lines after `done` items; the last item always adds one."""
         return done * min(_MOST_LINES, self._total) // self._total
 
     def _rate(self) -> float:
-        """Items a second, lately."""
+        """Return the recent number of items per second."""
         now = self._clock()
         if now - self._marks[-1][0] >= 1:
             self._marks.append((now, self.done))
@@ -137,7 +136,7 @@ class RunProgress:
 
 
 class _Bar(Progress):
-    """The bar, and below it what is under way."""
+    """The bar, with the counts and the calls in flight below it."""
 
     def __init__(self, progress: RunProgress, console: Console) -> None:
         self._progress = progress
@@ -152,7 +151,7 @@ class _Bar(Progress):
         )
 
     def get_renderables(self) -> Iterable[RenderableType]:
-        """The bar, and two lines of text."""
+        """Yield the bar and two lines of text."""
         shown = self._progress
         lines = [" · ".join(part for part in (shown.counts(), *shown.speed()) if part), " · ".join(shown.calls())]
         yield Group(

@@ -1,4 +1,4 @@
-"""What `karenina rescore` scores again: the user's benchmark and settings, and the models of a journal as labels."""
+"""The request that `karenina rescore` executes: the user's benchmark and settings, and a journal's models as labels."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RescoreRequest:
-    """The journal, and what its items are scored with."""
+    """A journal, and the benchmark, configuration and question ids to score its items with."""
 
     journal: Path
     benchmark: Benchmark
@@ -44,11 +44,11 @@ def make_rescore_request(
     trust_all: bool,
     columns: Mapping[str, str] | None = None,
 ) -> RescoreRequest:
-    """Return what is to be scored again.
+    """Return the request for a journal.
 
-    The benchmark is `file`, else that of the user's own run. Settings are those of the user's own run, else those of
-    the journal that data may set; the configuration file and `settings` go over them. With `ask` the judges come from
-    the command line or the user's own run. Raises `ConfigError`.
+    The benchmark is `file`, or else that of the user's own run. Settings are those of the user's own run, or else those
+    of the journal that files may set; the configuration file and `settings` override
+    them. With `ask` the judges come from the command line or the user's own run. Raises `ConfigError`.
     """
     from karenina_benchmark import Benchmark
 
@@ -57,12 +57,12 @@ def make_rescore_request(
         name = plain_name(labels.benchmark) or "BENCHMARK"
         raise ConfigError(
             [
-                f"you have not run the journal {journal} at this place: name the benchmark, as it is now\n"
+                f"you have not run the journal {journal} at this place, so its benchmark is unknown: name it\n"
                 f"  karenina rescore {journal} {name}"
             ]
         )
     if judges and not ask:
-        raise ConfigError(["--judge names who may be asked, and nothing is asked without --ask"])
+        raise ConfigError(["--judge has no effect without --ask: add --ask to call the judge, or leave out --judge"])
     path, file, config = journal.absolute(), _absolute(file), _absolute(config)
     given = resolve_recordings(read_config_values(config), config) if config is not None else {}
     if command is not None:
@@ -87,19 +87,21 @@ def _absolute(path: Path | None) -> Path | None:
 
 
 def _own_settings(command: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of a command of the user, but for secrets, which no score depends on."""
+    """Return the settings of the user's command without secrets, which do not affect scores."""
     stored = command["config"].items()
     return {name: value for name, value in stored if name not in MODEL_ROLES and value != LEFT_OUT}
 
 
 def _free_settings(screen: Screen, labels: JournalLabels) -> dict[str, Any]:
-    """Return the settings of a journal that data may set, and name the others that change results."""
+    """Return the settings of a journal that files may set; print the names of others that change results."""
     free, others = labels.free_settings()
     owned = owned_settings()
     changing = [name for name in others if name not in owned or owned[name].changes_results]
     if changing:
         names = ", ".join(sorted(changing))
-        screen.note(f"Not taken from the journal, because it may be anybody's: {names}; give them with --set or -c.")
+        screen.note(
+            f"Not taken from the journal, because it may be somebody else's: {names}; set them with --set or -c."
+        )
     return free
 
 
@@ -113,15 +115,15 @@ def _own_judges(benchmark: Benchmark, command: Mapping[str, Any] | None) -> Sequ
 
 
 def _confirm(labels: JournalLabels, live: Sequence[Any]) -> list[Any]:
-    """Return the judges of the run as they are to be asked, paired by id. Raises `ConfigError` if one is lacking."""
+    """Return the judges to call for those of the run, paired by id. Raises `ConfigError` if one is missing."""
     by_id = {model.get("id") if isinstance(model, Mapping) else model.id: model for model in live}
     wanted = [str(entry.get("id")) for entry in labels.judges]
-    lacking = [id for id in wanted if id not in by_id]
-    if lacking or not wanted:
-        names = ", ".join(map(repr, lacking or wanted)) or "no judge"
+    missing = [id for id in wanted if id not in by_id]
+    if missing or not wanted:
+        names = ", ".join(map(repr, missing or wanted)) or "no judge"
         raise ConfigError(
             [
-                f"--ask takes its judges from the command line, and this run was judged by {names}: give each with -j "
+                f"--ask takes its judges from the command line, and this run was judged by {names}: add each with -j "
                 'under its id, such as -j \'{"id": "...", "interface": "openai", "model_name": "..."}\', or with -c'
             ]
         )

@@ -1,4 +1,4 @@
-"""How results are printed: one in full, many as a table, and their summary."""
+"""Results as text: one in full, or many as a table."""
 
 from __future__ import annotations
 
@@ -43,15 +43,15 @@ _SYMBOLS: Final[Mapping[Outcome, str]] = {
 }
 _PLAIN: Final[Mapping[str, str]] = {"✓": "+", "◐": "~", "•": "*", "✗": "x", "!": "!", "…": "..."}
 MAX_DETAILED: Final = 20_000
-"""Characters of a text that are laid out; wrapping more takes seconds."""
-NOT_EXTRACTED: Final = "(looks at the answer itself)"
+"""The most characters of a text that are wrapped; more would take seconds."""
+NOT_EXTRACTED: Final = "(compares the answer itself)"
 NOTHING: Final = "nothing"
 MAX_ROWS: Final = 100
-"""How many results a table shows at most; the others stand in the file."""
+"""The most results that a table shows; the file has all."""
 
 
 class Results(Protocol):
-    """Results that can be counted and gone through, and need not all be in memory."""
+    """Results that can be counted and iterated, and need not all be in memory."""
 
     def __len__(self) -> int: ...
 
@@ -59,7 +59,7 @@ class Results(Protocol):
 
 
 def verdict(outcome: Outcome, console: Console) -> Text:
-    """The outcome with its symbol, in its colour."""
+    """Return the outcome with its symbol, in its color."""
     symbol = _SYMBOLS.get(outcome, "✗")
     if not _unicode(console):
         symbol = _PLAIN[symbol]
@@ -78,10 +78,10 @@ def print_result(
 ) -> None:
     """Print one result: question, answer, what the judge extracted beside the truth, the verdict and why.
 
-    `position` stands before it ("3/12"). The answer is cut after `most_answer` characters, with a word on what is
+    `position` ("3/12") is printed first. The answer is cut after `most_answer` characters, with a note on what is
     missing. `detailed` prints more of the answer (`full`: all of it, below), and vetoes, revisions, trait scores,
-    tokens and what each stage did. Other texts are cut as a detailed answer is. `same_as` is the position of an item
-    that failed in the same way: it is named instead of the reason.
+    tokens and the stages. Other texts are cut like a detailed answer. `same_as` is the position of an item that failed
+    for the same reason, and is printed instead of the reason.
     """
     meta = result.metadata
     head = verdict(result.outcome, console)
@@ -115,7 +115,7 @@ def print_result(
 
 @dataclass(frozen=True, slots=True)
 class _UnwrappedText:
-    """A text that is printed without being wrapped, which would take minutes for megabytes."""
+    """A text that is printed without wrapping, which would take minutes for megabytes."""
 
     text: str
 
@@ -129,7 +129,7 @@ def _print_block(console: Console, head: Text, grid: Table) -> None:
 
 
 def field_rows(result: VerificationResult) -> list[tuple[str, str, str, bool | None]]:
-    """Each field of a result: its name, what was extracted, the truth, and whether it passed (None: not compared)."""
+    """Return each field of a result: name, extracted value, truth, and whether it passed (None: not compared)."""
     template = result.template
     extracted = template.parsed_llm_response
     truths = template.parsed_gt_response or {}
@@ -145,7 +145,7 @@ def field_rows(result: VerificationResult) -> list[tuple[str, str, str, bool | N
 
 
 def as_text(value: Any, none: str = NOTHING) -> str:
-    """A JSON value as people read it."""
+    """Return a JSON value as readable text."""
     if value is None:
         return none
     if isinstance(value, str):
@@ -154,7 +154,7 @@ def as_text(value: Any, none: str = NOTHING) -> str:
 
 
 def print_table(console: Console, results: Results) -> None:
-    """Print results as a table, a row each. Of more than `MAX_ROWS` those are shown that are not correct."""
+    """Print results as a table. Of more than `MAX_ROWS` results, those that are not correct are shown."""
     few = len(results) <= MAX_ROWS
     shown: list[VerificationResult] = []
     kinds = set()
@@ -183,11 +183,13 @@ def print_table(console: Console, results: Results) -> None:
         )
     console.print(table)
     if len(shown) < len(results):
-        console.print(Text(f"{len(shown)} of {len(results)} results are shown; `karenina show` has all.", style="dim"))
+        console.print(
+            Text(f"The table shows {len(shown)} of {len(results)} results; `karenina show` prints all.", style="dim")
+        )
 
 
 def print_results(console: Console, results: Results) -> None:
-    """Print results as fits the place: a table on a terminal, each with all its lines in a file or a pipe."""
+    """Print results as a table on a terminal, and each in full in a file or a pipe."""
     if console.is_terminal:
         print_table(console, results)
         return
@@ -198,13 +200,13 @@ def print_results(console: Console, results: Results) -> None:
 
 
 class _SeenFailures:
-    """The failures that were printed already, each with the position of the first item that has it."""
+    """The failures printed so far, each with the position of the first item that has it."""
 
     def __init__(self) -> None:
         self._positions: dict[str, str] = {}
 
     def first(self, result: VerificationResult, position: str) -> str | None:
-        """Return the position of an earlier item that failed in the same way; None if there is none."""
+        """Return the position of an earlier item with the same failure; None if there is none."""
         if result.outcome.judged:
             return None
         from karenina_engine.results.failure_counts import kind_of
@@ -250,7 +252,7 @@ def _answer(result: VerificationResult, most: int, *, full: bool) -> Text:
 
 
 def _cut(text: str, most: int = MAX_DETAILED, way_on: str = "") -> Text:
-    """Return the beginning of a text, with how much is missing."""
+    """Return the beginning of a text, with the number of missing characters."""
     if len(text) <= most:
         return Text(clean(text))
     return Text(clean(text[:most])) + Text(f" ... ({len(text) - most:,} more characters{way_on})", style="dim")

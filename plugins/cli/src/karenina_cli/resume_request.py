@@ -1,4 +1,4 @@
-"""The command of a journal, as the user who gave it goes on with it: from the state folder, never from the journal."""
+"""The request that `karenina resume` executes: the user's own command from the state folder, never from the journal."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from karenina_cli.configuration import read_config_section, resolve_recordings
+from karenina_cli.screen import quantity
 from karenina_core.errors import ConfigError
 from karenina_engine.calls.journal_labels import JournalLabels, make_run_line
 from karenina_engine.journal.command import digest_trusted_content, has_same_benchmark_config, restore_secrets
@@ -22,10 +23,10 @@ if TYPE_CHECKING:
 
 
 def make_resume_request(screen: Screen, journal: Path) -> RunRequest:
-    """Return the last run of the user on the journal, as its command would start it now.
+    """Return the request of the user's last command for the journal, with the files and keys of now.
 
-    The working directory is that of the command from here on. Raises `ConfigError` if the user has no such run, or if
-    it cannot be started; the message holds the command that the journal describes.
+    Changes the working directory to that of the command. Raises `ConfigError` if the user has no such command or it
+    cannot be executed; the message contains the command that the journal describes.
     """
     from karenina_benchmark import Benchmark
     from karenina_core.config import VerificationConfig
@@ -36,10 +37,10 @@ def make_resume_request(screen: Screen, journal: Path) -> RunRequest:
     if command is None:
         raise ConfigError([_foreign_journal_text(labels, journal)])
     if command["output"] is None:
-        raise ConfigError([f"the run of {journal} was started from Python, without a file: start it there once more"])
+        raise ConfigError([f"the run of {journal} was started from Python, without a file: start it there again"])
     path = journal.absolute()
     change_to_run_folder(command)
-    # Files outside of its folder are read, and nothing of them is used before `_still_trusted` has compared them.
+    # Files outside its folder are read, but not used before `_still_trusted` has compared their contents.
     benchmark = Benchmark.load(
         command["benchmark"],
         "all" if command["trust_all"] else None,
@@ -47,7 +48,7 @@ def make_resume_request(screen: Screen, journal: Path) -> RunRequest:
         columns=command.get("columns"),
     )
     if digest_content(benchmark) != command["content"]:
-        screen.note(f"{command['benchmark']} has changed since: items of questions that changed run once more.")
+        screen.note(f"{command['benchmark']} has changed since the run: items of changed questions run again.")
     try:
         values = restore_secrets(command["config"], current_settings(benchmark, command))
     except ConfigError as error:
@@ -68,34 +69,39 @@ def make_resume_request(screen: Screen, journal: Path) -> RunRequest:
 
 
 def read_commands(journal: Path) -> tuple[JournalLabels, dict[str, Any] | None]:
-    """Return what a journal states of its last run, and the user's own command for it, if there is one.
+    """Return the description of a journal's last run, and the user's own command for it, if there is one.
 
     Raises `JournalError`, and `ConfigError` for a journal without a run and for a state file that cannot be used.
     """
     with JournalView(journal) as view:
-        told, id = view.command(), view.id()
-    if told is None:
-        raise ConfigError([f"no run has begun in the journal {journal}: give a `karenina run` command"])
-    labels = JournalLabels.read(told)
+        stored, id = view.command(), view.id()
+    if stored is None:
+        raise ConfigError([f"the journal {journal} contains no run: start one with `karenina run`"])
+    labels = JournalLabels.read(stored)
     try:
         return labels, read_own_command(id, journal)
     except UserStateError as error:
-        line = f"The journal describes this command; read it before you give it:\n  {make_run_line(labels, journal)}"
+        line = f"The journal describes this command; read it before you run it:\n  {make_run_line(labels, journal)}"
         raise ConfigError([*error.problems, line]) from error
 
 
 def change_to_run_folder(command: Mapping[str, Any]) -> None:
-    """Make the working directory that of the user's command. Raises `ConfigError`."""
+    """Change to the working directory of the user's command. Raises `ConfigError`."""
     try:
         os.chdir(command["folder"])
     except OSError as error:
-        raise ConfigError([f"the folder of the run is gone: {command['folder']} ({error.strerror})"]) from error
+        raise ConfigError(
+            [
+                f"the folder of the run cannot be opened: {command['folder']} ({error.strerror}); run "
+                "the whole command elsewhere"
+            ]
+        ) from error
 
 
 def current_settings(benchmark: Benchmark, command: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the names that the user's configuration file and environment set now.
+    """Return the settings in the user's configuration file and environment now.
 
-    The benchmark's own section counts as long as it is the one that the command was given with.
+    The settings of the benchmark's own section are included if they are the same as when the command was given.
     """
     from karenina_benchmark.config_files import read_config_values
     from karenina_core.config import read_environment
@@ -107,31 +113,33 @@ def current_settings(benchmark: Benchmark, command: Mapping[str, Any]) -> dict[s
 
 
 def existing_ids(screen: Screen, benchmark: Benchmark, ids: list[str] | None) -> list[str] | None:
-    """Return the ids that the benchmark still has."""
+    """Return the ids that the benchmark still contains."""
     if ids is None:
         return None
     left = [id for id in ids if id in benchmark]
     if len(left) < len(ids):
-        screen.note(f"{len(ids) - len(left)} of its questions are no longer there, and are left out.")
+        screen.note(
+            f"Left out {quantity(len(ids) - len(left), 'question')} of the run that the benchmark does not contain now."
+        )
     return left
 
 
 def _still_trusted(screen: Screen, benchmark: Benchmark, command: Mapping[str, Any]) -> bool:
-    """Return whether `--trust-all` of the command holds: it was given for what the benchmark held then."""
+    """Return whether `--trust-all` of the command still applies: it covered the contents of the benchmark then."""
     if not command["trust_all"]:
         return False
     if digest_trusted_content(benchmark) == command["trusted"]:
         return True
     screen.note(
-        f"--trust-all of the run does not hold any more, because {benchmark.path} has changed since: its code runs "
-        f"after `karenina trust {benchmark.path}`, or with the whole `karenina run` command given again."
+        f"--trust-all of the run does not apply, because {benchmark.path} has changed since. To run its code, use "
+        f"`karenina trust {benchmark.path}`, or the whole `karenina run` command again."
     )
     return False
 
 
 def _foreign_journal_text(labels: JournalLabels, journal: Path) -> str:
     return (
-        f"you have not run the journal {journal} at this place, so nothing was started: a journal may be anybody's, "
-        "and resume goes by the commands that you gave yourself. It describes this one; read it, mend its paths and "
-        f"models, and give it to go on from the journal:\n  {make_run_line(labels, journal)}"
+        f"you have not run the journal {journal} at this place, so nothing was started: it may be somebody else's, and "
+        "resume only repeats your own commands. The journal describes the command below. Read it, correct its paths "
+        f"and models, and run it to continue from the journal:\n  {make_run_line(labels, journal)}"
     )

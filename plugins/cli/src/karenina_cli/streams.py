@@ -1,4 +1,4 @@
-"""The standard streams of the command: closed ones, full disks, and readers that went away."""
+"""The standard streams of the command: handling of closed streams, full disks and closed pipes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BROKEN_PIPE = 141
 
 
 class _Output(io.FileIO):
-    """The standard output, which remembers that it could not be written."""
+    """The standard output, which records a failed write."""
 
     failure: OSError | None = None
 
@@ -28,7 +28,7 @@ class _Output(io.FileIO):
 
 
 class _ErrorOutput(io.FileIO):
-    """The error output. What cannot be written there is dropped, because there is no other place to report it."""
+    """The error output. It drops what cannot be written, because there is no other place to report it."""
 
     def write(self, data: Buffer, /) -> int:
         try:
@@ -43,18 +43,18 @@ _output: _Output | None = None
 
 
 def prepare() -> None:
-    """Give the process three usable streams.
+    """Make the three standard streams of the process usable.
 
-    The number of a closed stream would go to the next file that is opened, such as the journal, and what is printed
-    would be written into it.
+    The descriptor of a closed stream would be reused for the next file that is opened, such as the journal, and output
+    would be written into that file.
     """
     global _output
     for number in range(3):
         try:
             os.fstat(number)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number
-    if sys.stdout is sys.__stdout__ and not os.isatty(1):  # a program that redirected it keeps its own
+            os.open(os.devnull, os.O_RDWR)  # uses the lowest free descriptor
+    if sys.stdout is sys.__stdout__ and not os.isatty(1):  # a program that redirected it keeps its stream
         _output = _Output(1, "w", closefd=False)
         sys.stdout = _text(_output, sys.stdout)
     if sys.stderr is sys.__stderr__ and not os.isatty(2):
@@ -65,12 +65,12 @@ def prepare() -> None:
 
 
 def output_failure() -> OSError | None:
-    """Return why the standard output could not be written, if it could not."""
+    """Return the error of writing the standard output; None if there was none."""
     return None if _output is None else _output.failure
 
 
 def finish() -> None:
-    """Write what is still to be written to the standard output; exit if it cannot be."""
+    """Flush the standard output; exit if that fails."""
     try:
         sys.stdout.flush()
     except OSError as error:
@@ -80,7 +80,7 @@ def finish() -> None:
 def fail(error: OSError) -> NoReturn:
     """Exit because the standard output cannot be written."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 1)  # or the interpreter reports it once more when it flushes at its end
+    os.dup2(nowhere, 1)  # or the interpreter reports it again when it flushes at exit
     if isinstance(error, BrokenPipeError):
         sys.exit(BROKEN_PIPE)
     sys.stderr.write(f"Error: the standard output cannot be written: {error.strerror or error}\n")

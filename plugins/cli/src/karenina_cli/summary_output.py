@@ -27,25 +27,25 @@ MAX_FAILURES: Final = 5
 
 
 class Summarized(Protocol):
-    """What has a summary: a set of results, or their totals."""
+    """A set of results, or their totals, with a summary."""
 
     def summary(self) -> Summary:
-        """Of all results."""
+        """Return the summary of all results."""
 
     def by_models(self) -> Mapping[tuple[str, str], Summary]:
-        """Of each pair of answering model and judge, by their ids."""
+        """Return the summary of each pair of answering model and judge, by their ids."""
 
     def failures(self) -> Sequence[Failure]:
-        """Why items were not judged, equal reasons together."""
+        """Return the reasons why items were not judged, equal reasons together."""
 
     def usage(self) -> Usage:
-        """What all of them used."""
+        """Return the usage of all results."""
 
 
 def print_summary(console: Console, results: Summarized, path: Path | None = None, *, cost: str | None = None) -> None:
-    """Print the pass rate with its denominator and interval, what could not be judged, the bounds, and the tokens.
+    """Print the pass rate with its denominator and interval, unjudged items, bounds, and tokens.
 
-    `path` is the file that holds the results, where there is one, and `cost` what they cost, in words.
+    `path` is the result file, if there is one, and `cost` the cost as text.
     """
     summary = results.summary()
     grid = Table.grid(padding=(0, 2))
@@ -68,7 +68,7 @@ def print_summary(console: Console, results: Summarized, path: Path | None = Non
 
 
 def summary_lines(summary: Summary, usage: Usage) -> Iterable[tuple[str, str]]:
-    """The lines of a summary, each with its name."""
+    """Yield the lines of a summary, each with its name."""
     if not scores_only(summary):
         yield "Pass rate", rate_text(summary.pass_rate)
     if summary.not_judged:
@@ -83,21 +83,21 @@ def summary_lines(summary: Summary, usage: Usage) -> Iterable[tuple[str, str]]:
     for place, (name, trait) in enumerate(traits[:MAX_TRAITS]):
         yield "" if place else "Traits", f"{clean(name)}: {trait_text(trait)}"
     if len(traits) > MAX_TRAITS:
-        yield "", f"and {len(traits) - MAX_TRAITS} more: --json has all"
+        yield "", f"and {len(traits) - MAX_TRAITS} more; --json prints all"
     if usage.calls or usage.total_tokens:
         calls = f"{usage.calls:,} call{'' if usage.calls == 1 else 's'}"
         yield "Tokens", f"{usage.input_tokens:,} in, {usage.output_tokens:,} out, {calls}"
 
 
 def _failure_lines(results: Summarized) -> Iterator[tuple[str, str]]:
-    """The reasons for which most items were not judged, each with the number of these items."""
+    """Yield the most frequent reasons why items were not judged, each with its number of items."""
     failures = results.failures()
     for number, failure in enumerate(failures[:MAX_FAILURES]):
         yield "Failures" if number == 0 else "", f"{_items(failure.items)}: {shorten(failure.error, 400)}"
     left = failures[MAX_FAILURES:]
     if left:
         count = sum(failure.items for failure in left)
-        yield "", f"{_items(count)}: {len(left)} other reasons, which `karenina show` has"
+        yield "", f"{_items(count)}: {len(left)} other reasons, which `karenina show` prints"
 
 
 def _items(count: int) -> str:
@@ -115,7 +115,7 @@ def share_text(summary: Summary) -> str:
 
 
 def trait_text(trait: TraitSummary) -> str:
-    """Return the scores of a trait in words: `80.0% true of 10, 2 not scored`, or `mean 3.5 of 12`."""
+    """Return the scores of a trait as text: `80.0% true of 10, 2 not scored`, or `mean 3.5 of 12`."""
     found = []
     if trait.share is not None:
         found.append(f"{percent(trait.share)} true")
@@ -142,7 +142,7 @@ def rate_text(rate: Rate) -> str:
 
 
 def percent(share: float | None) -> str:
-    """A share of one as a percentage with one decimal."""
+    """Return a share of 1 as a percentage with one decimal."""
     return "-" if share is None else f"{100 * share:.1f}%"
 
 
