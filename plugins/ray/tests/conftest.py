@@ -1,4 +1,4 @@
-"""One Ray for all tests, with more CPUs than the machine may have: they are counted, not used."""
+"""One Ray for all tests, with more CPUs than the machine may have: Ray counts them, and does not use them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-TOWN = str(Path(__file__).parent / "town")
-sys.path.insert(0, TOWN)  # as if it were installed: what is there is found through its entry points
+FAKE_PLUGIN = str(Path(__file__).parent / "fake_plugin")
+sys.path.insert(0, FAKE_PLUGIN)  # as if it were installed: it is found by its entry points
 
 
 @pytest.fixture(scope="session")
 def ray() -> Iterator[Path]:
-    """Ray, connected; the folder of its session, with its logs."""
+    """Connect Ray; return the folder of its session, with its logs."""
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "0"
     import ray

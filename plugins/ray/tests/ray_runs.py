@@ -1,4 +1,4 @@
-"""Runs against a server on loopback that counts its calls, in this process and on workers."""
+"""Helpers: runs against a server on loopback that counts its calls, in this process and on workers."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from karenina_core import VerificationConfig
 from karenina_core.data.result import VerificationResult
 from karenina_engine.results.result_set import VerificationResultSet
 
-KEY = "a-key-that-nobody-writes-down"
+KEY = "a-key-that-is-in-no-file"
 
 
 @dataclass
 class Server:
-    """Answers each text after `latency` seconds, the first ones not before so many `processes` have asked.
+    """A server that replies to each text after `latency` seconds, and to the first after `processes` have called.
 
-    `heard` are pid and text of all calls, in order, `answered` those that had their reply; `on_call` is told of each
-    call after it is heard, in the server's thread.
+    `received` are process id and text of all calls in order, `answered` those that had their reply; `on_call` is called
+    for each call, in the server's thread.
     """
 
     latency: float = 0.05
     processes: int = 1
-    heard: list[tuple[int, str]] = field(default_factory=list)
+    received: list[tuple[int, str]] = field(default_factory=list)
     answered: list[tuple[int, str]] = field(default_factory=list)
     most: int = 0
     keys: set[str | None] = field(default_factory=set)
@@ -39,34 +39,34 @@ class Server:
 
     @property
     def calls(self) -> Counter[str]:
-        """How often each text was sent."""
-        return Counter(text for _, text in self.heard)
+        """Return how often each text was sent."""
+        return Counter(text for _, text in self.received)
 
     def by_process(self) -> Counter[int]:
-        """How many calls each process has made."""
-        return Counter(pid for pid, _ in self.heard)
+        """Return the number of calls of each process."""
+        return Counter(pid for pid, _ in self.received)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = await reader.readuntil(b"\r\n\r\n")
         body = json.loads(await reader.readexactly(int(head.split(b"Content-Length: ")[1].split(b"\r\n")[0])))
-        self.heard.append((body["pid"], body["text"]))
+        self.received.append((body["pid"], body["text"]))
         self.keys.add(body["key"])
-        self.most = max(self.most, len(self.heard) - len(self.answered))
+        self.most = max(self.most, len(self.received) - len(self.answered))
         self.on_call(body["pid"])
         while len(self.by_process()) < self.processes:  # noqa: ASYNC110
             await asyncio.sleep(0.02)
         await asyncio.sleep(self.latency)
-        said = (
+        reply = (
             json.dumps({"words": len(body["text"].split())}) if " reads: " in body["text"] else f"It is {body['text']}"
         )
-        writer.write(f"HTTP/1.0 200 OK\r\n\r\n{said}".encode())
+        writer.write(f"HTTP/1.0 200 OK\r\n\r\n{reply}".encode())
         self.answered.append((body["pid"], body["text"]))
         writer.close()
 
 
 @contextmanager
 def serving(latency: float = 0.05) -> Iterator[Server]:
-    """A server as long as the block lasts, in a thread."""
+    """Run a server in a thread for the block."""
     server, loop, ready, over = Server(latency), asyncio.new_event_loop(), threading.Event(), asyncio.Event()
 
     async def work() -> None:
@@ -86,17 +86,17 @@ def serving(latency: float = 0.05) -> Iterator[Server]:
 
 
 def config(server: Server, executor: str, **values: Any) -> VerificationConfig:
-    """Two judges read each answer."""
+    """Return a configuration in which two judges read each answer."""
     answering, *judges = [
         {
             "id": id,
-            "interface": "town",
+            "interface": "fake",
             "model_name": id,
             "endpoint_base_url": server.url,
             "endpoint_api_key": KEY,
             "max_tokens": 8,
         }
-        for id in ("mayor", "baker", "smith")
+        for id in ("answering", "judge-1", "judge-2")
     ]
     return VerificationConfig(
         answering_models=[answering],
@@ -109,10 +109,10 @@ def config(server: Server, executor: str, **values: Any) -> VerificationConfig:
 
 
 def benchmark(count: int, *more: str) -> Benchmark:
-    """So many questions, and these."""
-    made = Benchmark.create("town")
+    """Return a benchmark of `count` questions and those of `more`."""
+    made = Benchmark.create("fake")
     for number in range(count):
-        made.add_question(f"house {number}")
+        made.add_question(f"question {number}")
     for text in more:
         made.add_question(text, question_id=f"extra {len(made)}")
     return made
@@ -121,19 +121,19 @@ def benchmark(count: int, *more: str) -> Benchmark:
 def run(
     server: Server, executor: str, questions: Benchmark, journal: Path | None = None, **values: Any
 ) -> VerificationResultSet:
-    """The results of a run."""
+    """Run, and return the results."""
     return questions.run_verification(config(server, executor, **values), journal=journal)
 
 
-def told(results: VerificationResultSet) -> list[dict[str, Any]]:
-    """What results say, but for when and how long."""
-    return [_told(one) for one in results]
+def comparable(results: VerificationResultSet) -> list[dict[str, Any]]:
+    """Return results as data without times and ids."""
+    return [_comparable(one) for one in results]
 
 
-def _told(result: VerificationResult) -> dict[str, Any]:
-    said = json.loads(result.model_dump_json())
+def _comparable(result: VerificationResult) -> dict[str, Any]:
+    data = json.loads(result.model_dump_json())
     for name in ("timestamp", "execution_time", "result_id"):
-        said["metadata"].pop(name)
-    for stage in said["stages"]:
+        data["metadata"].pop(name)
+    for stage in data["stages"]:
         stage.pop("seconds")
-    return said
+    return data

@@ -1,4 +1,4 @@
-"""What is under way beside the results: the first error counts, and at the end nothing is left."""
+"""Tests of background tasks: the first error is kept, and no task is left at the end."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 from karenina_ray.background_tasks import BackgroundTasks
 
 
-def test_the_first_error_is_kept_and_told() -> None:
-    told: list[str] = []
+def test_first_error_is_kept_and_each_is_reported() -> None:
+    reported: list[str] = []
 
     async def fail(turns: int, why: str) -> None:
         for _ in range(turns):
@@ -18,40 +18,40 @@ def test_the_first_error_is_kept_and_told() -> None:
         raise LookupError(why)
 
     async def work() -> BaseException | None:
-        errands = BackgroundTasks(lambda: told.append("failed"))
-        await asyncio.wait([errands.go(fail(2, "second")), errands.go(fail(1, "first"))])
-        return errands.failure
+        tasks = BackgroundTasks(lambda: reported.append("failed"))
+        await asyncio.wait([tasks.start(fail(2, "second")), tasks.start(fail(1, "first"))])
+        return tasks.failure
 
     assert str(asyncio.run(work())) == "first"
-    assert told == ["failed", "failed"]
+    assert reported == ["failed", "failed"]
 
 
-def test_at_the_end_all_is_cancelled_and_that_is_no_failure() -> None:
+def test_cancel_ends_all_tasks_without_a_failure() -> None:
     ended: list[str] = []
 
-    async def for_ever() -> None:
+    async def run_forever() -> None:
         try:
             await asyncio.sleep(3600)
         finally:
             ended.append("up")
 
     async def work() -> BaseException | None:
-        errands = BackgroundTasks(lambda: None)
-        errands.go(for_ever())
+        tasks = BackgroundTasks(lambda: None)
+        tasks.start(run_forever())
         await asyncio.sleep(0)
-        await errands.end()
-        return errands.failure
+        await tasks.cancel()
+        return tasks.failure
 
     assert asyncio.run(work()) is None
     assert ended == ["up"]
 
 
-def test_what_is_cancelled_before_it_began_warns_of_nothing(recwarn: pytest.WarningsRecorder) -> None:
+def test_task_cancelled_before_its_start_emits_no_warning(recwarn: pytest.WarningsRecorder) -> None:
     async def work() -> None:
         pytest.fail("it was cancelled")
 
     async def cancelled() -> None:
-        BackgroundTasks(lambda: None).go(work()).cancel()
+        BackgroundTasks(lambda: None).start(work()).cancel()
         await asyncio.sleep(0.01)
 
     asyncio.run(cancelled())

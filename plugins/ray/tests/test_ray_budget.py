@@ -1,4 +1,4 @@
-"""One budget for all workers: no call is made that it does not cover, and the run goes on when it is raised."""
+"""Tests of a budget on Ray: it covers the calls of all workers, and a run goes on if it is raised."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from ray_runs import Server, benchmark, config, run, serving, told
+from ray_runs import Server, benchmark, comparable, config, run, serving
 
 from karenina_core.data.result import VerificationResult
 from karenina_engine.execution import collect_results
@@ -20,22 +20,22 @@ from karenina_engine.scheduling.session import RunSession
 
 pytestmark = pytest.mark.usefixtures("ray")
 
-PRICES = {id: {"input": 1, "output": 4} for id in ("mayor", "baker", "smith")}
+PRICES = {id: {"input": 1, "output": 4} for id in ("answering", "judge-1", "judge-2")}
 ANSWER, REPLY = 10 * 1 + 5 * 4, 20 * 1 + 3 * 4
-"""Millionths of a dollar that the server of the tests takes for an answer, and for what a judge says."""
+"""Price of an answer and of a judge's reply, in millionths of a dollar."""
 QUESTIONS = 60
 WHOLE = QUESTIONS * (ANSWER + 2 * REPLY)
 
 
-def paid(server: Server) -> int:
-    """What the server takes for all it was asked, in millionths of a dollar."""
-    return sum(REPLY if " reads: " in text else ANSWER for _, text in server.heard)
+def price_of_calls(server: Server) -> int:
+    """Return the price of all calls that the server received, in millionths of a dollar."""
+    return sum(REPLY if " reads: " in text else ANSWER for _, text in server.received)
 
 
-def part(
+def run_with_budget(
     server: Server, journal: Path, budget: int, executor: str = "ray", *, workers: int = 2
 ) -> tuple[RunSession, list[VerificationResult]]:
-    """A run with so many millionths of a dollar, and its results."""
+    """Run with a budget in millionths of a dollar; return the session and its results."""
     chosen = config(
         server, executor, prices=PRICES, budget=f"{budget / 10**6:f}", max_concurrency=8, ray_workers=workers
     )
@@ -44,13 +44,13 @@ def part(
         return prepared, list(asyncio.run(collect_results(prepared)))
 
 
-def test_half_of_what_a_run_costs_stops_all_workers_and_more_of_it_goes_on(tmp_path: Path) -> None:
+def test_exhausted_budget_stops_all_workers_and_a_larger_continues(tmp_path: Path) -> None:
     with serving() as server:
         expected = run(server, "asyncio", benchmark(QUESTIONS), prices=PRICES)
-        assert paid(server) == WHOLE
+        assert price_of_calls(server) == WHOLE
     with serving() as server:
-        stopped, some = part(server, tmp_path / "journal", WHOLE // 2)
-        spent = paid(server)
+        stopped, some = run_with_budget(server, tmp_path / "journal", WHOLE // 2)
+        spent = price_of_calls(server)
         assert stopped.budget is not None
         assert stopped.budget.exhausted
         assert "its budget of $0.002820 is used up" in str(stopped.stopped)
@@ -58,35 +58,35 @@ def test_half_of_what_a_run_costs_stops_all_workers_and_more_of_it_goes_on(tmp_p
         assert WHOLE // 2 - 8 * 2 * (ANSWER + REPLY) <= spent <= WHOLE // 2
         assert 0 < len(some) < 2 * QUESTIONS
 
-        raised, rest = part(server, tmp_path / "journal", 2 * WHOLE)
+        raised, rest = run_with_budget(server, tmp_path / "journal", 2 * WHOLE)
 
     assert raised.stopped is None
-    assert told(rest) == told(expected)
-    assert paid(server) == WHOLE
+    assert comparable(rest) == comparable(expected)
+    assert price_of_calls(server) == WHOLE
     assert set(server.calls.values()) == {1}
 
 
-def test_what_a_dead_worker_had_reserved_is_kept_so_that_the_server_never_takes_more(tmp_path: Path) -> None:
+def test_reservations_of_a_dead_worker_are_not_spent_again(tmp_path: Path) -> None:
     killed: list[int] = []
 
     def kill(pid: int) -> None:
-        if not killed and len(server.heard) > 60:
+        if not killed and len(server.received) > 60:
             killed.append(pid)
             os.kill(pid, signal.SIGKILL)
 
     with serving(latency=0.1) as server:
         server.processes, server.on_call = 4, kill
-        stopped, some = part(server, tmp_path / "journal", WHOLE * 3 // 4, workers=4)
+        stopped, some = run_with_budget(server, tmp_path / "journal", WHOLE * 3 // 4, workers=4)
         assert stopped.budget is not None
         assert killed
         assert stopped.budget.exhausted
         assert stopped.budget.reserved == 0
         assert stopped.ledger.total().cost == stopped.budget.spent
         assert 0 < stopped.budget.lost <= stopped.budget.limit - stopped.budget.spent
-        assert paid(server) <= WHOLE * 3 // 4
+        assert price_of_calls(server) <= WHOLE * 3 // 4
         server.on_call = lambda _pid: None
-        _, rest = part(server, tmp_path / "journal", 2 * WHOLE, "asyncio")
+        _, rest = run_with_budget(server, tmp_path / "journal", 2 * WHOLE, "asyncio")
 
     assert 0 < len(some) < len(rest) == 2 * QUESTIONS
     again = server.calls - Counter(set(server.calls))
-    assert again.total() <= 4  # the killed one had 2 of the 8 places; their replies may not have reached the journal
+    assert again.total() <= 4  # the killed worker had 2 of the 8 calls in flight

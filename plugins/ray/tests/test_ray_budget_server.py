@@ -1,4 +1,4 @@
-"""What a worker gives up, or dies with, holds up nobody: one budget, a cashier, and workers that ask it."""
+"""Tests of `BudgetServer`: a worker that dies or gives up a request delays no other."""
 
 from __future__ import annotations
 
@@ -21,119 +21,119 @@ from karenina_ray.remote import RemoteBudget, RemoteClient
 from karenina_ray.serialization import Payload
 from karenina_ray.worker_handle import WorkerHandle
 
-MODEL = ModelConfig(id="mayor", interface="town", model_name="mayor", max_tokens=8)
+MODEL = ModelConfig(id="answering", interface="fake", model_name="answering", max_tokens=8)
 
 
 def call(order: int) -> Call:
-    return Call(Endpoint("llm", MODEL, "town 1", {}), [Message.user("Which gene?")], CallInfo(str(order), order=order))
+    return Call(Endpoint("llm", MODEL, "fake 1", {}), [Message.user("Which gene?")], CallInfo(str(order), order=order))
 
 
-class Town:
-    """A budget that covers two calls at once, and two workers of one event loop with their purses."""
+class Setup:
+    """A budget that covers two calls at once, and two workers with remote budgets, all in one event loop."""
 
     def __init__(self) -> None:
-        self.budget = Budget(0, Ledger(PriceTable(Plugins(), {"mayor": OwnPrice(input=1, output=4)})))
+        self.budget = Budget(0, Ledger(PriceTable(Plugins(), {"answering": OwnPrice(input=1, output=4)})))
         self.each = self.budget.most(call(0))
         self.budget.limit = 2 * self.each
-        self.cashier = BudgetServer(
-            self.budget, self._answer, lambda work: asyncio.get_running_loop().create_task(work)
+        self.server = BudgetServer(
+            self.budget, self._respond, lambda work: asyncio.get_running_loop().create_task(work)
         )
-        self.hands = [WorkerHandle(None, place, models={0: MODEL}) for place in range(2)]
-        self._tellers = [RemoteClient(self._hearing(hand), paid=True) for hand in self.hands]
-        self.purses = [RemoteBudget(teller) for teller in self._tellers]
+        self.workers = [WorkerHandle(None, index, models={0: MODEL}) for index in range(2)]
+        self._clients = [RemoteClient(self._sender(worker), paid=True) for worker in self.workers]
+        self.budgets = [RemoteBudget(client) for client in self._clients]
 
-    def _answer(self, hand: WorkerHandle, told: Payload) -> None:
-        self._tellers[hand.place].answered(told)
+    def _respond(self, worker: WorkerHandle, message: Payload) -> None:
+        self._clients[worker.index].on_response(message)
 
-    def _hearing(self, hand: WorkerHandle) -> Callable[[Payload], None]:
-        def hear(told: Payload) -> None:
-            if told["kind"] == "take":
-                self.cashier.reserve(hand, told)
-            elif told["kind"] == "release":
-                self.cashier.release(hand, told["reserved"])
+    def _sender(self, worker: WorkerHandle) -> Callable[[Payload], None]:
+        def send(message: Payload) -> None:
+            if message["kind"] == "reserve":
+                self.server.reserve(worker, message)
+            elif message["kind"] == "release":
+                self.server.release(worker, message["reserved"])
 
-        return hear
+        return send
 
 
-async def begun(work: Any) -> asyncio.Task[int]:
-    """A task, as far as it comes by itself."""
+async def start(work: Any) -> asyncio.Task[int]:
+    """Start a task, and let it run until it waits."""
     task = asyncio.get_running_loop().create_task(work)
     for _ in range(5):
         await asyncio.sleep(0)
     return task
 
 
-def test_a_call_that_is_not_covered_waits_until_another_worker_gives_back() -> None:
+def test_uncovered_call_waits_until_another_worker_releases() -> None:
     async def run() -> list[bool]:
-        town = Town()
-        first, second = [await town.purses[0].reserve(call(order)) for order in (1, 2)]
-        third = await begun(town.purses[1].reserve(call(3)))
+        setup = Setup()
+        first, second = [await setup.budgets[0].reserve(call(order)) for order in (1, 2)]
+        third = await start(setup.budgets[1].reserve(call(3)))
         waited = not third.done()
-        town.purses[0].release(first)
-        town.purses[1].release(await third)
-        town.purses[0].release(second)
-        return [waited, town.budget.reserved == 0]
+        setup.budgets[0].release(first)
+        setup.budgets[1].release(await third)
+        setup.budgets[0].release(second)
+        return [waited, setup.budget.reserved == 0]
 
     assert asyncio.run(run()) == [True, True]
 
 
-def test_who_gives_up_waiting_is_not_covered_any_more() -> None:
+def test_cancelled_request_gets_no_reservation() -> None:
     async def run() -> list[int]:
-        town = Town()
-        held = [await town.purses[0].reserve(call(order)) for order in (1, 2)]
-        gives_up = await begun(town.purses[1].reserve(call(3)))
+        setup = Setup()
+        held = [await setup.budgets[0].reserve(call(order)) for order in (1, 2)]
+        gives_up = await start(setup.budgets[1].reserve(call(3)))
         gives_up.cancel()
         await asyncio.wait([gives_up])
         for reserved in held:
-            town.purses[0].release(reserved)
-        await begun(asyncio.sleep(0))
-        after_it = [await town.purses[0].reserve(call(order)) for order in (4, 5)]
-        return [town.budget.reserved // town.each, len(after_it)]
+            setup.budgets[0].release(reserved)
+        await start(asyncio.sleep(0))
+        after_it = [await setup.budgets[0].reserve(call(order)) for order in (4, 5)]
+        return [setup.budget.reserved // setup.each, len(after_it)]
 
     assert asyncio.run(run()) == [2, 2]
 
 
 @pytest.mark.parametrize("turns", range(6))
-def test_who_gives_up_at_whatever_moment_holds_nothing(turns: int) -> None:
+def test_request_cancelled_at_any_moment_holds_nothing(turns: int) -> None:
     async def run() -> int:
-        town = Town()
-        asking = asyncio.get_running_loop().create_task(town.purses[0].reserve(call(1)))
+        setup = Setup()
+        waiting = asyncio.get_running_loop().create_task(setup.budgets[0].reserve(call(1)))
         for _ in range(turns):
             await asyncio.sleep(0)
-        if not asking.done():
-            asking.cancel()
-            await asyncio.wait([asking])
+        if not waiting.done():
+            waiting.cancel()
+            await asyncio.wait([waiting])
         else:
-            town.purses[0].release(asking.result())
-        await begun(asyncio.sleep(0))
-        return town.budget.reserved
+            setup.budgets[0].release(waiting.result())
+        await start(asyncio.sleep(0))
+        return setup.budget.reserved
 
     assert asyncio.run(run()) == 0
 
 
-def test_what_a_dead_worker_held_is_lost_and_what_it_waited_for_is_not() -> None:
+def test_death_forfeits_reservations_and_cancels_requests() -> None:
     async def run() -> tuple[int, int]:
-        town = Town()
-        await town.purses[0].reserve(call(1))
-        other = await town.purses[1].reserve(call(2))
-        await begun(town.purses[0].reserve(call(3)))
-        town.cashier.gone(town.hands[0])
-        await begun(asyncio.sleep(0))
-        town.purses[1].release(other)
-        await begun(asyncio.sleep(0))
-        return town.budget.lost // town.each, town.budget.reserved
+        setup = Setup()
+        await setup.budgets[0].reserve(call(1))
+        other = await setup.budgets[1].reserve(call(2))
+        await start(setup.budgets[0].reserve(call(3)))
+        setup.server.on_worker_death(setup.workers[0])
+        await start(asyncio.sleep(0))
+        setup.budgets[1].release(other)
+        await start(asyncio.sleep(0))
+        return setup.budget.lost // setup.each, setup.budget.reserved
 
     assert asyncio.run(run()) == (1, 0)
 
 
-def test_where_all_is_lost_who_asks_is_told_so() -> None:
+def test_request_fails_if_everything_is_forfeited() -> None:
     async def run() -> None:
-        town = Town()
+        setup = Setup()
         for order in (1, 2):
-            await town.purses[0].reserve(call(order))
-        town.cashier.gone(town.hands[0])
+            await setup.budgets[0].reserve(call(order))
+        setup.server.on_worker_death(setup.workers[0])
         with pytest.raises(OverBudget):
-            await town.purses[1].reserve(call(3))
-        assert town.budget.exhausted
+            await setup.budgets[1].reserve(call(3))
+        assert setup.budget.exhausted
 
     asyncio.run(run())

@@ -1,4 +1,4 @@
-"""What workers ask of the journal counts in the order in which they say it, also where they think twice."""
+"""Tests of `JournalServer`: messages take effect in the order in which workers send them."""
 
 from __future__ import annotations
 
@@ -15,60 +15,60 @@ from karenina_ray.journal_server import JournalServer
 from karenina_ray.serialization import Payload
 from karenina_ray.worker_handle import WorkerHandle
 
-MADE = CallOutcome(LLMReply("BCL2", Usage(10, 5, calls=1)), None, CallNotes())
+OUTCOME = CallOutcome(LLMReply("BCL2", Usage(10, 5, calls=1)), None, CallNotes())
 
 
-class Kept:
-    """A journal that takes a moment for everything."""
+class SlowJournal:
+    """A journal whose methods yield to the event loop."""
 
-    def __init__(self, made: CallOutcome | None = None) -> None:
-        self.made = made
+    def __init__(self, outcome: CallOutcome | None = None) -> None:
+        self.outcome = outcome
 
     async def find(self, call: Call) -> CallOutcome | None:
         await asyncio.sleep(0)
-        return self.made
+        return self.outcome
 
-    async def store(self, call: Call, made: CallOutcome) -> None:
+    async def store(self, call: Call, outcome: CallOutcome) -> None:
         await asyncio.sleep(0)
 
 
-class Refusing(Kept):
-    """A journal that cannot hold what it is given."""
+class FailingJournal(SlowJournal):
+    """A journal that cannot store anything."""
 
-    async def store(self, call: Call, made: CallOutcome) -> None:
-        raise PortError("no journal can hold it", category=ErrorCategory.PERMANENT)
+    async def store(self, call: Call, outcome: CallOutcome) -> None:
+        raise PortError("no journal can store it", category=ErrorCategory.PERMANENT)
 
 
-class Office:
-    """A desk, three workers, and what each was told: the numbers of its questions, and whether the call was there."""
+class Setup:
+    """A server, three workers, and the responses: worker, number of the request, and whether it had an outcome."""
 
-    def __init__(self, journal: Kept) -> None:
-        model = ModelConfig(id="mayor", interface="town", model_name="mayor")
-        self.hands = [WorkerHandle(None, place, models={0: model}) for place in range(3)]
-        self.told: list[tuple[int, int, bool]] = []
+    def __init__(self, journal: SlowJournal) -> None:
+        model = ModelConfig(id="answering", interface="fake", model_name="answering")
+        self.workers = [WorkerHandle(None, index, models={0: model}) for index in range(3)]
+        self.responses: list[tuple[int, int, bool]] = []
         self.errors: list[tuple[int, int, str]] = []
-        self.desk = JournalServer(
-            cast("Journal", journal), self._tell, lambda work: asyncio.get_running_loop().create_task(work)
+        self.server = JournalServer(
+            cast("Journal", journal), self._respond, lambda work: asyncio.get_running_loop().create_task(work)
         )
 
-    def _tell(self, hand: WorkerHandle, told: Payload) -> None:
-        if "error" in told:
-            self.errors.append((hand.place, told["number"], str(serialization.load_error(told["error"]))))
-        if told["kind"] == "found":
-            self.told.append((hand.place, told["number"], told["made"] is not None))
+    def _respond(self, worker: WorkerHandle, message: Payload) -> None:
+        if "error" in message:
+            self.errors.append((worker.index, message["number"], str(serialization.load_error(message["error"]))))
+        if "outcome" in message:
+            self.responses.append((worker.index, message["number"], message["outcome"] is not None))
 
-    def find(self, place: int, number: int) -> None:
-        self.desk.find(self.hands[place], self._call(number))
+    def find(self, index: int, number: int) -> None:
+        self.server.find(self.workers[index], self._call(number))
 
-    def store(self, place: int) -> None:
-        self.desk.store(self.hands[place], {**self._call(0), "made": serialization.made_told(MADE)})
+    def store(self, index: int) -> None:
+        self.server.store(self.workers[index], {**self._call(0), "outcome": serialization.encode_outcome(OUTCOME)})
 
-    def leave(self, place: int) -> None:
-        self.desk.leave(self.hands[place], "00")
+    def leave(self, index: int) -> None:
+        self.server.leave(self.workers[index], "00")
 
-    def die(self, place: int) -> None:
-        self.hands[place].alive = False
-        self.desk.gone(self.hands[place])
+    def die(self, index: int) -> None:
+        self.workers[index].alive = False
+        self.server.on_worker_death(self.workers[index])
 
     @staticmethod
     def _call(number: int) -> Payload:
@@ -85,8 +85,8 @@ class Office:
         }
 
 
-def happens(office: Office, *steps: Callable[[], None] | None) -> list[tuple[int, int, bool]]:
-    """What the workers were told after these steps. At None, what was begun goes on to its end."""
+def responses_to(setup: Setup, *steps: Callable[[], None] | None) -> list[tuple[int, int, bool]]:
+    """Return all responses after these steps. At None, tasks run to their end."""
 
     async def work() -> None:
         for step in (*steps, None):
@@ -97,40 +97,46 @@ def happens(office: Office, *steps: Callable[[], None] | None) -> list[tuple[int
                     await asyncio.sleep(0)
 
     asyncio.run(work())
-    return office.told
+    return setup.responses
 
 
-def test_who_waits_no_longer_for_a_call_is_not_the_one_who_makes_it() -> None:
-    at = Office(Kept())
-    told = happens(
-        at,
-        *(lambda: at.find(0, 1), lambda: at.find(1, 1), lambda: at.find(2, 1), None),
-        *(lambda: at.leave(1), lambda: at.find(1, 2), lambda: at.leave(0)),
+def test_worker_that_left_is_not_assigned_the_call() -> None:
+    setup = Setup(SlowJournal())
+    responses = responses_to(
+        setup,
+        *(lambda: setup.find(0, 1), lambda: setup.find(1, 1), lambda: setup.find(2, 1), None),
+        *(lambda: setup.leave(1), lambda: setup.find(1, 2), lambda: setup.leave(0)),
     )
-    assert told == [(0, 1, False), (2, 1, False)]
+    assert responses == [(0, 1, False), (2, 1, False)]
 
 
-def test_who_asks_and_leaves_in_a_breath_keeps_nobody_waiting() -> None:
-    at = Office(Kept())
-    told = happens(at, lambda: at.find(0, 1), lambda: at.leave(0), lambda: at.find(0, 2), lambda: at.find(1, 1))
-    assert told == [(0, 2, False)]
-    assert happens(at, lambda: at.leave(0)) == [(0, 2, False), (1, 1, False)]
-    assert happens(at, lambda: at.leave(1), lambda: at.find(2, 1))[-1] == (2, 1, False)
+def test_worker_that_left_and_returned_delays_no_other() -> None:
+    setup = Setup(SlowJournal())
+    responses = responses_to(
+        setup, lambda: setup.find(0, 1), lambda: setup.leave(0), lambda: setup.find(0, 2), lambda: setup.find(1, 1)
+    )
+    assert responses == [(0, 2, False)]
+    assert responses_to(setup, lambda: setup.leave(0)) == [(0, 2, False), (1, 1, False)]
+    assert responses_to(setup, lambda: setup.leave(1), lambda: setup.find(2, 1))[-1] == (2, 1, False)
 
 
-def test_a_call_that_is_kept_is_made_by_nobody_whoever_left_while_it_was_looked_for() -> None:
-    at = Office(Kept(MADE))
-    assert happens(at, lambda: at.find(0, 1), lambda: at.find(1, 1), lambda: at.leave(0)) == [(1, 1, True)]
+def test_stored_call_is_not_assigned_to_a_worker() -> None:
+    setup = Setup(SlowJournal(OUTCOME))
+    assert responses_to(setup, lambda: setup.find(0, 1), lambda: setup.find(1, 1), lambda: setup.leave(0)) == [
+        (1, 1, True)
+    ]
 
 
-def test_a_call_that_is_being_stored_is_made_by_nobody_else_though_its_worker_dies() -> None:
-    at = Office(Kept())
-    told = happens(at, lambda: at.find(0, 1), lambda: at.find(1, 1), None, lambda: at.store(0), lambda: at.die(0))
-    assert told == [(0, 1, False), (1, 1, True)]
+def test_call_being_stored_is_not_repeated_if_its_worker_dies() -> None:
+    setup = Setup(SlowJournal())
+    responses = responses_to(
+        setup, lambda: setup.find(0, 1), lambda: setup.find(1, 1), None, lambda: setup.store(0), lambda: setup.die(0)
+    )
+    assert responses == [(0, 1, False), (1, 1, True)]
 
 
-def test_reply_that_the_journal_cannot_hold_is_an_error_of_its_worker() -> None:
-    at = Office(Refusing())
-    told = happens(at, lambda: at.find(0, 1), lambda: at.find(1, 1), None, lambda: at.store(0))
-    assert at.errors == [(0, 0, "no journal can hold it")]
-    assert told == [(0, 1, False), (1, 1, True)]
+def test_unstorable_reply_is_an_error_of_its_worker() -> None:
+    setup = Setup(FailingJournal())
+    responses = responses_to(setup, lambda: setup.find(0, 1), lambda: setup.find(1, 1), None, lambda: setup.store(0))
+    assert setup.errors == [(0, 0, "no journal can store it")]
+    assert responses == [(0, 1, False), (1, 1, True)]

@@ -1,4 +1,4 @@
-"""What workers cannot be told is refused before anything is asked, with what to do about it."""
+"""Tests of what cannot be sent to workers: it is refused before any call, with the cure."""
 
 from __future__ import annotations
 
@@ -20,56 +20,55 @@ from karenina_template.templates import BaseAnswer, ExactMatch, VerifiedField
 HIDDEN = "BCL2"
 
 
-class Plain(BaseAnswer):
+class SelfContained(BaseAnswer):
     gene: str = VerifiedField(description="The gene", ground_truth="BCL2", verify_with=ExactMatch())
 
 
-class Needy(BaseAnswer):
+class Dependent(BaseAnswer):
     gene: str = VerifiedField(description="The gene", ground_truth=HIDDEN, verify_with=ExactMatch())
 
 
 def refusal(questions: Benchmark, **values: Any) -> str:
     with serving() as server, pytest.raises(ConfigError) as caught:
         prepare_session(RunRequest(questions, config(server, "ray", **values)))
-    assert server.heard == []
+    assert server.received == []
     return str(caught.value)
 
 
-def test_a_plugin_of_this_process_alone_is_refused() -> None:
-    class Hut(Stage):
-        name = "Hut"
+def test_plugin_registered_in_this_process_only_is_refused() -> None:
+    class Unshared(Stage):
+        name = "Unshared"
 
         def execute(self, context: VerificationContext) -> None:
-            """Stands there."""
+            """Do nothing."""
 
     class Offer:
         @hookimpl
         def karenina_extra_stages(self) -> Sequence[type[Stage]]:
-            return [Hut]
+            return [Unshared]
 
     plugins = Plugins.discover()
     plugins.register(Offer())
     with plugin_room.use_plugins(plugins):
-        said = refusal(benchmark(1))
+        message = refusal(benchmark(1))
 
-    assert "the plugin Offer is registered in this process only" in said
-    assert "entry points" in said
-    assert "asyncio" in said
+    assert "the plugin Offer is registered in this process only" in message
+    assert "entry points" in message
+    assert "asyncio" in message
 
 
-def test_a_template_class_goes_by_its_source_where_that_stands_alone() -> None:
+def test_template_class_must_be_rebuildable_from_its_source() -> None:
     questions = Benchmark.create("genes")
-    questions.add_question(question="Which gene?", raw_answer="BCL2", answer_template=Plain)
+    questions.add_question(question="Which gene?", raw_answer="BCL2", answer_template=SelfContained)
     with serving() as server:
         assert len(prepare_session(RunRequest(questions, config(server, "ray")))) == 2
 
-    questions.add_question(question="Which gene, then?", raw_answer="BCL2", answer_template=Needy)
-    said = refusal(questions)
-    assert "is a class of this process" in said
-    assert "asyncio" in said
+    questions.add_question(question="Which gene, then?", raw_answer="BCL2", answer_template=Dependent)
+    message = refusal(questions)
+    assert "is a class of this process" in message
+    assert "asyncio" in message
 
 
-def test_the_client_of_ray_is_refused() -> None:
-    assert "ray_address (of karenina-ray): Ray's client" in refusal(
-        benchmark(1), ray_address="ray://head:10001"
-    ).replace("ray's", "Ray's")
+def test_ray_client_address_is_refused() -> None:
+    message = refusal(benchmark(1), ray_address="ray://head:10001")
+    assert "ray_address (of karenina-ray): the Ray client (ray://) is not supported" in message

@@ -1,4 +1,4 @@
-"""Runs on Ray bring what runs in one process bring, with the same calls, whatever happens to the workers."""
+"""Tests of runs on Ray: the results and calls of a run in one process, also if workers die."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from ray_runs import KEY, benchmark, config, run, serving, told
+from ray_runs import KEY, benchmark, comparable, config, run, serving
 
 from karenina_core import Outcome
 from karenina_core import plugins as plugin_room
@@ -21,12 +21,12 @@ from karenina_engine.journal.request import RunRequest
 from karenina_engine.scheduling.prepare import prepare_session
 from karenina_ray.scheduler import ExecutorError
 
-TOWN = str(Path(__file__).parent / "town")
+FAKE_PLUGIN = str(Path(__file__).parent / "fake_plugin")
 
 pytestmark = pytest.mark.usefixtures("ray")
 
 
-def test_four_workers_of_which_one_is_killed_bring_what_one_process_brings(ray: Path, tmp_path: Path) -> None:
+def test_killed_worker_changes_no_result(ray: Path, tmp_path: Path) -> None:
     questions = benchmark(60)
     with serving() as server:
         expected = run(server, "asyncio", questions, tmp_path / "asyncio.journal")
@@ -36,23 +36,23 @@ def test_four_workers_of_which_one_is_killed_bring_what_one_process_brings(ray: 
         killed: list[int] = []
 
         def kill(pid: int) -> None:
-            if not killed and len(server.heard) > 80:
+            if not killed and len(server.received) > 80:
                 killed.append(pid)
                 os.kill(pid, signal.SIGKILL)
 
         server.on_call = kill
         found = run(server, "ray", questions, tmp_path / "ray.journal", max_concurrency=16)
 
-    assert told(found) == told(expected)
+    assert comparable(found) == comparable(expected)
     again = server.calls - needed
     assert set(server.calls) == set(needed)
-    # The killed one had 4 of the 16 places; as many replies may not yet have reached the journal.
+    # The killed worker had 4 of the 16 calls in flight; as many replies may not have reached the journal.
     assert 0 < again.total() <= 8
-    assert set(again) <= {text for pid, text in server.heard if pid == killed[0]}
+    assert set(again) <= {text for pid, text in server.received if pid == killed[0]}
     assert max(server.calls.values()) == 2
 
 
-def test_no_secret_stands_in_the_files_of_ray(ray: Path) -> None:
+def test_ray_files_hold_no_secret(ray: Path) -> None:
     with serving() as server:
         run(server, "ray", benchmark(2), ray_workers=1)
 
@@ -60,8 +60,8 @@ def test_no_secret_stands_in_the_files_of_ray(ray: Path) -> None:
     assert [file for file in ray.rglob("*") if file.is_file() and KEY.encode() in file.read_bytes()] == []
 
 
-def test_a_call_that_two_workers_need_is_made_by_one(tmp_path: Path) -> None:
-    questions = benchmark(0, *["the same house"] * 24)
+def test_call_that_two_workers_need_is_made_once(tmp_path: Path) -> None:
+    questions = benchmark(0, *["the same question"] * 24)
     with serving(latency=0.3) as server:
         found = run(server, "ray", questions, tmp_path / "journal", ray_workers=2, max_concurrency=4)
 
@@ -69,7 +69,7 @@ def test_a_call_that_two_workers_need_is_made_by_one(tmp_path: Path) -> None:
     assert set(server.calls.values()) == {1}
 
 
-def test_an_answer_that_kills_its_workers_ends_as_an_error_and_the_others_go_on(tmp_path: Path) -> None:
+def test_answer_that_kills_workers_becomes_an_error(tmp_path: Path) -> None:
     with serving() as server:
         found = run(server, "ray", benchmark(12, "a cup of poison"), tmp_path / "journal", ray_workers=2)
 
@@ -80,7 +80,7 @@ def test_an_answer_that_kills_its_workers_ends_as_an_error_and_the_others_go_on(
     assert len(server.calls) == 36
 
 
-def test_a_run_that_is_stopped_goes_on_in_one_process_without_a_call_made_twice(tmp_path: Path) -> None:
+def test_stopped_run_continues_in_one_process_without_repeated_calls(tmp_path: Path) -> None:
     questions = benchmark(40)
     with serving(latency=0.1) as server:
         chosen = config(server, "ray", ray_workers=2, max_concurrency=8)
@@ -98,7 +98,7 @@ def test_a_run_that_is_stopped_goes_on_in_one_process_without_a_call_made_twice(
     assert set(server.calls.values()) == {1}
 
 
-def test_the_ledger_of_the_run_has_the_calls_of_all_workers(tmp_path: Path) -> None:
+def test_ledger_has_the_calls_of_all_workers(tmp_path: Path) -> None:
     questions = benchmark(6)
     lines: list[list[tuple[object, ...]]] = []
     with serving() as server:
@@ -115,26 +115,32 @@ def test_the_ledger_of_the_run_has_the_calls_of_all_workers(tmp_path: Path) -> N
     assert len(lines[0]) == 3
 
 
-def test_what_the_journal_has_asks_no_worker(tmp_path: Path) -> None:
+def test_stored_results_need_no_worker(tmp_path: Path) -> None:
     questions = benchmark(3)
     with serving() as server:
         first = run(server, "ray", questions, tmp_path / "journal", ray_workers=1)
-        calls = len(server.heard)
+        calls = len(server.received)
         second = run(server, "ray", questions, tmp_path / "journal", ray_workers=1)
 
     assert list(second) == list(first)
-    assert len(server.heard) == calls
+    assert len(server.received) == calls
 
 
-def test_all_workers_together_keep_to_the_places_of_a_server(caplog: pytest.LogCaptureFixture) -> None:
+def test_workers_together_stay_within_the_concurrency_limit(caplog: pytest.LogCaptureFixture) -> None:
     with serving(latency=0.1) as server:
-        run(server, "ray", benchmark(12), model_concurrency={"mayor": 2, "baker": 2, "smith": 2}, max_concurrency=3)
+        run(
+            server,
+            "ray",
+            benchmark(12),
+            model_concurrency={"answering": 2, "judge-1": 2, "judge-2": 2},
+            max_concurrency=3,
+        )
 
     assert server.most <= 3
-    assert "2 Ray workers instead of 4" in caplog.text
+    assert "2 Ray workers are started instead of 4" in caplog.text
 
 
-def test_a_run_for_whose_workers_there_is_no_room_gives_up_and_says_what_is_missing() -> None:
+def test_full_cluster_ends_the_run_with_the_missing_resource() -> None:
     import ray as connected
 
     @connected.remote(num_cpus=4)
@@ -152,20 +158,22 @@ def test_a_run_for_whose_workers_there_is_no_room_gives_up_and_says_what_is_miss
             run(server, "ray", benchmark(2), ray_patience=0.5)
     finally:
         connected.kill(greedy)
-    assert server.heard == []
+    assert server.received == []
 
 
-def test_a_worker_with_another_version_of_a_plugin_is_told_and_asks_nobody(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_worker_with_another_plugin_version_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     copy = tmp_path / "site"
-    shutil.copytree(TOWN, copy)
-    monkeypatch.setattr(sys, "path", [str(copy), *(folder for folder in sys.path if folder != TOWN)])
+    shutil.copytree(FAKE_PLUGIN, copy)
+    monkeypatch.setattr(sys, "path", [str(copy), *(folder for folder in sys.path if folder != FAKE_PLUGIN)])
     with serving() as server, plugin_room.use_plugins(Plugins.discover()):
         prepared = prepare_session(RunRequest(benchmark(2), config(server, "ray", ray_workers=1)))
-        (copy / "ray_town-1.0.dist-info").rename(copy / "ray_town-1.1.dist-info")
-        (copy / "ray_town-1.1.dist-info/METADATA").write_text("Metadata-Version: 2.1\nName: ray-town\nVersion: 1.1\n")
-        with pytest.raises(ExecutorError, match=r"other plugins than this process: .* of ray-town 1\.[01] is") as told:
+        (copy / "fake_plugin-1.0.dist-info").rename(copy / "fake_plugin-1.1.dist-info")
+        (copy / "fake_plugin-1.1.dist-info/METADATA").write_text(
+            "Metadata-Version: 2.1\nName: fake-plugin\nVersion: 1.1\n"
+        )
+        with pytest.raises(
+            ExecutorError, match=r"other plugins than this process: .* of fake-plugin 1\.[01] is"
+        ) as caught:
             asyncio.run(collect_results(prepared))
-    assert "install the same versions everywhere" in str(told.value)
-    assert server.heard == []
+    assert "install the same versions everywhere" in str(caught.value)
+    assert server.received == []

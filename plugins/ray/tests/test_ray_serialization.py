@@ -1,4 +1,4 @@
-"""What a call is in a worker, it is in the process of the run: for its journal, its ledger and its budget."""
+"""Tests of encoded calls: the journal, ledger and budget of the run treat them as the originals."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from karenina_engine.cost.price_source import OwnPrice
 from karenina_engine.cost.price_table import PriceTable
 from karenina_ray import serialization
 
-MODEL = ModelConfig(id="mayor", interface="town", model_name="mayor", max_tokens=8)
-INFO = CallInfo("q1", replicate=2, task="judging", order=7, stage="Judge", shared=True, judge="baker")
+MODEL = ModelConfig(id="answering", interface="fake", model_name="answering", max_tokens=8)
+INFO = CallInfo("q1", replicate=2, task="judging", order=7, stage="Judge", shared=True, judge="judge-1")
 
 
 @pytest.mark.parametrize(
     "call",
     [
-        Call(Endpoint("llm", MODEL, "town 1", {}), [Message.user("Which gene?" * 300)], INFO),
-        Call(Endpoint("llm", MODEL, "town 1", {}), [Message.user("哪个基因" * 300)], INFO),
-        Call(Endpoint("parser", MODEL, "town 1", {}), [Message.user("?")], INFO, request={"schema": "x" * 900}),
-        Call(Endpoint("agent", MODEL, "town 1", {}), [Message.user("?")], INFO, request={"max_turns": 9}),
+        Call(Endpoint("llm", MODEL, "fake 1", {}), [Message.user("Which gene?" * 300)], INFO),
+        Call(Endpoint("llm", MODEL, "fake 1", {}), [Message.user("哪个基因" * 300)], INFO),
+        Call(Endpoint("parser", MODEL, "fake 1", {}), [Message.user("?")], INFO, request={"schema": "x" * 900}),
+        Call(Endpoint("agent", MODEL, "fake 1", {}), [Message.user("?")], INFO, request={"max_turns": 9}),
     ],
     ids=["long", "signs", "schema", "agent"],
 )
-def test_a_budget_takes_a_workers_call_for_what_it_is(call: Call) -> None:
-    budget = Budget(10**12, Ledger(PriceTable(Plugins(), {"mayor": OwnPrice(input=1, output=4)})))
+def test_budget_treats_a_decoded_call_as_the_original(call: Call) -> None:
+    budget = Budget(10**12, Ledger(PriceTable(Plugins(), {"answering": OwnPrice(input=1, output=4)})))
 
-    far = serialization.call_of(json.loads(json.dumps(serialization.call_told(call, 0, paid=True))), MODEL)
+    decoded = serialization.decode_call(json.loads(json.dumps(serialization.encode_call(call, 0, paid=True))), MODEL)
 
-    assert far.key == call.key
-    assert budget.most(far) == budget.most(call)
-    assert budget.ledger.line(far) is budget.ledger.line(call)
-    assert (far.info.order, far.info.shared, far.info.replicate) == (7, True, 2)
-    small = Call(Endpoint("llm", MODEL, "town 1", {}), [Message.user("?")], INFO)
-    assert budget.most(far) > budget.most(small)
+    assert decoded.key == call.key
+    assert budget.most(decoded) == budget.most(call)
+    assert budget.ledger.line(decoded) is budget.ledger.line(call)
+    assert (decoded.info.order, decoded.info.shared, decoded.info.replicate) == (7, True, 2)
+    small = Call(Endpoint("llm", MODEL, "fake 1", {}), [Message.user("?")], INFO)
+    assert budget.most(decoded) > budget.most(small)

@@ -15,12 +15,12 @@ __all__ = ["RayExecutor", "RaySettings", "plugin"]
 
 
 class plugin:  # noqa: N801 - the entry point's name
-    """What this distribution offers to Karenina."""
+    """The hooks of this distribution."""
 
     @staticmethod
     @hookimpl
     def karenina_executors() -> list[Executor]:
-        """The executor that a configuration chooses with `executor = "ray"`."""
+        """Return the executor `ray`."""
         from karenina_ray.executor import RayExecutor
 
         return [RayExecutor()]

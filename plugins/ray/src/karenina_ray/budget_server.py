@@ -1,4 +1,4 @@
-"""The cashier: covers the workers' calls out of the one budget of the run."""
+"""`BudgetServer`: reserves the workers' calls from the one budget of the run."""
 
 from __future__ import annotations
 
@@ -11,49 +11,50 @@ from karenina_ray import serialization
 
 if TYPE_CHECKING:
     from karenina_engine.cost.budget import Budget
-    from karenina_ray.journal_server import Go, Tell
+    from karenina_ray.journal_server import SendMessage, StartTask
     from karenina_ray.serialization import Payload
     from karenina_ray.worker_handle import WorkerHandle
 
-_Reserved = tuple["WorkerHandle", int]
+_ReservationId = tuple["WorkerHandle", int]
 
 
 class BudgetServer:
-    """Answers the workers out of the budget. `tell` sends a message to a worker, `go` starts what waits.
+    """The budget of the run, for its workers. `send` sends a message to a worker, `start` starts a background task.
 
-    What is reserved for a worker that dies is lost: its calls may have been answered, and nobody knows.
+    The reservations of a worker that dies are forfeited: its calls may have been answered and charged.
     """
 
-    def __init__(self, budget: Budget, tell: Tell, go: Go) -> None:
+    def __init__(self, budget: Budget, send: SendMessage, start: StartTask) -> None:
         self._budget = budget
-        self._tell = tell
-        self._go = go
-        self._asking: dict[_Reserved, asyncio.Task[None]] = {}
-        self._taken: dict[_Reserved, int] = {}
+        self._send = send
+        self._start = start
+        self._waiting: dict[_ReservationId, asyncio.Task[None]] = {}
+        self._reserved: dict[_ReservationId, int] = {}
 
-    def reserve(self, hand: WorkerHandle, told: Payload) -> None:
-        """A worker wants to make a call: it hears whether that is covered, when it is known."""
-        one = hand, told["reserved"]
-        task = self._asking[one] = self._go(self._take(one, told))
-        task.add_done_callback(lambda _: self._asking.pop(one, None))
+    def reserve(self, worker: WorkerHandle, message: Payload) -> None:
+        """Reserve the cost of a worker's call, and send the worker whether the budget covers it."""
+        id = worker, message["reserved"]
+        task = self._waiting[id] = self._start(self._reserve(id, message))
+        task.add_done_callback(lambda _: self._waiting.pop(id, None))
 
-    def release(self, hand: WorkerHandle, reserved: int) -> None:
-        """A call of a worker has ended, or is not made after all."""
-        one = hand, reserved
-        if one in self._taken:
-            self._budget.release(self._taken.pop(one))
-        elif one in self._asking:
-            self._asking[one].cancel()
+    def release(self, worker: WorkerHandle, reserved: int) -> None:
+        """Release a reservation: the worker's call has ended, or is not made."""
+        id = worker, reserved
+        if id in self._reserved:
+            self._budget.release(self._reserved.pop(id))
+        elif id in self._waiting:
+            self._waiting[id].cancel()
 
-    def gone(self, hand: WorkerHandle) -> None:
-        """A worker has died."""
-        for one in [one for one in self._asking if one[0] is hand]:
-            self._asking[one].cancel()
-        for one in [one for one in self._taken if one[0] is hand]:
-            self._budget.forfeit(self._taken.pop(one))
+    def on_worker_death(self, worker: WorkerHandle) -> None:
+        """Cancel the requests of a worker that has died, and forfeit its reservations."""
+        for id in [id for id in self._waiting if id[0] is worker]:
+            self._waiting[id].cancel()
+        for id in [id for id in self._reserved if id[0] is worker]:
+            self._budget.forfeit(self._reserved.pop(id))
 
-    async def _take(self, one: _Reserved, told: Payload) -> None:
-        hand = one[0]
+    async def _reserve(self, id: _ReservationId, message: Payload) -> None:
+        worker = id[0]
         with contextlib.suppress(OverBudget):
-            self._taken[one] = await self._budget.reserve(serialization.call_of(told, hand.models[told["model"]]))
-        self._tell(hand, {"kind": "taken", "number": told["number"], "covered": one in self._taken})
+            call = serialization.decode_call(message, worker.models[message["model"]])
+            self._reserved[id] = await self._budget.reserve(call)
+        self._send(worker, {"kind": "response", "number": message["number"], "covered": id in self._reserved})

@@ -1,4 +1,4 @@
-"""Join a Ray cluster within a time limit.
+"""Joining a Ray cluster within a time limit.
 
 `ray.init` waits for about two minutes if nothing answers at the address, and has no argument for another limit.
 """
@@ -13,13 +13,13 @@ from typing import Any, Final
 
 _CONNECT: Final = 5.0
 _JOIN: Final = 10.0
-"""Seconds. A cluster that is there takes less than one."""
+"""Seconds. A cluster that is running takes less than one."""
 
 
-async def join(ray: Any, address: str, options: Mapping[str, Any]) -> None:
+async def join_cluster(ray: Any, address: str, options: Mapping[str, Any]) -> None:
     """Connect the module `ray` to a cluster. Raises `OSError` or `TimeoutError` if nothing answers at `address`."""
     if ":" in address:
-        await _reach(address)
+        await _check_reachable(address)
     loop = asyncio.get_running_loop()
     joined: asyncio.Future[None] = loop.create_future()
     given_up = threading.Event()
@@ -49,13 +49,13 @@ async def join(ray: Any, address: str, options: Mapping[str, Any]) -> None:
     try:
         await asyncio.wait_for(joined, _JOIN)
     except TimeoutError:
-        raise TimeoutError(f"no answer of a Ray cluster within {_JOIN:g} s") from None
+        raise TimeoutError(f"no Ray cluster answered within {_JOIN:g} s") from None
     finally:
         if not joined.done() or joined.cancelled():
             given_up.set()
 
 
-async def _reach(address: str) -> None:
+async def _check_reachable(address: str) -> None:
     """Raise `OSError` or `TimeoutError` if nothing listens at `address`."""
     host, _, port = address.rpartition(":")
     if not port.isdigit():

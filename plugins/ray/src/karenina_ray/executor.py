@@ -1,4 +1,4 @@
-"""`RayExecutor`: what is looked at before the run, and the way to the workers."""
+"""`RayExecutor`: checks before the run, and the start of the cluster and its workers."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ logger = logging.getLogger("karenina")
 
 
 class RayExecutor(Executor):
-    """Spreads the answers of a run over workers of a Ray cluster, as each becomes free.
+    """An executor that spreads the answers of a run over workers of a Ray cluster, as each becomes free.
 
-    Each worker is an actor with an event loop, ports and limits of its own; the journal, the output and the decision of
-    what is done where stay with the run. The places at a server are divided among the workers, so that all together
-    have as many as one process would: each finds out for its part how many calls the server bears.
+    Each worker is an actor with an event loop, ports and limits of its own; the journal, the output and the scheduling
+    stay in the process of the run. The concurrency of each server is divided among the workers, so that together they
+    have that of one process, and each worker adapts its own part.
     """
 
     name: ClassVar[str] = "ray"
@@ -38,52 +38,53 @@ class RayExecutor(Executor):
     settings: ClassVar[type[BaseModel]] = RaySettings
 
     def check(self, prepared: PreparedRun) -> None:
-        """See that everything can be told to other processes. Raises `ConfigError`."""
-        from karenina_ray.serialization_checks import problems
+        """Check that the run can be sent to other processes. Raises `ConfigError`."""
+        from karenina_ray.serialization_checks import find_problems
 
-        found = problems(prepared)
-        if found:
-            raise ConfigError(found)
+        problems = find_problems(prepared)
+        if problems:
+            raise ConfigError(problems)
 
     async def execute(self, run: RunSession) -> AsyncGenerator[IndexedResult]:
-        """The results, in the order in which workers bring them."""
-        from karenina_ray.cluster import cluster
+        """Yield the results in the order in which workers return them."""
+        from karenina_ray.cluster import open_cluster
         from karenina_ray.scheduler import Scheduler
         from karenina_ray.work_queue import WorkQueue
 
-        feed = WorkQueue(run)
-        while not feed.has_job:  # what the journal has already needs no worker, nor does Ray start for it
-            kept = feed.advance()
-            if feed.over:
+        queue = WorkQueue(run)
+        while not queue.has_job:  # stored results need no worker, so Ray does not start for them
+            stored = queue.advance()
+            if queue.over:
                 return
-            for placed in kept:
-                yield placed
+            for result in stored:
+                yield result
             await asyncio.sleep(0)
             if run.stopped is not None:
                 return
-        wanted = run.prepared.config.section(RaySettings)
-        async with cluster(wanted.ray_address, wanted.ray_workers) as ray:
-            workers = _useful(run.prepared, wanted.ray_workers or max(1, int(ray.cluster_resources().get("CPU", 1))))
+        settings = run.prepared.config.section(RaySettings)
+        async with open_cluster(settings.ray_address, settings.ray_workers) as ray:
+            wanted = settings.ray_workers or max(1, int(ray.cluster_resources().get("CPU", 1)))
+            workers = _limit_workers(run.prepared, wanted)
             async with (
-                Scheduler(ray, run, feed, workers, wanted.ray_patience) as foreman,
-                aclosing(foreman.results()) as results,
+                Scheduler(ray, run, queue, workers, settings.ray_patience) as scheduler,
+                aclosing(scheduler.results()) as results,
             ):
-                async for placed in results:
-                    yield placed
+                async for result in results:
+                    yield result
 
 
-def _useful(run: PreparedRun, workers: int) -> int:
-    """So many workers that each has a place at every server."""
+def _limit_workers(run: PreparedRun, workers: int) -> int:
+    """Return the number of workers to start: at most one for each call that every server allows at once."""
     core, concurrency = run.config.core, run.config.section(EngineSettings).concurrency()
-    places = [concurrency.most] if concurrency.most is not None else []
+    allowed = [concurrency.most] if concurrency.most is not None else []
     for model in (*core.answering_models, *core.parsing_models):
         declared = find_adapter(run.plugins, model.interface).spec.concurrency
-        places.append(concurrency.bounds(model, declared(model) if declared is not None else None).ceiling)
-    fewest = min(places)
+        allowed.append(concurrency.bounds(model, declared(model) if declared is not None else None).ceiling)
+    fewest = min(allowed)
     answers = run.matrix.answers
     if fewest < workers:
         logger.warning(
-            "%d Ray workers instead of %d: a server takes %d calls at once, and each worker needs a place of its own",
+            "%d Ray workers are started instead of %d: a server allows %d calls at once, and each worker needs one",
             fewest,
             workers,
             fewest,

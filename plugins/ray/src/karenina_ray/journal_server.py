@@ -1,4 +1,4 @@
-"""The journal's desk: what the workers want to know and keep. One call is made by one of them, and others wait."""
+"""`JournalServer`: looks up and stores replies for the workers. Of identical calls one is made, and the others wait."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from karenina_engine.calls.call import CallRecord, ReplyStore
     from karenina_ray.worker_handle import WorkerHandle
 
-Tell = Callable[["WorkerHandle", Payload], None]
-Go = Callable[[Coroutine[Any, Any, None]], "asyncio.Task[None]"]
+SendMessage = Callable[["WorkerHandle", Payload], None]
+StartTask = Callable[[Coroutine[Any, Any, None]], "asyncio.Task[None]"]
 
 
 @dataclass(slots=True)
-class _Wanted:
-    """A call that `maker` makes now, and those who wait for what becomes of it, by the numbers of their questions.
+class _PendingCall:
+    """A call that `maker` makes now, and the requests (worker and number) that wait for its outcome.
 
-    Nobody is the maker while the journal is asked for it, or keeps it.
+    `maker` is None while the journal is read or written.
     """
 
     maker: WorkerHandle | None = None
@@ -34,84 +34,89 @@ class _Wanted:
 
 
 class JournalServer:
-    """Answers the workers out of the one journal. `tell` sends a message to a worker, `go` starts what waits.
+    """The journal of the run, for its workers. `send` sends a message to a worker, `start` starts a background task.
 
-    What a worker says counts at once, in the order in which it says it: it may ask, leave and ask again in a breath.
+    Messages of a worker take effect at once, in the order in which they were sent: a worker may request a call, give it
+    up and request it again without waiting in between.
     """
 
-    def __init__(self, journal: ReplyStore, tell: Tell, go: Go) -> None:
+    def __init__(self, journal: ReplyStore, send: SendMessage, start: StartTask) -> None:
         self._journal = journal
-        self._tell = tell
-        self._go = go
-        self._under_way: dict[str, _Wanted] = {}
+        self._send = send
+        self._start = start
+        self._pending: dict[str, _PendingCall] = {}
 
-    def find(self, hand: WorkerHandle, told: Payload) -> None:
-        """A worker wants to make a call: it gets what is kept of it, or makes it, or waits for another who does."""
-        key = told["key"]
-        one = self._under_way.get(key)
-        if one is None:
-            one = self._under_way[key] = _Wanted()
-            self._go(self._find(key, one, serialization.call_of(told, hand.models[told["model"]])))
-        one.waiting.append((hand, told["number"]))
+    def find(self, worker: WorkerHandle, message: Payload) -> None:
+        """Look up a worker's call: send its stored outcome, have the worker make it, or wait for the one that does."""
+        key = message["key"]
+        pending = self._pending.get(key)
+        if pending is None:
+            pending = self._pending[key] = _PendingCall()
+            call = serialization.decode_call(message, worker.models[message["model"]])
+            self._start(self._find(key, pending, call))
+        pending.waiting.append((worker, message["number"]))
 
-    async def _find(self, key: str, one: _Wanted, call: CallRecord) -> None:
-        kept = await self._journal.find(call)
-        if kept is None:
-            self._pass_on(key, one)
+    async def _find(self, key: str, pending: _PendingCall, call: CallRecord) -> None:
+        stored = await self._journal.find(call)
+        if stored is None:
+            self._assign_maker(key, pending)
         else:
-            self._end(key, one, kept)
+            self._resolve(key, pending, stored)
 
-    def store(self, hand: WorkerHandle, told: Payload) -> None:
-        """A worker has made a call. When it hears so, what became of it is in the file."""
-        one = self._under_way.get(told["key"])
-        if one is not None and one.maker is hand:
-            one.maker = None
-        self._go(self._store(hand, told))
+    def store(self, worker: WorkerHandle, message: Payload) -> None:
+        """Store the outcome of a worker's call. The response is sent when it is in the file."""
+        pending = self._pending.get(message["key"])
+        if pending is not None and pending.maker is worker:
+            pending.maker = None
+        self._start(self._store(worker, message))
 
-    async def _store(self, hand: WorkerHandle, told: Payload) -> None:
-        made, stored = serialization.made_of(told["made"], told["port"]), {"kind": "stored", "number": told["number"]}
+    async def _store(self, worker: WorkerHandle, message: Payload) -> None:
+        outcome = serialization.decode_outcome(message["outcome"], message["port"])
+        response = {"kind": "response", "number": message["number"]}
         try:
-            await self._journal.store(serialization.call_of(told, hand.models[told["model"]]), made)
-        except PortError as error:  # the journal cannot hold it: an error of the items that want this reply
-            stored["error"] = dump_error(error)
-            made = CallOutcome(None, error, made.notes)
-        self._tell(hand, stored)
-        one = self._under_way.get(told["key"])
-        if one is not None:
-            self._end(told["key"], one, made)
+            call = serialization.decode_call(message, worker.models[message["model"]])
+            await self._journal.store(call, outcome)
+        except PortError as error:  # the journal cannot store this reply: an error of the items that need it
+            response["error"] = dump_error(error)
+            outcome = CallOutcome(None, error, outcome.notes)
+        self._send(worker, response)
+        pending = self._pending.get(message["key"])
+        if pending is not None:
+            self._resolve(message["key"], pending, outcome)
 
-    def leave(self, hand: WorkerHandle, key: str) -> None:
-        """A worker does not make a call after all: the first of those who wait for it does. Or it waits no longer."""
-        one = self._under_way.get(key)
-        if one is None:
+    def leave(self, worker: WorkerHandle, key: str) -> None:
+        """Withdraw a worker from a call: if it was the maker, the first request that waits makes the call."""
+        pending = self._pending.get(key)
+        if pending is None:
             return
-        if one.maker is hand:
-            self._pass_on(key, one)
+        if pending.maker is worker:
+            self._assign_maker(key, pending)
         else:
-            one.waiting = deque(waiter for waiter in one.waiting if waiter[0] is not hand)
+            pending.waiting = deque(request for request in pending.waiting if request[0] is not worker)
 
-    def gone(self, hand: WorkerHandle) -> None:
-        """A worker has died: others make what it was making."""
-        for key, one in [(key, one) for key, one in self._under_way.items() if one.maker is hand]:
-            self._pass_on(key, one)
+    def on_worker_death(self, worker: WorkerHandle) -> None:
+        """Assign the calls of a worker that has died to other workers."""
+        for key, pending in [(key, one) for key, one in self._pending.items() if one.maker is worker]:
+            self._assign_maker(key, pending)
 
-    def _pass_on(self, key: str, one: _Wanted) -> None:
-        """Have the first one who waits make the call, if there is one."""
-        while one.waiting:
-            hand, number = one.waiting.popleft()
-            if hand.alive:
-                one.maker = hand
-                self._answer(hand, number, None)
+    def _assign_maker(self, key: str, pending: _PendingCall) -> None:
+        """Have the first request that waits make the call, if there is one."""
+        while pending.waiting:
+            worker, number = pending.waiting.popleft()
+            if worker.alive:
+                pending.maker = worker
+                self._respond(worker, number, None)
                 return
-        if self._under_way.get(key) is one:
-            del self._under_way[key]
+        if self._pending.get(key) is pending:
+            del self._pending[key]
 
-    def _end(self, key: str, one: _Wanted, made: CallOutcome) -> None:
-        if self._under_way.get(key) is one:
-            del self._under_way[key]
-        while one.waiting:
-            self._answer(*one.waiting.popleft(), made)
+    def _resolve(self, key: str, pending: _PendingCall, outcome: CallOutcome) -> None:
+        """Send the outcome to all requests that wait for the call."""
+        if self._pending.get(key) is pending:
+            del self._pending[key]
+        while pending.waiting:
+            self._respond(*pending.waiting.popleft(), outcome)
 
-    def _answer(self, hand: WorkerHandle, number: int, made: CallOutcome | None) -> None:
-        told = serialization.made_told(made) if made is not None else None
-        self._tell(hand, {"kind": "found", "number": number, "made": told})
+    def _respond(self, worker: WorkerHandle, number: int, outcome: CallOutcome | None) -> None:
+        encoded = serialization.encode_outcome(outcome) if outcome is not None else None
+        self._send(worker, {"kind": "response", "number": number, "outcome": encoded})

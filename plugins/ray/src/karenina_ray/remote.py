@@ -1,5 +1,4 @@
-"""How a worker reaches what the run alone has: the journal and the budget, which are asked and waited for, and the
-ledger."""
+"""The journal, the budget and the ledger of the run, as a worker uses them: through messages to the run."""
 
 from __future__ import annotations
 
@@ -21,109 +20,110 @@ if TYPE_CHECKING:
 
 
 class RemoteClient:
-    """Tells the run of calls, and asks it. `tell` sends a message; `paid` says whether the run has a budget."""
+    """A client of the run. `send` sends a message to the run; `paid` says whether the run has a budget."""
 
-    def __init__(self, tell: Callable[[Payload], None], *, paid: bool) -> None:
-        self.tell = tell
+    def __init__(self, send: Callable[[Payload], None], *, paid: bool) -> None:
+        self.send = send
         self._paid = paid
         self._models: dict[int, tuple[int, ModelConfig]] = {}
         self._numbers = count()
         self._waiting: dict[int, asyncio.Future[Payload]] = {}
 
-    def call(self, kind: str, call: CallRecord, **more: Any) -> None:
-        """A message of this kind about a call. Its model is told before, once."""
+    def send_call(self, kind: str, call: CallRecord, **more: Any) -> None:
+        """Send a message of this kind about a call. The first call of a model sends the model before."""
         model = call.endpoint.model
         known = self._models.get(id(model))
         if known is None:
             known = self._models[id(model)] = len(self._models), model
-            self.tell({"kind": "model", "model": known[0], "config": serialization.plain(model)})
-        self.tell({"kind": kind, **serialization.call_told(call, known[0], paid=self._paid), **more})
+            self.send({"kind": "model", "model": known[0], "config": serialization.to_plain(model)})
+        self.send({"kind": kind, **serialization.encode_call(call, known[0], paid=self._paid), **more})
 
-    async def ask(self, kind: str, call: CallRecord, **more: Any) -> Payload:
-        """What the run answers to a message about a call."""
+    async def request(self, kind: str, call: CallRecord, **more: Any) -> Payload:
+        """Send a message about a call, and return the response of the run."""
         number = next(self._numbers)
         future: asyncio.Future[Payload] = asyncio.get_running_loop().create_future()
         self._waiting[number] = future
-        self.call(kind, call, number=number, **more)
+        self.send_call(kind, call, number=number, **more)
         try:
             return await future
         finally:
             del self._waiting[number]
 
-    def answered(self, told: Payload) -> None:
-        """Take the run's answer."""
-        future = self._waiting.get(told["number"])
+    def on_response(self, message: Payload) -> None:
+        """Pass a response of the run to the request that waits for it."""
+        future = self._waiting.get(message["number"])
         if future is not None and not future.done():
-            future.set_result(told)
+            future.set_result(message)
 
 
 class RemoteLedger:
-    """The ledger of the run as a worker sees it: it tells what was used, and the run knows what that costs."""
+    """The ledger of the run, for the calls of a worker. Usage is sent; the run alone computes what it costs."""
 
-    def __init__(self, teller: RemoteClient) -> None:
-        self._teller = teller
+    def __init__(self, client: RemoteClient) -> None:
+        self._client = client
 
     def record_call(self, call: CallRecord, usage: Usage) -> int | None:
-        """Tell of a call that was made."""
-        self._teller.call("made", call, usage=astuple(usage))
+        """Send the usage of a call. Return None: the cost is not known here."""
+        self._client.send_call("call_made", call, usage=astuple(usage))
         return None
 
     def record_cached(self, call: CallRecord, usage: Usage) -> None:
-        """Tell of a reply that was kept."""
-        self._teller.call("kept", call, usage=astuple(usage))
+        """Send the usage of a reply that was taken from the journal."""
+        self._client.send_call("call_cached", call, usage=astuple(usage))
 
 
 class RemoteJournal:
-    """The journal of the run as the calls of a worker see it."""
+    """The journal of the run, for the calls of a worker."""
 
-    def __init__(self, teller: RemoteClient) -> None:
-        self._teller = teller
+    def __init__(self, client: RemoteClient) -> None:
+        self._client = client
 
     async def find(self, call: CallRecord) -> CallOutcome | None:
-        """What the run has of such a call. None makes this worker the one that makes it: others wait for it."""
+        """Return the stored outcome of a call, or None if this worker is to make it: other workers wait for it then."""
         try:
-            told = await self._teller.ask("find", call)
+            response = await self._client.request("find", call)
         except asyncio.CancelledError:
             self.leave(call)
             raise
-        return serialization.made_of(told["made"], call.endpoint.port) if told["made"] is not None else None
+        outcome = response["outcome"]
+        return serialization.decode_outcome(outcome, call.endpoint.port) if outcome is not None else None
 
-    async def store(self, call: CallRecord, made: CallOutcome) -> None:
-        """Store what became of a call: when this returns it is in the file of the run.
+    async def store(self, call: CallRecord, outcome: CallOutcome) -> None:
+        """Store the outcome of a call, and return when it is in the file of the run.
 
-        Raises `PortError` if the run's journal cannot hold it.
+        Raises `PortError` if the run's journal cannot store it.
         """
-        told = await self._teller.ask("store", call, made=serialization.made_told(made))
-        if "error" in told:
-            raise load_error(told["error"])
+        response = await self._client.request("store", call, outcome=serialization.encode_outcome(outcome))
+        if "error" in response:
+            raise load_error(response["error"])
 
     def leave(self, call: CallRecord) -> None:
-        """Let somebody else make the call."""
-        self._teller.tell({"kind": "leave", "key": call.key.hex()})
+        """Let another worker make the call."""
+        self._client.send({"kind": "leave", "key": call.key.hex()})
 
 
 class RemoteBudget:
-    """The budget of the run as the calls of a worker see it: the run covers them, and settles what they did cost."""
+    """The budget of the run, for the calls of a worker. The run reserves them, and settles their actual cost."""
 
-    def __init__(self, teller: RemoteClient) -> None:
-        self._teller = teller
+    def __init__(self, client: RemoteClient) -> None:
+        self._client = client
         self._numbers = count()
 
     async def reserve(self, call: CallRecord) -> int:
-        """Have the call covered; what is returned is the number under which the run keeps what it has reserved."""
+        """Reserve the cost of a call, and return the number of the reservation. Raises `OverBudget`."""
         reserved = next(self._numbers)
         try:
-            told = await self._teller.ask("take", call, reserved=reserved)
+            response = await self._client.request("reserve", call, reserved=reserved)
         except asyncio.CancelledError:
             self.release(reserved)
             raise
-        if not told["covered"]:
+        if not response["covered"]:
             raise OverBudget
         return reserved
 
     def spend(self, call: CallRecord, usage: Usage, cost: int | None) -> None:
-        """The run does it when the ledger tells it of the call."""
+        """Do nothing: the run does it when the ledger sends the call."""
 
     def release(self, reserved: int) -> None:
-        """Tell that the call has ended."""
-        self._teller.tell({"kind": "release", "reserved": reserved})
+        """Release a reservation, after the call has ended."""
+        self._client.send({"kind": "release", "reserved": reserved})

@@ -1,4 +1,4 @@
-"""The foreman: gives answers out to workers as they become free, takes what they say, and mourns the dead."""
+"""`Scheduler`: starts workers, assigns them answers, handles their messages, and replaces workers that die."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from karenina_ray.background_tasks import BackgroundTasks
 from karenina_ray.budget_server import BudgetServer
 from karenina_ray.journal_server import JournalServer
 from karenina_ray.work_queue import Job, WorkQueue
-from karenina_ray.worker import Worker, offers
+from karenina_ray.worker import Worker, list_plugins
 from karenina_ray.worker_handle import WorkerHandle
 
 if TYPE_CHECKING:
@@ -30,45 +30,45 @@ if TYPE_CHECKING:
     from karenina_ray.serialization import Payload
 
 AHEAD: Final = 4
-"""Answers that a worker gets beyond what it has room for, so that it never waits for work."""
+"""Answers that a worker gets beyond its room, so that it never waits for work."""
 MOST_DEATHS: Final = 3
-"""So many workers at least must have died of an answer, the last one while it had nothing else."""
-_VAIN: Final = 12
-"""Deaths one after another, without a result between them, after which the run gives up."""
-_SMALLER: Final = 4  # the jobs of a dead worker go on in groups of a fourth of their number
-_MOST_READY: Final = 256  # results that wait for whoever takes them
-_CLOSING, _CLOSING_SOON = 5.0, 1.0  # seconds that workers have to close their ports and tools
+"""After so many deaths, the last one with no other job on the worker, an answer is not tried again."""
+_MOST_DEATHS_IN_A_ROW: Final = 12
+"""Deaths without a result between them after which the run ends with an error."""
+_GROUPS: Final = 4  # the jobs of a dead worker are assigned again in so many groups
+_MOST_READY: Final = 256  # results that wait until the run takes them
+_CLOSING, _CLOSING_SOON = 5.0, 1.0  # seconds for workers to close their ports and tools
 
 logger = logging.getLogger("karenina")
 
 
 class ExecutorError(KareninaError):
-    """The workers cannot go on. What the journal has is kept."""
+    """An error that ends a run on workers. The journal keeps what was stored."""
 
 
 class Scheduler:
-    """Works through a run with so many workers. A context: they end with it."""
+    """A scheduler of a run on `workers` workers, which end with its context.
 
-    def __init__(self, ray: Any, run: RunSession, feed: WorkQueue, workers: int, patience: float) -> None:
+    `patience` is the number of seconds within which the first worker must be ready.
+    """
+
+    def __init__(self, ray: Any, run: RunSession, queue: WorkQueue, workers: int, patience: float) -> None:
         self._ray = ray
         self._run = run
         self._prepared = run.prepared
         self._workers = workers
         self._patience = patience
-        self._came = asyncio.Event()
-        self._errands = BackgroundTasks(self._came.set)
-        self._desk = (
-            JournalServer(run.reply_store, WorkerHandle.tell, self._errands.go) if run.reply_store is not None else None
-        )
-        self._cashier = (
-            BudgetServer(run.budget, WorkerHandle.tell, self._errands.go) if run.budget is not None else None
-        )
-        self._hands: set[WorkerHandle] = set()
-        self._feed = feed
-        self._suspects: deque[list[Job]] = deque()
-        self._ready: deque[IndexedResult] = deque()
-        self._finishing = 0  # jobs of which the results are being kept
-        self._vain = 0
+        self._wakeup = asyncio.Event()
+        self._tasks = BackgroundTasks(self._wakeup.set)
+        send, start = WorkerHandle.send, self._tasks.start
+        self._journal_server = JournalServer(run.reply_store, send, start) if run.reply_store is not None else None
+        self._budget_server = BudgetServer(run.budget, send, start) if run.budget is not None else None
+        self._handles: set[WorkerHandle] = set()
+        self._queue = queue
+        self._suspect_groups: deque[list[Job]] = deque()
+        self._results: deque[IndexedResult] = deque()
+        self._finishing = 0  # jobs whose results are being stored
+        self._deaths_in_a_row = 0
         self._models: list[tuple[Payload, ModelConfig]] = []
         self._stopping: float | None = None
         self._over = False
@@ -77,9 +77,9 @@ class Scheduler:
         core = self._prepared.config.core
         self._run.limits.prepare((*core.answering_models, *core.parsing_models))
         self._run.add_stop_listener(self._stop)
-        for place in range(self._workers):
-            self._errands.go(self._employ(place))
-        self._errands.go(self._be_impatient())
+        for index in range(self._workers):
+            self._tasks.start(self._run_worker(index))
+        self._tasks.start(self._check_startup())
         return self
 
     async def __aexit__(
@@ -87,261 +87,265 @@ class Scheduler:
     ) -> None:
         self._run.remove_stop_listener(self._stop)
         self._over = True
-        ready = [hand.actor for hand in self._hands if hand.ready]
+        ready = [worker.actor for worker in self._handles if worker.ready]
         with contextlib.suppress(Exception):
             async with asyncio.timeout(_CLOSING if kind is None and not self._stopping else _CLOSING_SOON):
                 await asyncio.gather(*(actor.close.remote() for actor in ready), return_exceptions=True)
-        for hand in self._hands:
-            hand.alive = False
-            self._ray.kill(hand.actor)
-        await self._errands.end()
+        for worker in self._handles:
+            worker.alive = False
+            self._ray.kill(worker.actor)
+        await self._tasks.cancel()
 
     async def results(self) -> AsyncGenerator[IndexedResult]:
-        """Every result with its place, as it comes; ends early where the run is stopped."""
+        """Yield each result with its index, as it comes. Ends early if the run is stopped."""
         while True:
-            while self._ready:
-                yield self._ready.popleft()
-            self._hand_out()
-            if self._errands.failure is not None:
-                raise self._errands.failure
+            while self._results:
+                yield self._results.popleft()
+            self._assign_jobs()
+            if self._tasks.failure is not None:
+                raise self._tasks.failure
             if self._is_done():
                 return
-            if not self._ready:
-                self._came.clear()
-                await self._came.wait()
+            if not self._results:
+                self._wakeup.clear()
+                await self._wakeup.wait()
 
     def _is_done(self) -> bool:
-        if self._ready or self._finishing:
+        if self._results or self._finishing:
             return False
         if self._stopping is not None:
-            return self._over or all(hand.stopped for hand in self._hands)
-        left = self._feed.has_job or not self._feed.over or self._suspects
-        return not (left or any(hand.jobs for hand in self._hands))
+            return self._over or all(worker.stopped for worker in self._handles)
+        left = self._queue.has_job or not self._queue.over or self._suspect_groups
+        return not (left or any(worker.jobs for worker in self._handles))
 
     # ---- workers
 
-    async def _employ(self, place: int) -> None:
-        """Start a worker and hear it until it dies."""
+    async def _run_worker(self, index: int) -> None:
+        """Start a worker, and handle its messages until it dies or the run is over."""
         actor = self._ray.remote(Worker).options(num_cpus=1, scheduling_strategy="SPREAD").remote()
-        hand = WorkerHandle(actor, place)
-        self._hands.add(hand)
+        worker = WorkerHandle(actor, index)
+        self._handles.add(worker)
         try:
-            [facts] = serialization.read(await actor.set_up.remote(serialization.written([self._instructions(place)])))
-            self._see_whether_alike(facts)
-            hand.ready = True
-            logger.debug("Ray worker %d is process %s on %s", place, facts["pid"], facts["host"])
-            self._hand_out()
+            setup = serialization.encode([self._setup_message(index)])
+            [facts] = serialization.decode(await actor.set_up.remote(setup))
+            self._check_plugins(facts)
+            worker.ready = True
+            logger.debug("Ray worker %d is process %s on %s", index, facts["pid"], facts["host"])
+            self._assign_jobs()
             while not self._over:
-                for told in serialization.read(await actor.next_messages.remote()):
-                    await self._hear(hand, told)
-                self._hand_out()
+                for message in serialization.decode(await actor.next_messages.remote()):
+                    await self._handle_message(worker, message)
+                self._assign_jobs()
         except self._ray.exceptions.RayActorError as error:
             if not self._over:
-                self._bury(hand, error)
+                self._replace_worker(worker, error)
         except self._ray.exceptions.RayError as error:
             raise ExecutorError(f"executor ray: a worker failed: {error}") from error
 
-    def _instructions(self, place: int) -> Payload:
+    def _setup_message(self, index: int) -> Payload:
         run, prepared = self._run, self._prepared
         return {
-            "config": serialization.config_told(prepared.config),
-            "trust": serialization.trust_told(prepared.trust),
-            "policy": serialization.policy_told(prepared.policy),
+            "config": serialization.encode_config(prepared.config),
+            "trust": serialization.encode_trust(prepared.trust),
+            "policy": serialization.encode_policy(prepared.policy),
             "journal": run.reply_store is not None,
             "paid": run.budget is not None,
-            "worker": place,
+            "worker": index,
             "workers": self._workers,
             "level": logger.getEffectiveLevel(),
             "path": [folder for folder in sys.path if folder],
         }
 
-    def _see_whether_alike(self, facts: Payload) -> None:
-        """See that a worker has the plugins of this process: another version would find out something else."""
+    def _check_plugins(self, facts: Payload) -> None:
+        """Raise `ExecutorError` if a worker has other plugins than this process, which could lead to other results."""
         if "error" in facts:
-            raise ExecutorError(f"executor ray: a worker cannot begin: {facts['error']}")
-        here, there = ({tuple(one) for one in found} for found in (offers(self._prepared.plugins), facts["plugins"]))
+            raise ExecutorError(f"executor ray: a worker could not start: {facts['error']}")
+        loaded = list_plugins(self._prepared.plugins)
+        here, there = ({tuple(one) for one in found} for found in (loaded, facts["plugins"]))
         if here == there:
             return
         kind, name, distribution, version = sorted(here ^ there)[0]
-        whose = "here and not on the worker" if (kind, name, distribution, version) in here else "only on the worker"
+        where = "here and not on the worker" if (kind, name, distribution, version) in here else "only on the worker"
         raise ExecutorError(
             f"executor ray: the worker on {facts['host']} has other plugins than this process: {name} of "
-            f"{distribution} {version} is {whose}; install the same versions everywhere"
+            f"{distribution} {version} is {where}; install the same versions everywhere"
         )
 
-    async def _be_impatient(self) -> None:
-        """Give up where no worker becomes ready."""
+    async def _check_startup(self) -> None:
+        """Raise `ExecutorError` if no worker is ready in time."""
         await asyncio.sleep(self._patience)
-        if not any(hand.ready for hand in self._hands):
+        if not any(worker.ready for worker in self._handles):
             has = self._ray.cluster_resources().get("CPU", 0)
             raise ExecutorError(
                 f"executor ray: no worker was ready after {self._patience:g} s (ray_patience): each needs one CPU, and "
-                f"the cluster has {has:g}, all of which others may hold; free some, or take fewer ray_workers"
+                f"the cluster has {has:g}, which other programs may use; free some, or set fewer ray_workers"
             )
 
-    def _bury(self, hand: WorkerHandle, error: Exception) -> None:
-        """A worker has died: its jobs go on in smaller groups, and another one takes its place."""
-        hand.alive = False
-        self._hands.discard(hand)
-        with contextlib.suppress(Exception):  # it may only be out of reach
-            self._ray.kill(hand.actor)
-        if self._desk is not None:
-            self._desk.gone(hand)
-        if self._cashier is not None:
-            self._cashier.gone(hand)
-        self._mirror()
-        jobs, hand.jobs = list(hand.jobs.values()), {}
-        self._vain += 1
+    def _replace_worker(self, worker: WorkerHandle, error: Exception) -> None:
+        """Replace a worker that has died: assign its jobs again in smaller groups, and start another worker."""
+        worker.alive = False
+        self._handles.discard(worker)
+        with contextlib.suppress(Exception):  # it may be alive and out of reach
+            self._ray.kill(worker.actor)
+        if self._journal_server is not None:
+            self._journal_server.on_worker_death(worker)
+        if self._budget_server is not None:
+            self._budget_server.on_worker_death(worker)
+        self._mirror_limits()
+        jobs, worker.jobs = list(worker.jobs.values()), {}
+        self._deaths_in_a_row += 1
         logger.warning(
-            "a Ray worker died; its %d answers under way go on elsewhere, and what it had stored is not asked again",
+            "a Ray worker died; its %d unfinished answers go on elsewhere, and stored replies are not requested again",
             len(jobs),
         )
         logger.debug("%s", error)
-        if self._vain >= _VAIN:
+        if self._deaths_in_a_row >= _MOST_DEATHS_IN_A_ROW:
             raise ExecutorError(
-                f"executor ray: {self._vain} workers died one after another and brought nothing; the last one: {error}"
+                f"executor ray: {self._deaths_in_a_row} workers died one after another without a result between them; "
+                f"the last one: {error}"
             )
         if self._stopping is not None:
-            self._came.set()
+            self._wakeup.set()
             return
-        company = max(1, len(jobs) // _SMALLER)
+        size = max(1, len(jobs) // _GROUPS)
         for job in jobs:
             job.deaths += 1
         if len(jobs) == 1 and jobs[0].deaths >= MOST_DEATHS:
             self._finishing += 1
-            self._errands.go(self._give_up(jobs[0]))
+            self._tasks.start(self._fail_job(jobs[0]))
         else:
-            self._suspects.extend(jobs[at : at + company] for at in range(0, len(jobs), company))
-        self._errands.go(self._employ(hand.place))
+            self._suspect_groups.extend(jobs[at : at + size] for at in range(0, len(jobs), size))
+        self._tasks.start(self._run_worker(worker.index))
 
-    async def _give_up(self, job: Job) -> None:
-        """End the items of an answer of which workers die again and again."""
+    async def _fail_job(self, job: Job) -> None:
+        """End the items of an answer with an error, after too many workers died while they had it."""
         message = (
             f"{job.deaths} Ray workers died while they worked on this answer, the last one while it worked on nothing "
-            "else: look at what its stages and models need (memory, most often)"
+            "else: check what its stages and models need (usually memory)"
         )
         logger.error("[%s] %s", job.task.question.id, message)
         for judge in job.judges:
             failed = self._run.runner.make_failed_result(job.task, judge, message)
-            self._bring(await self._run.store_result(job.task, judge, failed))
+            self._add_result(await self._run.store_result(job.task, judge, failed))
         self._finishing -= 1
-        self._came.set()
+        self._wakeup.set()
 
     # ---- work
 
-    def _hand_out(self) -> None:
-        """Give each worker that has room something to do."""
-        if self._stopping is not None or self._errands.failure is not None:
+    def _assign_jobs(self) -> None:
+        """Assign jobs to each worker that has room."""
+        if self._stopping is not None or self._tasks.failure is not None:
             return
-        for hand in sorted((one for one in self._hands if one.ready), key=lambda one: len(one.jobs)):
-            if self._suspects and not hand.jobs:
-                self._give(hand, self._suspects.popleft(), suspect=True)
-            elif not (hand.suspect and hand.jobs):
+        for worker in sorted((one for one in self._handles if one.ready), key=lambda one: len(one.jobs)):
+            if self._suspect_groups and not worker.jobs:
+                self._send_jobs(worker, self._suspect_groups.popleft(), suspect=True)
+            elif not (worker.suspect and worker.jobs):
                 fresh: list[Job] = []
-                while len(hand.jobs) + len(fresh) < hand.room + AHEAD and (job := self._next()) is not None:
+                while len(worker.jobs) + len(fresh) < worker.room + AHEAD and (job := self._next()) is not None:
                     fresh.append(job)
                 if fresh:
-                    self._give(hand, fresh)
-        if not self._feed.has_job:
-            self._look_on()
+                    self._send_jobs(worker, fresh)
+        if not self._queue.has_job:
+            self._advance_queue()
 
     def _next(self) -> Job | None:
-        """The next answer that has something to do; results that the journal has of others come at once."""
-        self._look_on()
-        return self._feed.pop()
+        """Return the next job. Stored results that come before it are added."""
+        self._advance_queue()
+        return self._queue.pop()
 
-    def _look_on(self) -> None:
-        while not self._feed.has_job and not self._feed.over and len(self._ready) < _MOST_READY:
-            for placed in self._feed.advance():
-                self._bring(placed)
+    def _advance_queue(self) -> None:
+        while not self._queue.has_job and not self._queue.over and len(self._results) < _MOST_READY:
+            for result in self._queue.advance():
+                self._add_result(result)
 
-    def _give(self, hand: WorkerHandle, jobs: list[Job], *, suspect: bool = False) -> None:
-        hand.suspect, trust = suspect, self._prepared.trust
-        hand.jobs.update({job.task.order: job for job in jobs})
+    def _send_jobs(self, worker: WorkerHandle, jobs: list[Job], *, suspect: bool = False) -> None:
+        worker.suspect, trust = suspect, self._prepared.trust
+        worker.jobs.update({job.task.order: job for job in jobs})
         questions = {str(id(job.task.question)): job.task.question for job in jobs}
-        hand.tell(
+        worker.send(
             {
                 "kind": "work",
                 "questions": {key: question_to_json(question, trust) for key, question in questions.items()},
-                "answers": [self._told(job) for job in jobs],
+                "answers": [self._encode_job(job) for job in jobs],
             }
         )
 
-    def _told(self, job: Job) -> list[Any]:
+    def _encode_job(self, job: Job) -> list[Any]:
         task, models = job.task, self._prepared.config.core.answering_models
         model = next(at for at, one in enumerate(models) if one is task.answering_model)
         return [str(id(task.question)), model, task.replicate, task.order, job.judges]
 
-    async def _hear(self, hand: WorkerHandle, told: Payload) -> None:
-        """Do what a worker asks for, or take what it brings."""
-        kind = told["kind"]
+    async def _handle_message(self, worker: WorkerHandle, message: Payload) -> None:
+        """Handle a message of a worker: a request, a result or its state."""
+        kind = message["kind"]
         if kind == "done":
             self._finishing += 1
-            self._errands.go(self._finish(hand.jobs.pop(told["order"]), told["results"]))
-        elif kind == "broke":
-            raise ExecutorError(f"executor ray: a worker failed at an answer:\n{told['error']}")
+            self._tasks.start(self._finish(worker.jobs.pop(message["order"]), message["results"]))
+        elif kind == "failed":
+            raise ExecutorError(f"executor ray: a worker failed on an answer:\n{message['error']}")
         elif kind == "stopped":
-            hand.stopped = True
-            self._came.set()
+            worker.stopped = True
+            self._wakeup.set()
         elif kind == "log":
-            logger.log(told["level"], "%s", told["message"])
+            logger.log(message["level"], "%s", message["message"])
         elif kind == "state":
-            hand.room, hand.servers = told["room"], told["servers"]
-            self._run.tally.add(serialization.tally_of(told["tally"]))
-            self._mirror()
+            worker.room, worker.servers = message["room"], message["servers"]
+            self._run.tally.add(serialization.decode_counts(message["counts"]))
+            self._mirror_limits()
         elif kind == "model":
-            hand.models[told["model"]] = self._model(told["config"])
-        elif kind in ("made", "kept"):
-            call, usage = serialization.call_of(told, hand.models[told["model"]]), Usage(*told["usage"])
-            if kind == "made":
+            worker.models[message["model"]] = self._model(message["config"])
+        elif kind in ("call_made", "call_cached"):
+            call, usage = serialization.decode_call(message, worker.models[message["model"]]), Usage(*message["usage"])
+            if kind == "call_made":
                 cost = self._run.ledger.record_call(call, usage)
                 if self._run.budget is not None:
                     self._run.budget.spend(call, usage, cost)
             else:
                 self._run.ledger.record_cached(call, usage)
-        elif kind in ("take", "release"):
-            assert self._cashier is not None
-            if kind == "take":
-                self._cashier.reserve(hand, told)
+        elif kind in ("reserve", "release"):
+            assert self._budget_server is not None
+            if kind == "reserve":
+                self._budget_server.reserve(worker, message)
             else:
-                self._cashier.release(hand, told["reserved"])
-        elif self._desk is not None:
+                self._budget_server.release(worker, message["reserved"])
+        elif self._journal_server is not None:
             if kind == "leave":
-                self._desk.leave(hand, told["key"])
+                self._journal_server.leave(worker, message["key"])
             elif kind == "find":
-                self._desk.find(hand, told)
+                self._journal_server.find(worker, message)
             else:
-                self._desk.store(hand, told)
+                self._journal_server.store(worker, message)
 
-    def _model(self, told: Payload) -> ModelConfig:
-        """The model that a worker calls: one and the same for all workers, that of the configuration if it is there."""
+    def _model(self, payload: Payload) -> ModelConfig:
+        """Return the model that a worker sent: one object for all workers, from the configuration if it is there."""
         core = self._prepared.config.core
         if not self._models:
-            self._models = [(serialization.plain(one), one) for one in (*core.answering_models, *core.parsing_models)]
-        known = next((model for plain, model in self._models if plain == told), None)
+            models = (*core.answering_models, *core.parsing_models)
+            self._models = [(serialization.to_plain(one), one) for one in models]
+        known = next((model for plain, model in self._models if plain == payload), None)
         if known is None:
-            known = ModelConfig.model_validate(told)
-            self._models.append((told, known))
+            known = ModelConfig.model_validate(payload)
+            self._models.append((payload, known))
         return known
 
     async def _finish(self, job: Job, results: list[tuple[int, str]]) -> None:
-        self._vain = 0
+        self._deaths_in_a_row = 0
         for judge, text in results:
             result = VerificationResult.model_validate_json(text)
-            self._bring(await self._run.store_result(job.task, judge, result))
+            self._add_result(await self._run.store_result(job.task, judge, result))
         self._finishing -= 1
-        self._came.set()
+        self._wakeup.set()
 
-    def _bring(self, placed: IndexedResult) -> None:
-        self._ready.append(placed)
-        self._came.set()
+    def _add_result(self, result: IndexedResult) -> None:
+        self._results.append(result)
+        self._wakeup.set()
 
-    def _mirror(self) -> None:
-        """Show the workers' places at the servers as those of the run."""
+    def _mirror_limits(self) -> None:
+        """Copy the state of the workers' limiters to those of the run, which progress displays show."""
         limits = self._run.limits
         limits.held = 0
         for at, server in enumerate(limits.servers):
-            seen = [hand.servers[at] for hand in self._hands if at < len(hand.servers)]
+            seen = [worker.servers[at] for worker in self._handles if at < len(worker.servers)]
             limit, held, queued, retrying = (sum(one[which] for one in seen) for which in range(4))
             server.limit, server.held, server.queued, server.retrying = limit, int(held), int(queued), int(retrying)
             limits.held += server.held
@@ -349,19 +353,19 @@ class Scheduler:
     # ---- the end
 
     def _stop(self, grace: float) -> None:
-        """The run shall stop: workers end their calls under way within the grace."""
+        """Stop the run: workers have `grace` seconds to end their calls in flight."""
         first, self._stopping = self._stopping is None, grace
         if not grace:
             self._over = True
         elif first:
-            for hand in self._hands:
-                if hand.ready:
-                    hand.tell({"kind": "stop", "grace": grace})
+            for worker in self._handles:
+                if worker.ready:
+                    worker.send({"kind": "stop", "grace": grace})
                 else:
-                    hand.stopped = True
+                    worker.stopped = True
             asyncio.get_running_loop().call_later(grace + 1.0, self._end)
-        self._came.set()
+        self._wakeup.set()
 
     def _end(self) -> None:
         self._over = True
-        self._came.set()
+        self._wakeup.set()

@@ -1,6 +1,6 @@
-"""What travels between the run and its workers: JSON, made and read here. Nothing is pickled but its bytes.
+"""Encoding of the messages between the run and its workers, as JSON. Nothing is pickled but its bytes.
 
-The configuration travels with its secrets, because workers make the calls: in memory and over Ray's own connections,
+The configuration is sent with its secrets, because workers make the calls: in memory and over Ray's own connections,
 never into a log.
 """
 
@@ -25,76 +25,76 @@ from karenina_engine.calls.call_size import CallSize
 from karenina_engine.calls.reply_json import dump_error, dump_json, dump_reply, load_error, load_reply
 from karenina_engine.calls.retry import RetryPolicy
 
-_NO_BULK = CallSize(0, 0.0, 1)  # where nobody pays
+_NO_SIZE = CallSize(0, 0.0, 1)  # of a run without a budget
 
 Payload = dict[str, Any]
-"""One message: JSON values under names."""
+"""A message, or a part of one: JSON values by name."""
 
 
-def written(told: list[Payload]) -> bytes:
-    """Messages as bytes."""
-    return dump_json(told).encode()
+def encode(messages: list[Payload]) -> bytes:
+    """Encode messages as bytes."""
+    return dump_json(messages).encode()
 
 
-def read(data: bytes) -> list[Payload]:
-    """The messages that `written` wrote."""
-    found: list[Payload] = json.loads(data)
-    return found
+def decode(data: bytes) -> list[Payload]:
+    """Return the messages that `encode` encoded."""
+    messages: list[Payload] = json.loads(data)
+    return messages
 
 
-def plain(value: Any) -> Any:
-    """`value` as JSON values, secrets in clear and paths absolute. Raises `ValueError` for what is no data."""
+def to_plain(value: Any) -> Any:
+    """Return `value` as JSON values, secrets in clear text, paths absolute. Raises `ValueError` if it is not data."""
     if isinstance(value, (SecretStr, SecretBytes)):
-        return plain(value.get_secret_value())
+        return to_plain(value.get_secret_value())
     if value is None or (isinstance(value, (str, int, float)) and not isinstance(value, Enum)):
         return value
     if isinstance(value, BaseModel):
         fields = {name: getattr(value, name) for name in type(value).model_fields}
-        return plain({**fields, **(value.model_extra or {})})
+        return to_plain({**fields, **(value.model_extra or {})})
     if isinstance(value, Mapping):
-        return {str(plain(key)): plain(one) for key, one in value.items()}
+        return {str(to_plain(key)): to_plain(one) for key, one in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):
-        return [plain(one) for one in value]
+        return [to_plain(one) for one in value]
     if isinstance(value, Path):
         return str(value.absolute())
     return to_jsonable_python(value)
 
 
-def config_told(config: VerificationConfig) -> Payload:
-    """A configuration, every value of it: workers have an environment of their own. Raises `ValueError`."""
-    told: Payload = {}
+def encode_config(config: VerificationConfig) -> Payload:
+    """Encode every value of a configuration, since workers have another environment. Raises `ValueError`."""
+    message: Payload = {}
     for name in all_settings():
         if config.has(name):
             try:
-                told[name] = plain(config.setting(name))
+                message[name] = to_plain(config.setting(name))
             except ValueError as error:
                 raise ValueError(f"{name}: {error}") from error
-    return told
+    return message
 
 
-def trust_told(trust: Trust) -> Payload:
-    """Which sources may be executed."""
+def encode_trust(trust: Trust) -> Payload:
+    """Encode which sources may be executed."""
     return {"digests": sorted(trust.digests), "everything": trust.everything}
 
 
-def trust_of(told: Payload) -> Trust:
-    """The trust that was told."""
-    return Trust(frozenset(told["digests"]), told["everything"])
+def decode_trust(payload: Payload) -> Trust:
+    """Return the trust that `encode_trust` encoded."""
+    return Trust(frozenset(payload["digests"]), payload["everything"])
 
 
-def policy_told(policy: RetryPolicy | None) -> Payload | None:
-    """A policy that a program gave; None where the configuration says it."""
+def encode_policy(policy: RetryPolicy | None) -> Payload | None:
+    """Encode the retry policy that a program set; None if the configuration sets it."""
     return asdict(policy) if policy is not None else None
 
 
-def policy_of(told: Payload | None) -> RetryPolicy | None:
-    """The policy that was told."""
-    return RetryPolicy(**told) if told is not None else None
+def decode_policy(payload: Payload | None) -> RetryPolicy | None:
+    """Return the policy that `encode_policy` encoded."""
+    return RetryPolicy(**payload) if payload is not None else None
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteCall:
-    """A `CallRecord` of a call that another process makes; that process keeps the messages to itself."""
+    """The `CallRecord` of a call that another process makes. Its messages are not sent."""
 
     endpoint: Endpoint
     info: CallInfo
@@ -109,13 +109,15 @@ class RemoteCall:
         return self.endpoint.port != "service"
 
     def with_endpoint_digest(self, digest: bytes) -> RemoteCall:
-        """Return the call as it is: without the messages no other key can be computed."""
+        """Return the call unchanged: without its messages no other key can be computed."""
         return self
 
 
-def call_told(call: CallRecord, model: int, *, paid: bool) -> Payload:
-    """What a journal needs to know of a call, and where it is `paid` for, a budget. `model` is the number under which
-    the model was told."""
+def encode_call(call: CallRecord, model: int, *, paid: bool) -> Payload:
+    """Return what a journal needs of a call, and if it is `paid` for, also what a budget needs.
+
+    `model` is the number under which the model was sent.
+    """
     info = call.info
     money = {"order": info.order, "shared": info.shared, "size": list(call.size)} if paid else {}
     return {
@@ -133,44 +135,45 @@ def call_told(call: CallRecord, model: int, *, paid: bool) -> Payload:
     }
 
 
-def call_of(told: Payload, model: ModelConfig) -> RemoteCall:
-    """The call that was told."""
+def decode_call(payload: Payload, model: ModelConfig) -> RemoteCall:
+    """Return the call that `encode_call` encoded."""
     info = CallInfo(
-        question_id=told["question"],
-        replicate=told["replicate"],
-        stage=told["stage"],
-        task=told["task"],
-        judge=told["judge"],
-        order=told.get("order", 0),
-        shared=told.get("shared", False),
+        question_id=payload["question"],
+        replicate=payload["replicate"],
+        stage=payload["stage"],
+        task=payload["task"],
+        judge=payload["judge"],
+        order=payload.get("order", 0),
+        shared=payload.get("shared", False),
     )
-    target = Endpoint(told["port"], model, "", {})
-    bulk = CallSize(*told["size"]) if "size" in told else _NO_BULK
-    return RemoteCall(target, info, bytes.fromhex(told["key"]), bulk, told["self_contained"], told["composite"])
+    endpoint = Endpoint(payload["port"], model, "", {})
+    size = CallSize(*payload["size"]) if "size" in payload else _NO_SIZE
+    key = bytes.fromhex(payload["key"])
+    return RemoteCall(endpoint, info, key, size, payload["self_contained"], payload["composite"])
 
 
-def made_told(made: CallOutcome) -> Payload:
-    """What became of a call."""
-    said = {"error": dump_error(made.error)} if made.error is not None else {}
-    if made.reply is not None:
-        said = {"reply": dump_reply(made.reply)}
-    return {**said, "notes": [made.notes.retries, made.notes.waited, made.notes.seconds]}
+def encode_outcome(outcome: CallOutcome) -> Payload:
+    """Encode the outcome of a call: its reply or its error, and its notes."""
+    payload = {"error": dump_error(outcome.error)} if outcome.error is not None else {}
+    if outcome.reply is not None:
+        payload = {"reply": dump_reply(outcome.reply)}
+    return {**payload, "notes": [outcome.notes.retries, outcome.notes.waited, outcome.notes.seconds]}
 
 
-def made_of(told: Payload, port: str) -> CallOutcome:
-    """What became of a call through `port`, as it was told."""
-    notes = CallNotes(*told["notes"])
-    if "error" in told:
-        return CallOutcome(None, load_error(told["error"]), notes)
-    return CallOutcome(load_reply(port, told["reply"]), None, notes)
+def decode_outcome(payload: Payload, port: str) -> CallOutcome:
+    """Return the outcome of a call through `port` that `encode_outcome` encoded."""
+    notes = CallNotes(*payload["notes"])
+    if "error" in payload:
+        return CallOutcome(None, load_error(payload["error"]), notes)
+    return CallOutcome(load_reply(port, payload["reply"]), None, notes)
 
 
-def tally_told(tally: CallCounts) -> list[Any]:
-    """Counts of calls."""
-    return [tally.made, tally.cached, tally.failed, astuple(tally.used), astuple(tally.saved)]
+def encode_counts(counts: CallCounts) -> list[Any]:
+    """Encode counts of calls."""
+    return [counts.made, counts.cached, counts.failed, astuple(counts.used), astuple(counts.saved)]
 
 
-def tally_of(told: list[Any]) -> CallCounts:
-    """The counts that were told."""
-    made, kept, failed, used, spared = told
-    return CallCounts(made, kept, failed, Usage(*used), Usage(*spared))
+def decode_counts(values: list[Any]) -> CallCounts:
+    """Return the counts that `encode_counts` encoded."""
+    made, cached, failed, used, saved = values
+    return CallCounts(made, cached, failed, Usage(*used), Usage(*saved))

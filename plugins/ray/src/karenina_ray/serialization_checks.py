@@ -1,4 +1,4 @@
-"""What can be told to workers, and what cannot: they get JSON, and find plugins that are installed."""
+"""Checks that a run can be sent to workers: they get JSON, and find plugins that are installed."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from karenina_ray import serialization
 if TYPE_CHECKING:
     from karenina_engine.scheduling.prepared_run import PreparedRun
 
-_HERE = 'or work in this process (executor = "asyncio")'
+_HERE = 'or run in this process (executor = "asyncio")'
 
 
-def problems(run: PreparedRun) -> list[str]:
-    """Everything of a run that workers could not be told, and what to do about it."""
+def find_problems(run: PreparedRun) -> list[str]:
+    """Return a message for each part of a run that cannot be sent to workers, with its cure."""
     return [*_plugin_problems(run), *_config_problems(run.config), *_question_problems(run)]
 
 
@@ -27,31 +27,31 @@ def _plugin_problems(run: PreparedRun) -> list[str]:
     if run.plugins is installed:
         return []
     known = {(one.kind, one.name, one.distribution) for one in installed.describe()}
-    strangers = [one.name for one in run.plugins.describe() if (one.kind, one.name, one.distribution) not in known]
+    unknown = [one.name for one in run.plugins.describe() if (one.kind, one.name, one.distribution) not in known]
     return [
-        f"executor ray: the plugin {name} is registered in this process only, and workers find plugins through entry "
+        f"executor ray: the plugin {name} is registered in this process only, and workers find plugins by entry "
         f"points: install it as a distribution with one, {_HERE}"
-        for name in strangers
+        for name in unknown
     ]
 
 
 def _config_problems(config: VerificationConfig) -> list[str]:
     try:
-        told = serialization.config_told(config)
-        again = serialization.config_told(VerificationConfig(**json.loads(json.dumps(told))))
+        message = serialization.encode_config(config)
+        again = serialization.encode_config(VerificationConfig(**json.loads(json.dumps(message))))
     except ValueError as error:
         return [
-            f"executor ray: a setting cannot be told to workers, which get JSON: {error}; give plain values, {_HERE}"
+            f"executor ray: a setting cannot be sent to workers, which get JSON: {error}; use plain values, {_HERE}"
         ]
     return [
-        f"executor ray: the setting {name} does not come through JSON as it is: give plain values, {_HERE}"
-        for name in told
-        if told[name] != again.get(name)
+        f"executor ray: the setting {name} changes when it is written as JSON: use plain values, {_HERE}"
+        for name in message
+        if message[name] != again.get(name)
     ]
 
 
 def _question_problems(run: PreparedRun) -> list[str]:
-    """The questions of a file that is streamed were JSON, so that only those in memory are looked at."""
+    """Check the questions in memory; those of a file that is streamed were JSON."""
     questions = run.matrix.questions
     if not isinstance(questions, (list, tuple)):
         return []

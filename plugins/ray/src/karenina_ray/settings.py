@@ -1,4 +1,4 @@
-"""The configuration names of the executor."""
+"""The settings of the executor."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from karenina_core.models.from_files import FromFiles
 
 
 class RaySettings(BaseModel):
-    """What the executor `ray` owns."""
+    """The settings of the executor `ray`."""
 
     from_files: ClassVar[FromFiles] = "never"
     model_config = ConfigDict(frozen=True)
@@ -18,18 +18,18 @@ class RaySettings(BaseModel):
     ray_workers: int | None = Field(
         default=None,
         ge=1,
-        description="Workers of the executor ray, one CPU each; where absent, as many as there are CPUs.",
+        description="Number of workers of the executor ray, one CPU each; by default as many as there are CPUs.",
         json_schema_extra={"changes_results": False},
     )
     ray_address: str | None = Field(
         default=None,
-        description="A Ray cluster that runs already: host:port of its head, or auto; else one is started here.",
+        description="Address of a running Ray cluster: host:port of its head, or auto; by default one is started.",
         json_schema_extra={"changes_results": False, "env": "RAY_ADDRESS"},
     )
     ray_patience: float = Field(
         default=120.0,
         gt=0,
-        description="Seconds until the first worker of the executor ray must be ready.",
+        description="Seconds within which the first worker of the executor ray must be ready.",
         json_schema_extra={"changes_results": False},
     )
 
@@ -37,5 +37,7 @@ class RaySettings(BaseModel):
     @classmethod
     def _no_client(cls, value: str | None) -> str | None:
         if value is not None and value.startswith("ray://"):
-            raise ValueError("Ray's client (ray://) is not enough: run on a node of the cluster, and give host:port")
+            raise ValueError(
+                "the Ray client (ray://) is not supported: run on a node of the cluster, and give host:port"
+            )
         return value

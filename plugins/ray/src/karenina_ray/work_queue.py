@@ -1,4 +1,4 @@
-"""The answers that a run has still to get, taken from its matrix one after another."""
+"""`WorkQueue`: the answers that a run still has to get, taken from its matrix one after another."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """An answer to get, and the judges whose items have to run.
+    """An answer to get, and the judges (by index) whose items have to run.
 
-    `deaths` counts the workers that died while they had it. Afterwards it is given out only together with those that
-    were left in one group with it, and to a worker that has nothing else: so the one that kills workers is found.
+    `deaths` counts the workers that died while they had the job. After the first, the job is assigned only together
+    with the other jobs of its group, to a worker that has no other job: this finds the job that kills workers.
     """
 
     task: AnswerTask
@@ -25,32 +25,32 @@ class Job:
 
 
 class WorkQueue:
-    """The jobs of a run, in the order of its matrix, and between them the results that its journal has already."""
+    """The jobs of a run in the order of its matrix, and between them the results that the journal already has."""
 
     def __init__(self, run: RunSession) -> None:
         self._run = run
         self._matrix = iter(run.prepared.matrix)
         self._next: Job | None = None
         self.over = False
-        """Whether there are no more."""
+        """Whether the matrix is exhausted."""
 
     def advance(self) -> list[IndexedResult]:
-        """Look at one more answer; results of it that were kept. `job` has what there is to do, if anything."""
+        """Take the next answer of the matrix: return its stored results, and queue a job if items have to run."""
         task = next(self._matrix, None)
         if task is None:
             self.over = True
             return []
-        judges, kept = self._run.pending_judges(task)
+        judges, stored = self._run.pending_judges(task)
         if judges:
             self._next = Job(task, judges)
-        return kept
+        return stored
 
     @property
     def has_job(self) -> bool:
-        """Whether a job waits to be taken: `advance` is not to be called before."""
+        """Whether a job is queued. `advance` may be called only if there is none."""
         return self._next is not None
 
     def pop(self) -> Job | None:
-        """The job that waits, if there is one."""
+        """Return the queued job, if there is one, and remove it."""
         job, self._next = self._next, None
         return job

@@ -1,4 +1,4 @@
-"""What runs on a worker: the same work on answers as in one process, fed and heard by the run."""
+"""`Worker`: the part of a run on a worker. It runs answers as a run in one process does, controlled by messages."""
 
 from __future__ import annotations
 
@@ -24,137 +24,137 @@ from karenina_ray import serialization
 from karenina_ray.remote import RemoteBudget, RemoteClient, RemoteJournal, RemoteLedger
 from karenina_ray.serialization import Payload
 
-_LOOKS = 0.05  # seconds between looks at whether the last call has ended
-_REST = 0.25  # seconds after which a worker tells how it is, also where nothing has happened
+_POLL_INTERVAL = 0.05  # seconds between two checks whether the last call has ended
+_REPORT_INTERVAL = 0.25  # seconds after which a worker reports its state, even if nothing has happened
 
 
 class Worker:
-    """One worker, an actor of Ray. The run gives it messages (`give`) and takes what it says (`take`).
+    """One worker, an actor of Ray. The run sends it messages (`handle_messages`) and gets its own (`next_messages`).
 
-    It is given `work` (answers to get), `found` and `stored` (what the journal said), `taken` (what the budget said),
-    and `stop`. It says `find`, `store` and `leave` (for the journal), `take` and `release` (for the budget), `made` and
-    `kept` (for the ledger; each `model` before), `done` and `broke` (an answer has all its results, or those that the
-    budget covers, or an error that no stage has caught), `log`, `state` and `stopped`.
+    The run sends `work` (answers to get), `response` (of the journal or the budget) and `stop`. The worker sends
+    `find`, `store` and `leave` (to the journal), `reserve` and `release` (to the budget), `call_made` and `call_cached`
+    (to the ledger), `model` (before the first message about its calls), `done` (an answer has all its results, or those
+    that the budget covers), `failed` (an error that no stage has caught), `log`, `state` and `stopped`.
     """
 
     def __init__(self) -> None:
-        self._said: list[Payload] = []
-        self._speaks = asyncio.Event()
+        self._outbox: list[Payload] = []
+        self._has_output = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._work: ItemRunner | None = None
+        self._runner: ItemRunner | None = None
         self._config: VerificationConfig | None = None
-        self._teller: RemoteClient | None = None
-        self._told_before: list[Any] = []
+        self._client: RemoteClient | None = None
+        self._reported: list[Any] = []
 
     async def set_up(self, data: bytes) -> bytes:
-        """Make everything ready; says which plugins there are here, or what is wrong."""
-        [told] = serialization.read(data)
+        """Prepare the worker. Return the plugins that are installed here, or the error."""
+        [message] = serialization.decode(data)
         try:
-            return serialization.written([await self._ready(told)])
+            return serialization.encode([await self._start(message)])
         except Exception as error:
-            return serialization.written([{"error": f"{type(error).__name__}: {error}"}])
+            return serialization.encode([{"error": f"{type(error).__name__}: {error}"}])
 
-    async def _ready(self, told: Payload) -> Payload:
+    async def _start(self, message: Payload) -> Payload:
         logger = logging.getLogger("karenina")
-        logger.setLevel(told["level"])
+        logger.setLevel(message["level"])
         logger.propagate = False
-        logger.handlers = [_ForwardingHandler(self._say)]
-        sys.path += [folder for folder in told["path"] if folder not in sys.path]
-        config = self._config = VerificationConfig(**told["config"])
+        logger.handlers = [_ForwardingHandler(self._send)]
+        sys.path += [folder for folder in message["path"] if folder not in sys.path]
+        config = self._config = VerificationConfig(**message["config"])
         plugins, settings = plugins_of(config), config.section(EngineSettings)
-        teller = self._teller = RemoteClient(self._say, paid=told["paid"])
-        reply_store = RemoteJournal(teller) if told["journal"] else None
-        concurrency = settings.concurrency().share(told["worker"], told["workers"])
-        self._work = ItemRunner(
+        client = self._client = RemoteClient(self._send, paid=message["paid"])
+        reply_store = RemoteJournal(client) if message["journal"] else None
+        concurrency = settings.concurrency().share(message["worker"], message["workers"])
+        self._runner = ItemRunner(
             config,
             plugins,
-            trust=serialization.trust_of(told["trust"]),
-            policy=serialization.policy_of(told["policy"]),
+            trust=serialization.decode_trust(message["trust"]),
+            policy=serialization.decode_policy(message["policy"]),
             reply_store=reply_store,
             concurrency=concurrency,
             observers=find_observers(plugins),
-            ledger=RemoteLedger(teller),
-            budget=RemoteBudget(teller) if told["paid"] else None,
+            ledger=RemoteLedger(client),
+            budget=RemoteBudget(client) if message["paid"] else None,
         )
-        self._work.limits.prepare((*config.core.answering_models, *config.core.parsing_models))
-        return {"pid": os.getpid(), "host": os.uname().nodename, "plugins": offers(plugins)}
+        self._runner.limits.prepare((*config.core.answering_models, *config.core.parsing_models))
+        return {"pid": os.getpid(), "host": os.uname().nodename, "plugins": list_plugins(plugins)}
 
     async def handle_messages(self, data: bytes) -> None:
-        """Take messages of the run."""
-        for told in serialization.read(data):
-            kind = told["kind"]
+        """Handle messages of the run."""
+        for message in serialization.decode(data):
+            kind = message["kind"]
             if kind == "work":
-                self._begin(told)
+                self._start_answers(message)
             elif kind == "stop":
-                self._go(self._stop(told["grace"]))
-            elif self._teller is not None:
-                self._teller.answered(told)
+                self._start_task(self._stop(message["grace"]))
+            elif self._client is not None:
+                self._client.on_response(message)
 
     async def next_messages(self) -> bytes:
-        """What there is to say, as soon as there is something."""
-        if not self._said:
-            self._speaks.clear()
+        """Return the messages to send, as soon as there are any."""
+        if not self._outbox:
+            self._has_output.clear()
             try:
-                async with asyncio.timeout(_REST):
-                    await self._speaks.wait()
+                async with asyncio.timeout(_REPORT_INTERVAL):
+                    await self._has_output.wait()
             except TimeoutError:
                 pass
-        self._tell_state()
-        said, self._said = self._said, []
-        return serialization.written(said)
+        self._report_state()
+        messages, self._outbox = self._outbox, []
+        return serialization.encode(messages)
 
     async def close(self) -> None:
         """Stop all work, and close ports and tools."""
         await self._cancel()
-        if self._work is not None:
-            await self._work.aclose()
+        if self._runner is not None:
+            await self._runner.aclose()
 
-    def _say(self, told: Payload) -> None:
-        self._said.append(told)
-        self._speaks.set()
+    def _send(self, message: Payload) -> None:
+        self._outbox.append(message)
+        self._has_output.set()
 
-    def _begin(self, told: Payload) -> None:
+    def _start_answers(self, message: Payload) -> None:
         assert self._config is not None
         core = self._config.core
         models = core.parsing_models or (None,)
         questions: dict[str, Question] = {
-            key: Question.model_validate(fields) for key, fields in told["questions"].items()
+            key: Question.model_validate(fields) for key, fields in message["questions"].items()
         }
-        for key, model, replicate, order, judges in told["answers"]:
+        for key, model, replicate, order, judges in message["answers"]:
             task = AnswerTask(questions[key], core.answering_models[model], replicate, models, order)
-            self._go(self._answer(task, judges))
+            self._start_task(self._run_answer(task, judges))
 
-    def _go(self, work: Any) -> None:
+    def _start_task(self, work: Any) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _answer(self, task: AnswerTask, judges: list[int]) -> None:
-        """Work on one answer; its results are said together, so that its judges have all had the same answer."""
-        assert self._work is not None
+    async def _run_answer(self, task: AnswerTask, judges: list[int]) -> None:
+        """Run one answer, and send its results together, so that all its judges have had the same answer."""
+        assert self._runner is not None
         results: list[tuple[int, str]] = []
 
         async def done(judge: int, result: VerificationResult) -> None:
             results.append((judge, result.model_dump_json()))
 
         try:
-            await self._work.answer(task, judges, done)
+            await self._runner.answer(task, judges, done)
         except Exception:
-            self._say({"kind": "broke", "order": task.order, "error": traceback.format_exc()})
+            self._send({"kind": "failed", "order": task.order, "error": traceback.format_exc()})
         else:
-            self._say({"kind": "done", "order": task.order, "results": results})
+            self._send({"kind": "done", "order": task.order, "results": results})
 
     async def _stop(self, grace: float) -> None:
-        """Begin no more calls, let those under way end for so many seconds, and stop."""
-        assert self._work is not None
-        self._work.limits.close()
+        """Start no more calls, let those in flight end within `grace` seconds, and stop."""
+        assert self._runner is not None
+        self._runner.limits.close()
         loop = asyncio.get_running_loop()
         end = loop.time() + grace
-        while self._work.calls.in_flight and loop.time() < end:  # noqa: ASYNC110 - calls end in many ways
-            await asyncio.sleep(_LOOKS)
-        await asyncio.sleep(_LOOKS)  # from the last reply to the result, where nothing else is asked
+        while self._runner.calls.in_flight and loop.time() < end:  # noqa: ASYNC110 - calls end in many ways
+            await asyncio.sleep(_POLL_INTERVAL)
+        await asyncio.sleep(_POLL_INTERVAL)  # time from the last reply to its result
         await self._cancel()
-        self._say({"kind": "stopped"})
+        self._send({"kind": "stopped"})
 
     async def _cancel(self) -> None:
         others = [task for task in self._tasks if task is not asyncio.current_task()]
@@ -163,34 +163,34 @@ class Worker:
         if others:
             await asyncio.wait(others)
 
-    def _tell_state(self) -> None:
-        """Say how it is at the servers, where it has changed, and what was called since."""
-        if self._work is None:
+    def _report_state(self) -> None:
+        """Send the state of the servers if it has changed, and the calls since the last report."""
+        if self._runner is None:
             return
-        calls = self._work.calls
+        calls = self._runner.calls
         servers = [[one.limit, one.held, one.queued, one.retrying] for one in calls.limits.servers]
         state = [servers, calls.limits.capacity()]
-        tally = calls.take_tally()
-        counts = serialization.tally_told(tally)
-        if state != self._told_before or tally != CallCounts():
-            self._said.append({"kind": "state", "servers": servers, "room": state[1], "tally": counts})
-        self._told_before = state
+        counts = calls.take_counts()
+        if state != self._reported or counts != CallCounts():
+            encoded = serialization.encode_counts(counts)
+            self._outbox.append({"kind": "state", "servers": servers, "room": state[1], "counts": encoded})
+        self._reported = state
 
 
 class _ForwardingHandler(logging.Handler):
-    """Hands what is logged to the run, which logs it as its own: nothing goes into Ray's files."""
+    """A handler that sends log records to the run, which logs them: nothing is written to Ray's files."""
 
-    def __init__(self, say: Callable[[Payload], None]) -> None:
+    def __init__(self, send: Callable[[Payload], None]) -> None:
         super().__init__()
-        self._say = say
+        self._send = send
         self._loop = asyncio.get_running_loop()
 
     def emit(self, record: logging.LogRecord) -> None:
-        told = {"kind": "log", "level": record.levelno, "message": self.format(record)}
-        self._loop.call_soon_threadsafe(self._say, told)
+        message = {"kind": "log", "level": record.levelno, "message": self.format(record)}
+        self._loop.call_soon_threadsafe(self._send, message)
 
 
-def offers(plugins: Plugins) -> list[list[str]]:
-    """The plugins that can be used here with their versions, and the core's."""
+def list_plugins(plugins: Plugins) -> list[list[str]]:
+    """Return the plugins that can be used here, and the core, with their versions."""
     found = [[one.kind, one.name, one.distribution, one.version] for one in plugins.describe() if one.state == "loaded"]
     return [["core", "karenina-core", "karenina-core", __version__], *found]

@@ -1,4 +1,4 @@
-"""A worker as the run sees it: the actor, what it was given, and what it has to be told."""
+"""`WorkerHandle`: a worker as the run sees it, with its jobs, its state and the messages to send."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False)
 class WorkerHandle:
-    """One worker. `place` is which of the workers it is; the one that takes the place of a dead one inherits it.
+    """One worker. `index` is its number among the workers of the run; the replacement of a dead worker inherits it.
 
-    `jobs` are those that it has, by their order in the run; `room` is how many answers it could work on at once.
-    `servers` are limit, held, queued and retrying of each server. `suspect` says that a worker has died of one of its
-    jobs, so that it gets no others.
+    `jobs` are its jobs by their order in the run, and `room` is how many answers it could work on at once. `models` are
+    the models that it has sent, by number, and `servers` the limit, held, queued and retrying calls of each server.
+    `suspect` says that a worker has died with one of its jobs, so that it gets no others.
     """
 
     actor: Any
-    place: int
+    index: int
     alive: bool = True
     ready: bool = False
     stopped: bool = False
@@ -35,15 +35,15 @@ class WorkerHandle:
     servers: list[list[float]] = field(default_factory=list)
     _outbox: list[Payload] = field(default_factory=list)
 
-    def tell(self, told: Payload) -> None:
-        """Send a message; those of one turn of the event loop go together."""
+    def send(self, message: Payload) -> None:
+        """Send a message, together with the others of this turn of the event loop."""
         if not self.alive:
             return
         if not self._outbox:
-            asyncio.get_running_loop().call_soon(self._send)
-        self._outbox.append(told)
+            asyncio.get_running_loop().call_soon(self._send_outbox)
+        self._outbox.append(message)
 
-    def _send(self) -> None:
+    def _send_outbox(self) -> None:
         outbox, self._outbox = self._outbox, []
         if self.alive:
-            self.actor.handle_messages.remote(serialization.written(outbox))
+            self.actor.handle_messages.remote(serialization.encode(outbox))

@@ -42,7 +42,7 @@ class CallRunner:
         """Calls that a model or a service is answering, and replies that are not yet kept."""
         return self.answering() + self.storing
 
-    def take_tally(self) -> CallCounts:
+    def take_counts(self) -> CallCounts:
         """Return the counts so far, and begin new ones."""
         taken, self.tally = self.tally, CallCounts()
         return taken

@@ -214,7 +214,7 @@ class _Worker:
         """Work on one answer; whether all was there that it takes."""
         run, continuing = self._run, self._continuing
         kept, again = continuing.kept, continuing.again
-        run.runner.calls.take_tally()
+        run.runner.calls.take_counts()
         run.ledger.clear()
         judges, found = run.pending_judges(task)
 

@@ -1,6 +1,6 @@
-"""A plugin as others write them, installed as a distribution: an adapter for the server of the tests, and two stages.
+"""A plugin as third parties write them, installed as a distribution: an adapter for the test server, and two stages.
 
-Workers find it as they find any other: through its entry points, on the path that the run has.
+Workers find it as they find any other, by its entry points.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SCHEMA: Mapping[str, Any] = {"type": "object", "properties": {"words": {"type": 
 
 
 class Ask(Stage):
-    """Asks the answering model. A question about poison kills the process that works on it."""
+    """A stage that calls the answering model. A question about poison kills the process that works on it."""
 
     name = "Ask"
     slot = Slot.GENERATE_ANSWER
@@ -48,7 +48,7 @@ class Ask(Stage):
 
 
 class Judge(Stage):
-    """Asks the judge how many words the answer has."""
+    """A stage that has the judge count the words of the answer."""
 
     name = "Judge"
     slot = None
@@ -62,7 +62,7 @@ class Judge(Stage):
 
 
 class Port:
-    """Asks the server of a test, one connection a call. It says which process asks."""
+    """A port that calls the test server, with one connection per call. It sends its process id."""
 
     def __init__(self, model: ModelConfig) -> None:
         self._model = model
@@ -70,29 +70,29 @@ class Port:
         self._host, self._port = where.hostname, where.port
 
     async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
-        return LLMReply(await self._said(messages), usage=Usage(10, 5, calls=1))
+        return LLMReply(await self._request(messages), usage=Usage(10, 5, calls=1))
 
     async def parse(
         self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
     ) -> ParserReply:
-        return ParserReply(await self._said(messages), "prompt", usage=Usage(20, 3, calls=1))
+        return ParserReply(await self._request(messages), "prompt", usage=Usage(20, 3, calls=1))
 
     async def aclose(self) -> None:
-        """Nothing stays open."""
+        """Do nothing: no connection stays open."""
 
-    async def _said(self, messages: Sequence[Message]) -> str:
+    async def _request(self, messages: Sequence[Message]) -> str:
         key = self._model.endpoint_api_key
         body = {"pid": os.getpid(), "text": messages[-1].content, "key": key.get_secret_value() if key else None}
         data = json.dumps(body).encode()
         reader, writer = await asyncio.open_connection(self._host, self._port)
         try:
             writer.write(b"POST / HTTP/1.0\r\nContent-Length: %d\r\n\r\n" % len(data) + data)
-            head, _, said = (await reader.read()).partition(b"\r\n\r\n")
+            head, _, reply = (await reader.read()).partition(b"\r\n\r\n")
         finally:
             writer.close()
         if b" 200 " not in head.split(b"\r\n")[0]:
-            raise PortError("the server refuses", category=ErrorCategory.PERMANENT, status=400)
-        return said.decode()
+            raise PortError("the server refused the call", category=ErrorCategory.PERMANENT, status=400)
+        return reply.decode()
 
 
 class plugin:
@@ -109,4 +109,4 @@ class plugin:
     @staticmethod
     @hookimpl
     def karenina_adapters() -> Sequence[AdapterSpec]:
-        return [AdapterSpec(interface="town", description="The tests' server.", llm=Port, parser=Port)]
+        return [AdapterSpec(interface="fake", description="The test server.", llm=Port, parser=Port)]
