@@ -59,8 +59,8 @@ def run(*traits: RubricTrait, plugins: Sequence[object] = (), **more: Any) -> Ve
     [
         (CLEAR, {}, "the judge is away"),
         (CLEAR, {"deep_judgment_rubric_mode": "enable_all"}, "the judge is away"),
-        (SHORT, {}, "code that you have not trusted"),
-        (SWEET, {}, "no installed plugin knows traits of type 'tasting'"),
+        (SHORT, {}, "is not trusted"),
+        (SWEET, {}, "no installed plugin defines traits of type 'tasting'"),
     ],
     ids=["dead judge", "dead judge of deep judgment", "untrusted function", "kind without its plugin"],
 )

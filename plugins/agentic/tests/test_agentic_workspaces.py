@@ -166,7 +166,7 @@ def test_copies_of_other_answers_inside_the_folder_are_not_copied(root: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("root_given", "told"), [(None, "set workspace_root"), ("absent", "is not a folder"), ("file", "is no folder")]
+    ("root_given", "told"), [(None, "set workspace_root"), ("absent", "is not a folder"), ("file", "is not a folder")]
 )
 def test_a_root_that_is_missing_is_an_error_of_the_item(tmp_path: Path, root_given: str | None, told: str) -> None:
     (tmp_path / "file").write_text("")

@@ -215,7 +215,7 @@ def test_a_response_without_text_refuses_nothing_and_says_too_little_and_no_judg
         (SufficiencyCheck, {Keys.RECURSION_LIMIT_REACHED: True}, "turn limit"),
         (SufficiencyCheck, {Keys.TRACE_VALIDATION_FAILED: True}, "does not end in an answer"),
         (SufficiencyCheck, {Keys.ABSTENTION_DETECTED: True}, "abstained"),
-        (SufficiencyCheck, {Keys.ANSWER_CLASS: bound(TRACE_ONLY)}, "no field that a judge fills"),
+        (SufficiencyCheck, {Keys.ANSWER_CLASS: bound(TRACE_ONLY)}, "no field for a judge"),
     ],
     ids=["5 limit", "6 limit", "6 trace", "6 abstention", "6 nothing to fill"],
 )

@@ -149,8 +149,8 @@ def test_a_choice_that_the_question_lacks_is_refused_before_a_run(key: str, choi
 @pytest.mark.parametrize(
     ("ids", "told"),
     [
-        (["qq"], "names 1 questions that this run does not have: 'qq'; did you mean 'q'?"),
-        (["q", *"abcdef"], "names 6 questions that this run does not have: 'a', 'b', 'c', 'd', 'e', ..."),
+        (["qq"], "contains 1 questions that are not in this run: 'qq'; did you mean 'q'?"),
+        (["q", *"abcdef"], "contains 6 questions that are not in this run: 'a', 'b', 'c', 'd', 'e', ..."),
         (["q"], None),
     ],
 )

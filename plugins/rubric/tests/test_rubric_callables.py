@@ -136,11 +136,11 @@ def test_a_literal_trait_has_the_place_of_the_class_and_its_label() -> None:
 @pytest.mark.parametrize(
     ("given", "fields", "says"),
     [
-        (1.5, {"kind": "score", "min_score": 0, "max_score": 1}, "returned 1.5, and the trait's scores go from 0 to 1"),
-        (float("nan"), {"kind": "score"}, "takes a number"),
-        (True, {"kind": "score"}, "takes a number"),
-        ("medium", {"kind": "literal", "classes": CLASSES}, "returned 'medium', and the trait's classes are short, lo"),
-        (1, {"kind": "literal", "classes": CLASSES}, "returned 1, and the trait's classes are"),
+        (1.5, {"kind": "score", "min_score": 0, "max_score": 1}, "returned 1.5, but the trait's scores go from 0 to 1"),
+        (float("nan"), {"kind": "score"}, "needs a number"),
+        (True, {"kind": "score"}, "needs a number"),
+        ("medium", {"kind": "literal", "classes": CLASSES}, "returned 'medium', but the trait's classes are short, lo"),
+        (1, {"kind": "literal", "classes": CLASSES}, "returned 1, but the trait's classes are"),
     ],
 )
 def test_what_does_not_fit_the_kind_is_no_score(given: Any, fields: Any, says: str) -> None:

@@ -96,7 +96,7 @@ def test_a_trait_that_nobody_claims_is_an_error_of_this_trait() -> None:
     found = score(UNKNOWN, DOI)
     assert found.field("regex_trait_scores") == {"doi": True}
     assert found.field("trait_errors") == {
-        "sweet": "no installed plugin knows traits of type 'tasting': install the plugin that does"
+        "sweet": "no installed plugin defines traits of type 'tasting': install the plugin that does"
     }
 
 
@@ -104,12 +104,12 @@ def test_a_trait_that_nobody_claims_is_an_error_of_this_trait() -> None:
     ("theirs", "says"),
     [
         (Evaluator(fails, "safe"), "theirs failed: RuntimeError: out of order"),
-        (Evaluator(lambda _: [], "safe"), "gave no score"),
-        (Evaluator(lambda _: [TraitScore("doi", "llm_trait_scores", 1)], "safe"), "gave no score"),
+        (Evaluator(lambda _: [], "safe"), "returned no score"),
+        (Evaluator(lambda _: [TraitScore("doi", "llm_trait_scores", 1)], "safe"), "returned no score"),
         (Evaluator(lambda _: [TraitScore("safe", "llm_trait_scores")], "safe"), "neither a score nor an error"),
-        (Evaluator(lambda _: [TraitScore("safe", "llm_trait_scores", [1])], "safe"), "cannot hold the score"),
-        (Evaluator(lambda _: [TraitScore("safe", "llm_trait_labels", "a")], "safe"), "cannot hold the score"),
-        (Evaluator(lambda _: [TraitScore("safe", ["own"], 1)], "safe"), "returned a score that cannot be used"),  # type: ignore[arg-type]
+        (Evaluator(lambda _: [TraitScore("safe", "llm_trait_scores", [1])], "safe"), "does not fit the field"),
+        (Evaluator(lambda _: [TraitScore("safe", "llm_trait_labels", "a")], "safe"), "does not fit the field"),
+        (Evaluator(lambda _: [TraitScore("safe", ["own"], 1)], "safe"), "returned an invalid score"),  # type: ignore[arg-type]
         (Evaluator(lambda _: [TraitScore("safe", "llm_trait_scores", error={"no": 1})], "safe"), "{'no': 1}"),  # type: ignore[arg-type]
         (Evaluator(lambda _: [], "safe", claims=fails, precedence=-1), None),
     ],
@@ -183,7 +183,7 @@ def test_by_default_it_reads_the_whole_conversation() -> None:
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        ({Keys.TRACE_MESSAGES: TRACE, Keys.FINAL_AI_MESSAGE: None}, "does not end on an assistant message"),
+        ({Keys.TRACE_MESSAGES: TRACE, Keys.FINAL_AI_MESSAGE: None}, "does not end with an assistant message"),
         ({Keys.TRACE_MESSAGES: TRACE, Keys.TRACE_VALIDATION_FAILED: True}, "use_full_trace_for_rubric is off"),
     ],
 )

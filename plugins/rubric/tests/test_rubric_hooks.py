@@ -90,10 +90,10 @@ def without(attribute: str) -> object:
     ("evaluator", "cure"),
     [
         (without("name"), "set name to a text"),
-        (without("precedence"), "set precedence to a whole number"),
-        (without("claims"), "lacks the method claims()"),
-        (without("evaluate"), "lacks the method evaluate()"),
-        (Evaluator, "offer an object of it"),
+        (without("precedence"), "set precedence to an integer"),
+        (without("claims"), "has no method claims()"),
+        (without("evaluate"), "has no method evaluate()"),
+        (Evaluator, "return an instance of it"),
     ],
 )
 def test_an_evaluator_that_cannot_be_used_is_listed_and_left_out(evaluator: object, cure: str) -> None:

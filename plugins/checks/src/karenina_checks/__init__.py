@@ -1,4 +1,4 @@
-"""Stages 5 and 6: ask a judge about the answer before it is parsed. The entry points name `plugin`."""
+"""Stages 5 and 6: a judge checks the answer before it is parsed. Entry points refer to `plugin`."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from karenina_core import Stage, hookimpl
 
 
 class plugin:  # noqa: N801 - what entry points name
-    """Offers the stages of this distribution."""
+    """The stages of this distribution."""
 
     @staticmethod
     @hookimpl
     def karenina_abstention_check() -> Sequence[type[Stage]]:
-        """Slot 5."""
+        """Offer `AbstentionCheck` for slot 5."""
         from karenina_checks.abstention import AbstentionCheck
 
         return [AbstentionCheck]
@@ -21,7 +21,7 @@ class plugin:  # noqa: N801 - what entry points name
     @staticmethod
     @hookimpl
     def karenina_sufficiency_check() -> Sequence[type[Stage]]:
-        """Slot 6."""
+        """Offer `SufficiencyCheck` for slot 6."""
         from karenina_checks.sufficiency import SufficiencyCheck
 
         return [SufficiencyCheck]

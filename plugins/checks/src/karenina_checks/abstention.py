@@ -1,4 +1,4 @@
-"""AbstentionCheck, slot 5: does the answer refuse, evade or deflect?"""
+"""AbstentionCheck, slot 5: whether the answer refuses, evades or deflects."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ STOPPED: Final = Detection(True, reasoning="the provider stopped the answer")
 
 
 class AbstentionCheck(JudgeCheck):
-    """Fails answers that are none, in outcome ABSTAINED, and spares them the parsing.
+    """Ends answers that abstain in the outcome ABSTAINED, without parsing them.
 
-    Hedged, partial and approximate answers are answers. A response without any text is no refusal, since nobody
-    refused anything: no judge is asked, and whatever parses it finds nothing in it. An answer that the provider stopped
-    is an abstention without asking one.
+    Hedged, partial and approximate answers do not abstain. A response without text does not refuse anything: it is
+    not sent to the judge, and parsing finds no values in it. An answer that the provider stopped is an abstention
+    without a call to the judge.
     """
 
     name = "AbstentionCheck"
@@ -35,28 +35,28 @@ class AbstentionCheck(JudgeCheck):
     task = ABSTENTION_DETECTION
     schema = ABSTENTION_SCHEMA
     verdict = ABSTAINED
-    without_text = Detection(False, reasoning="no judge was asked: the response has no text, so nothing is refused")
+    without_text = Detection(False, reasoning="no call to the judge: the response has no text, so it refuses nothing")
 
     def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
-        """Only where the configuration asks for it, in every evaluation mode."""
+        """Include the stage if `abstention_enabled` is true, in every evaluation mode."""
         return config.section(ChecksSettings).abstention_enabled or Skip("abstention_enabled is false")
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
-        """Skips answers that the turn limit broke off."""
+        """Skip answers that were cut off by the turn limit."""
         return skip_if_failed(context, Keys.RECURSION_LIMIT_REACHED)
 
     async def detect(self, context: VerificationContext) -> Detection:
-        """Ask the judge, unless the provider has stopped the answer or there is nothing to read."""
+        """Ask the judge, unless the provider stopped the answer or the answer has no text."""
         if context.find_artifact(Keys.RESPONSE_REFUSED):
             return STOPPED
         return await super().detect(context)
 
     def request(self, context: VerificationContext, response: str) -> str:
-        """The question, without which no evasion could be told, and the response."""
+        """Return the question, without which an evasion cannot be recognized, and the response."""
         return abstention_request(context.question.question, response)
 
     def veto_reason(self, detection: Detection) -> str:
-        """Return the provider's part, or the judge's reasoning."""
+        """Return that the provider stopped the answer, or the judge's reasoning."""
         if detection is STOPPED:
             return str(STOPPED.reasoning)
         return f"the model abstained: {detection.reasoning or 'the judge gave no reason'}"

@@ -1,4 +1,4 @@
-"""`JudgeCheck`: the base of checks that a judge decides with one yes or no. Third parties can build on it."""
+"""`JudgeCheck`: the base class of checks that a judge decides with yes or no. Third parties can extend it."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from karenina_toolkit.structured import InvalidReply, ask
 
 
 class JudgeCheck(CheckStage):
-    """One judge call about the raw response, which ends in reasoning and a verdict.
+    """A check of the raw response by one call to the judge, which returns reasoning and a verdict.
 
     A subclass declares what every stage does (RAW_LLM_RESPONSE among `requires`), and:
 
-    - `task`: what the judge is told (list it in `prompts` too, so that it can be shown without asking);
+    - `task`: the instructions of the judge (list them in `prompts` too, so that they can be shown without a call);
     - `schema`, `verdict`: the JSON Schema of the reply, and the key in it that holds the boolean verdict; make the
       schema with `karenina_checks.prompts.verdict_schema`, so that the reasoning comes first;
-    - `request`: the item's part of the prompt, with the response in `karenina_core.models.prompts.fence`;
-    - `without_text`: what is found where the response has no text, which is not worth a call.
+    - `request()`: the item's part of the prompt, with the response in `karenina_core.models.prompts.fence`;
+    - `without_text`: the detection for a response without text, which is not sent to the judge.
 
-    A judge that cannot be reached, or that gives no verdict in two tries (null is none), leaves the check not
-    performed, with a warning; the item goes on as if the check had not been asked for.
+    If the judge cannot be reached, or gives no verdict in two attempts (null is not a verdict), the check is not
+    performed, with a warning, and the item continues as if the check were off.
     """
 
     task: ClassVar[PromptTask]
@@ -33,11 +33,11 @@ class JudgeCheck(CheckStage):
     without_text: ClassVar[Detection]
 
     def request(self, context: VerificationContext, response: str) -> str:
-        """The item's part of the prompt."""
-        raise NotImplementedError(f"{type(self).__name__} does not say what it asks: define request()")
+        """Return the item's part of the prompt."""
+        raise NotImplementedError(f"{type(self).__name__} has no prompt: define request()")
 
     async def detect(self, context: VerificationContext) -> Detection:
-        """Ask the judge, unless there is nothing to read."""
+        """Ask the judge, unless the response has no text."""
         response = context.get_artifact(Keys.RAW_LLM_RESPONSE)
         if not response.strip():
             return self.without_text

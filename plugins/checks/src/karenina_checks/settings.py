@@ -1,4 +1,4 @@
-"""The configuration names that this distribution owns."""
+"""Settings of this distribution."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from karenina_core.models.from_files import FromFiles
 
 
 class ChecksSettings(BaseModel):
-    """Which checks look at an answer before it is parsed."""
+    """The checks of an answer before it is parsed."""
 
     from_files: ClassVar[FromFiles] = "any"
     abstention_enabled: bool = Field(
-        default=False, description="Ask the judge whether the answer is a refusal, and do not parse those that are."
+        default=False, description="Ask the judge whether the answer is a refusal; refusals are not parsed."
     )
     sufficiency_enabled: bool = Field(
         default=False,
-        description="Ask the judge whether the answer says enough to fill the template, and do not parse it if not.",
+        description="Ask the judge whether the answer is sufficient to fill the template; others are not parsed.",
     )

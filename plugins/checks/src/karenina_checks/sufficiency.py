@@ -1,4 +1,4 @@
-"""SufficiencyCheck, slot 6: does the answer say enough to fill the template?"""
+"""SufficiencyCheck, slot 6: whether the answer is sufficient to fill the template."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from karenina_toolkit.skipping import skip_if_failed
 
 
 class SufficiencyCheck(JudgeCheck):
-    """Fails answers that say too little for their template, in outcome INSUFFICIENT, and spares them the parsing.
+    """Ends answers that are not sufficient for their template in the outcome INSUFFICIENT, without parsing them.
 
-    `sufficiency_detected` is True where the answer *is* sufficient. A response without any text is insufficient, and no
-    judge is asked. A template without fields for a judge (it looks at the trace alone) has nothing to be filled: the
-    check skips.
+    `sufficiency_detected` is True if the answer *is* sufficient. A response without text is insufficient, without a
+    call to the judge. The check skips templates without fields for a judge (those that read only the trace).
     """
 
     name = "SufficiencyCheck"
@@ -38,14 +37,14 @@ class SufficiencyCheck(JudgeCheck):
     task = SUFFICIENCY_DETECTION
     schema = SUFFICIENCY_SCHEMA
     verdict = SUFFICIENT
-    without_text = Detection(False, reasoning="no judge was asked: the response has no text to fill a template from")
+    without_text = Detection(False, reasoning="no call to the judge: the response has no text to fill a template from")
 
     def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
-        """Only where the configuration asks for it; `rubric_only` has no slot for it."""
+        """Include the stage if `sufficiency_enabled` is true; the mode `rubric_only` has no slot for it."""
         return config.section(ChecksSettings).sufficiency_enabled or Skip("sufficiency_enabled is false")
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
-        """Skips what an earlier stage has failed already, and templates that no judge fills."""
+        """Skip answers that an earlier stage failed, and templates that need no judge."""
         not_failed = skip_if_failed(
             context,
             Keys.RECURSION_LIMIT_REACHED,
@@ -56,18 +55,18 @@ class SufficiencyCheck(JudgeCheck):
         if not not_failed:
             return not_failed
         if not context.get_artifact(Keys.ANSWER_CLASS).judge_fields:
-            return Skip("the template has no field that a judge fills")
+            return Skip("the template has no field for a judge")
         return True
 
     def triggers(self, detected: bool) -> bool:
-        """Where the answer is not sufficient."""
+        """Return whether the answer is not sufficient."""
         return not detected
 
     def request(self, context: VerificationContext, response: str) -> str:
-        """The question, the schema that the template's judge gets, and the response."""
+        """Return the question, the schema for the template's judge, and the response."""
         schema = context.get_artifact(Keys.ANSWER_CLASS).judge_schema()
         return sufficiency_request(context.question.question, schema, response)
 
     def veto_reason(self, detection: Detection) -> str:
-        """With the judge's reasoning."""
+        """Return the judge's reasoning."""
         return f"the answer is insufficient: {detection.reasoning or 'the judge gave no reason'}"

@@ -1,4 +1,4 @@
-"""RecursionLimitAutoFail and TraceValidationAutoFail, slots 3 and 4: fail what is no answer."""
+"""RecursionLimitAutoFail and TraceValidationAutoFail, slots 3 and 4: fail conversations without an answer."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from karenina_toolkit.traces import validate_trace
 
 
 class RecursionLimitAutoFail(AutoFailStage):
-    """Fails agents that ran into their turn limit. Trace and tokens are kept, and the item counts as completed."""
+    """Fails answers of agents that reached their turn limit. The trace and usage are kept; the item is completed."""
 
     name = "RecursionLimitAutoFail"
     slot = Slot.RECURSION_LIMIT_AUTO_FAIL
@@ -16,11 +16,11 @@ class RecursionLimitAutoFail(AutoFailStage):
     optional = frozenset({Keys.RECURSION_LIMIT_REACHED})
 
     def skip_because(self, context: VerificationContext) -> str | None:
-        """Applies only where the limit was reached."""
+        """Return None if the limit was reached, and else why the stage is skipped."""
         return None if context.find_artifact(Keys.RECURSION_LIMIT_REACHED) else "the turn limit was not reached"
 
     def reason(self, context: VerificationContext) -> str:
-        """Always: it runs only where the limit was reached."""
+        """Return that the limit was reached, with the setting that raises it."""
         reached = "the agent reached its turn limit before it answered"
         if context.answer_is_recorded():
             return reached
@@ -28,9 +28,9 @@ class RecursionLimitAutoFail(AutoFailStage):
 
 
 class TraceValidationAutoFail(AutoFailStage):
-    """Fails conversations with tools that do not end on the assistant's own words.
+    """Fails conversations with tools that do not end with a message of the assistant.
 
-    Applies to models with MCP servers whose answers were not recorded; recorded traces are trusted.
+    It applies to models with MCP servers whose answers are not recorded; recorded traces are trusted.
     """
 
     name = "TraceValidationAutoFail"
@@ -40,7 +40,7 @@ class TraceValidationAutoFail(AutoFailStage):
     produces = frozenset({Keys.TRACE_VALIDATION_FAILED, Keys.TRACE_VALIDATION_ERROR, Keys.MCP_ENABLED})
 
     def skip_because(self, context: VerificationContext) -> str | None:
-        """Plain answers, recordings, and agents that have failed already."""
+        """Return why plain answers, recordings, and agents that failed already are skipped."""
         if not context.answering_model.mcp_urls_dict:
             return "the model has no MCP servers"
         if context.answer_is_recorded():
@@ -50,7 +50,7 @@ class TraceValidationAutoFail(AutoFailStage):
         return None
 
     def execute(self, context: VerificationContext) -> None:
-        """Validate, record, and veto where the trace does not end in an answer."""
+        """Validate the trace, and veto if it does not end in an answer."""
         trace = context.find_artifact(Keys.TRACE_MESSAGES)
         verdict = validate_trace(trace or [])
         context.set_artifact(Keys.MCP_ENABLED, True)

@@ -1,4 +1,4 @@
-"""Which examples a model is shown before a question, and how: as turns of a conversation."""
+"""Few-shot examples: selected for a question, and sent as turns of a conversation."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 def examples_for(question: Question, config: FewShotConfig) -> list[FewShotExample]:
-    """The examples of `question`: its own as the mode says, then its external ones, then those for all questions.
+    """Return the examples for `question`: its own by the mode, then its external ones, then those for all questions.
 
-    What asks the question itself is left out, whatever selects it: its answer may be the truth. An example that comes
-    twice is shown once. Raises `ValueError` for a selection that names no example of the question.
+    An example that asks the question itself is never used, because its answer may be the truth. Duplicates are sent
+    once. Raises `ValueError` for a selection that is not an example of the question.
     """
     own = config.question_configs.get(question.id, QuestionFewShot())
     mode = config.global_mode if own.mode == "inherit" else own.mode
@@ -36,7 +36,7 @@ def examples_for(question: Question, config: FewShotConfig) -> list[FewShotExamp
 
 
 def _select_examples(question: Question, config: FewShotConfig, own: QuestionFewShot, mode: str) -> list[int]:
-    """Return the places of the examples of `question` that the mode chooses."""
+    """Return the positions of the examples of `question` that the mode selects."""
     excluded = {_find_example(question, choice) for choice in own.excluded_examples}
     usable = [
         at
@@ -55,10 +55,10 @@ def _select_examples(question: Question, config: FewShotConfig, own: QuestionFew
 
 
 def to_turns(examples: Sequence[FewShotExample]) -> Iterator[Message]:
-    """The examples as a user's questions and an assistant's answers.
+    """Yield the examples as questions of a user and answers of an assistant.
 
-    Turns, because every chat model knows what they mean: no wording of ours stands between example and question, and an
-    answer in the form of the examples needs no mark taken off.
+    Every chat model understands turns: no wording of ours separates examples from the question, and an answer in the
+    form of the examples needs no markers removed.
     """
     for example in examples:
         yield Message.user(example.question)
@@ -66,7 +66,7 @@ def to_turns(examples: Sequence[FewShotExample]) -> Iterator[Message]:
 
 
 def is_same_question(one: str, other: str) -> bool:
-    """Whether two questions are one, apart from letter case, spaces and punctuation."""
+    """Return whether two questions are equal apart from case, spaces and punctuation."""
     return _normalize(one) == _normalize(other)
 
 
@@ -75,7 +75,7 @@ def _normalize(text: str) -> str:
 
 
 def _find_example(question: Question, choice: Choice) -> int:
-    """Where the chosen example stands among those of the question."""
+    """Return the position of an example of the question. Raises `ValueError` if it has no such example."""
     examples = question.few_shot_examples
     if isinstance(choice, int):
         if choice < len(examples):

@@ -1,4 +1,4 @@
-"""GenerateAnswer, slot 2: asks the model under test."""
+"""GenerateAnswer, slot 2: the call to the model under test."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from karenina_generation.settings import GenerationSettings, few_shot_settings
 from karenina_toolkit.traces import final_ai_message, measure_trace, render_trace, separate_reasoning, split_reasoning
 
 GENERATION: Final = PromptTask("generation", "")
-"""What the answering model is told besides the question: its own system prompt, and the user's `prompt_config`."""
+"""The prompt beside the question: the model's system prompt, and the user's `prompt_config`."""
 
 FEW_SHOT_GENERATION: Final = PromptTask("few_shot_generation", "", shows_truth=True, family=GENERATION.name)
-"""The same where examples come before the question: they hold truth, that of other questions."""
+"""The prompt with examples before the question. They contain truths, those of other questions."""
 
 
 _MOST_NAMED: Final = 5
@@ -31,13 +31,13 @@ logger = logging.getLogger("karenina")
 
 
 class GenerateAnswer(Stage):
-    """Puts the question to the answering model, once for all judges.
+    """Sends the question to the answering model, once for all judges.
 
-    A model with MCP servers, a model that is itself an agent, and a recorded conversation come through the agent port,
-    and their whole trace is kept; any other answer is kept as it was said, to the letter, but for the reasoning before
-    it (`strip_reasoning`), which is the result field `reasoning` in the extensions. An answer that is empty is an
-    answer; only a call that failed ends the item, in MODEL_ERROR, and what an agent had done until then is kept. An
-    answer that the provider stopped (a refusal, or its filter) ends in ABSTAINED: here, or in the check for abstention.
+    A model with MCP servers, a model that is an agent, and a recorded conversation use the agent port, and their whole
+    trace is kept. Any other answer is kept unchanged, apart from the reasoning before it (`strip_reasoning`), which
+    becomes the result field `reasoning` in the extensions. An empty answer is valid; only a failed call ends the item,
+    in MODEL_ERROR, and the work of an agent until then is kept. An answer that the provider stopped (a refusal, or its
+    filter) ends in ABSTAINED, here or in the abstention check.
     """
 
     name = "GenerateAnswer"
@@ -66,7 +66,7 @@ class GenerateAnswer(Stage):
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
-        """Refuse a choice of examples that a question does not have, and warn of one for a question of no run."""
+        """Raise `ConfigError` for examples that a question does not have, and warn about unknown questions."""
         wanted = few_shot_settings(config)
         if wanted is None:
             return ()
@@ -83,7 +83,7 @@ class GenerateAnswer(Stage):
         return ()
 
     async def execute(self, context: VerificationContext) -> None:
-        """Ask, and record what was said."""
+        """Ask the model, and record its reply."""
         model = context.answering_model
         wanted = few_shot_settings(context.config)
         examples = examples_for(context.question, wanted) if wanted is not None else []
@@ -142,7 +142,7 @@ def _warn_about_unknown_questions(unknown: Sequence[str], ids: Collection[str]) 
     if unknown:
         shown = ", ".join(f"{id!r}{did_you_mean(id, ids) if len(unknown) == 1 else ''}" for id in unknown[:_MOST_NAMED])
         logger.warning(
-            "few_shot_config.question_configs names %d questions that this run does not have: %s%s",
+            "few_shot_config.question_configs contains %d questions that are not in this run: %s%s",
             len(unknown),
             shown,
             ", ..." if len(unknown) > _MOST_NAMED else "",
@@ -155,7 +155,7 @@ def _record_end(context: VerificationContext, reason: FinishReason) -> None:
 
 
 def _final_text(trace: Sequence[Message], finish_reason: str) -> str | None:
-    """What the agent said last; empty, as with any other model, where a filter of the provider left nothing of it."""
+    """Return the agent's last message; it is empty if a filter of the provider removed its text."""
     last = final_ai_message(trace)
     if last is None and finish_reason == "content_filter" and trace:
         end = trace[-1]

@@ -1,4 +1,4 @@
-"""The configuration names that this distribution owns."""
+"""Settings of this distribution."""
 
 from __future__ import annotations
 
@@ -20,45 +20,51 @@ def _expand_short_form(mode: object) -> object:
 
 Mode = Annotated[Literal["none", "all", "k-shot", "custom"], BeforeValidator(_expand_short_form)]
 Choice = Annotated[int, Field(ge=0)] | str
-"""An example by its place among the question's examples, from 0; by its question; or by the MD5 of its question."""
+"""An example: its position among the question's examples, from 0, its question, or the MD5 of its question."""
 
 
 class QuestionFewShot(StrictSettings):
-    """Which examples one question is shown, where it differs from the others."""
+    """The examples of one question, if they differ from those of the others."""
 
-    mode: Mode | Literal["inherit"] = Field(default="inherit", description="As for all questions, or its own.")
-    k: int | None = Field(default=None, ge=0, description="With k-shot: how many, where it differs.")
-    selected_examples: tuple[Choice, ...] = Field(default=(), description="With custom: which, in this order.")
-    excluded_examples: tuple[Choice, ...] = Field(default=(), description="Which are never shown.")
-    external_examples: tuple[FewShotExample, ...] = Field(default=(), description="Further ones, shown always.")
+    mode: Mode | Literal["inherit"] = Field(
+        default="inherit", description="Mode of this question; inherit uses the mode of all questions."
+    )
+    k: int | None = Field(default=None, ge=0, description="With k-shot: number of examples, if it differs.")
+    selected_examples: tuple[Choice, ...] = Field(default=(), description="With custom: the examples, in this order.")
+    excluded_examples: tuple[Choice, ...] = Field(default=(), description="Examples that are never used.")
+    external_examples: tuple[FewShotExample, ...] = Field(default=(), description="Further examples, always used.")
 
 
 class FewShotConfig(StrictSettings):
-    """The value of `few_shot_config`: which examples a model is shown before it is asked a question.
+    """The value of `few_shot_config`: the examples that a model sees before a question.
 
     Both generations of names of the reference project are accepted (`global_mode` is also `pool_mode`, and so on);
     `mode`, `k` and `external_examples` are short forms.
-    `custom` shows what `question_configs` selects, and nothing to questions that are not in it.
+    `custom` uses the examples that `question_configs` selects, and none for other questions.
     """
 
-    enabled: bool = Field(default=True, description="Show examples.")
+    enabled: bool = Field(default=True, description="Use examples.")
     source: Literal["disabled", "question_pool", "global", "both"] = Field(
-        default="both", description="Show the examples of the questions, those for all questions, both, or none."
+        default="both",
+        description="Source of examples: those of each question, those for all questions, both, or none.",
     )
     global_mode: Mode = Field(
         default="all",
         validation_alias=AliasChoices("global_mode", "pool_mode", "mode"),
-        description="Which of a question's examples: none, all, k of them, or those that are selected.",
+        description="Which of a question's examples are used: none, all, k of them, or those selected.",
     )
     global_k: int = Field(
-        default=3, ge=0, validation_alias=AliasChoices("global_k", "pool_k", "k"), description="With k-shot: how many."
+        default=3,
+        ge=0,
+        validation_alias=AliasChoices("global_k", "pool_k", "k"),
+        description="With k-shot: number of examples.",
     )
-    seed: int = Field(default=0, description="With k-shot: which; the same seed draws the same ones.")
-    question_configs: dict[str, QuestionFewShot] = Field(default={}, description="By question id.")
+    seed: int = Field(default=0, description="With k-shot: seed of the random selection.")
+    question_configs: dict[str, QuestionFewShot] = Field(default={}, description="Examples by question id.")
     global_external_examples: tuple[FewShotExample, ...] = Field(
         default=(),
         validation_alias=AliasChoices("global_external_examples", "global_examples", "external_examples"),
-        description="Examples for all questions, after their own, in every mode but none.",
+        description="Examples for all questions, after their own, in every mode except none.",
     )
 
 
@@ -69,14 +75,14 @@ class GenerationSettings(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     few_shot_config: FewShotConfig | None = Field(
-        default=None, description="Examples that answering models are shown before a question; none where absent."
+        default=None, description="Examples that answering models see before a question; none by default."
     )
     strip_reasoning: bool = Field(
-        default=True, description="Keep <think>...</think> before an answer as reasoning, which judges do not see."
+        default=True, description="Store <think>...</think> before an answer as reasoning, which judges do not see."
     )
 
 
 def few_shot_settings(config: VerificationConfig) -> FewShotConfig | None:
-    """What the configuration says about examples; None where none are to be shown."""
+    """Return the configuration of examples, or None if no examples are used."""
     found = config.section(GenerationSettings).few_shot_config
     return found if found is not None and found.enabled and found.source != "disabled" else None

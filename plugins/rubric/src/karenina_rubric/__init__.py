@@ -1,4 +1,4 @@
-"""Stage 11 and the plain trait evaluators: judge, pattern, function, expected things. Entry points name `plugin`."""
+"""Stage 11 and the standard trait evaluators. Entry points refer to `plugin`."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
 
 class plugin:  # noqa: N801 - what entry points name
-    """Offers the stage of this distribution, and what scores the trait kinds of the core."""
+    """The stage of this distribution, and the evaluators of the core's trait kinds."""
 
     @staticmethod
     @hookimpl
     def karenina_rubric_evaluation() -> Sequence[type[Stage]]:
-        """Slot 11."""
+        """Offer `RubricEvaluation` for slot 11."""
         from karenina_rubric.evaluation import RubricEvaluation
 
         return [RubricEvaluation]
@@ -25,7 +25,7 @@ class plugin:  # noqa: N801 - what entry points name
     @staticmethod
     @hookimpl
     def karenina_trait_evaluators() -> Sequence[TraitEvaluator]:
-        """The evaluators of LLM, regex, callable and metric traits; all have precedence 0."""
+        """Offer the evaluators of LLM, regex, callable and metric traits, all with precedence 0."""
         from karenina_rubric.callable_traits import CallableTraitEvaluator
         from karenina_rubric.llm_traits import LLMTraitEvaluator
         from karenina_rubric.metric_traits import MetricTraitEvaluator

@@ -1,4 +1,4 @@
-"""`CallableTraitEvaluator`: a function looks at the answer."""
+"""`CallableTraitEvaluator`: scores an answer by calling a function."""
 
 from __future__ import annotations
 
@@ -26,30 +26,30 @@ Function = Callable[[str], object]
 
 
 class CallableTraitError(KareninaError, ValueError):
-    """A function of a callable trait that cannot be had or may not run, or what it returned that is no score."""
+    """A function of a callable trait that is not available, not allowed, or returned an invalid score."""
 
 
 class CallableTraitEvaluator:
-    """Calls the function of each callable trait with the answer's text, in a thread.
+    """Calls the function of each callable trait with the text of the answer, in a thread.
 
-    A function that the caller gave in this process runs, and so does one named by its import path, which the user
-    installed; one of Python's own library (`os:system`) would turn an answer into a command, so it needs trust like any
-    source. A source runs only if the user trusted exactly it. What was pickled is never loaded. A function has no time
-    limit of its own, because a thread cannot be ended: `item_timeout` and Ctrl-C end the item without it, and the
-    function goes on by itself.
+    Functions passed in Python run, and so do functions with an import path, because the user installed them. Functions
+    of the standard library (`os:system`) could run an answer as a command, so they need trust, as source code does.
+    Source code runs only if the user trusted exactly this code. Pickled functions are never loaded. Functions have no
+    time limit, because a thread cannot be stopped: `item_timeout` and Ctrl-C end the item, and the function continues
+    in its thread.
     """
 
     name: ClassVar[str] = "callable"
     precedence: ClassVar[int] = 0
 
     def claims(self, trait: RubricTrait, context: VerificationContext) -> bool:
-        """All callable traits."""
+        """Return whether the trait is callable."""
         return isinstance(trait, CallableRubricTrait)
 
     async def evaluate(
         self, traits: Sequence[RubricTrait], text: str, context: VerificationContext
     ) -> Sequence[TraitScore]:
-        """One score for each."""
+        """Return one score for each trait."""
 
         async def score(trait: CallableRubricTrait) -> TraitScore:
             given = await context.in_thread(compute_score, trait, text, context.trust, abandon=True)
@@ -63,47 +63,47 @@ class CallableTraitEvaluator:
 
 
 def compute_score(trait: CallableRubricTrait, text: str, trust: Trust) -> Any:
-    """Return what the trait's function gives for `text`: a bool, a number, or the name of a class.
+    """Return the value of the trait's function for `text`: a bool, a number, or the name of a class.
 
-    Raises `CallableTraitError` if there is no function to call, if it may not run, and if it returns what does not fit
-    the trait's kind; whatever the function raises passes through.
+    Raises `CallableTraitError` if the function is not available or not trusted, or if its value does not fit the
+    trait's kind. Exceptions of the function are not caught.
     """
     given = resolve_function(trait, trust)(text)
     if trait.kind == "boolean":
         if not isinstance(given, bool):
-            raise CallableTraitError(f"the function returned {given!r:.100}, and a boolean trait takes True or False")
+            raise CallableTraitError(f"the function returned {given!r:.100}, but a boolean trait needs True or False")
         return given is not trait.invert_result
     if trait.kind == "literal":
         if given not in trait.class_names:
             classes = ", ".join(trait.class_names)
-            raise CallableTraitError(f"the function returned {given!r:.100}, and the trait's classes are {classes}")
+            raise CallableTraitError(f"the function returned {given!r:.100}, but the trait's classes are {classes}")
         return given
     if isinstance(given, bool) or not isinstance(given, int | float) or not isfinite(given):
-        raise CallableTraitError(f"the function returned {given!r:.100}, and a score trait takes a number")
+        raise CallableTraitError(f"the function returned {given!r:.100}, but a score trait needs a number")
     assert trait.min_score is not None
     assert trait.max_score is not None
     if not trait.min_score <= given <= trait.max_score:
         raise CallableTraitError(
-            f"the function returned {given}, and the trait's scores go from {trait.min_score} to {trait.max_score}"
+            f"the function returned {given}, but the trait's scores go from {trait.min_score} to {trait.max_score}"
         )
     return given
 
 
 def resolve_function(trait: CallableRubricTrait, trust: Trust) -> Function:
-    """The function that the trait names or holds. Raises `CallableTraitError`."""
+    """Return the trait's function. Raises `CallableTraitError`."""
     if trait.given is not None:
         return trait.given
     if trait.function is not None:
         return _import_function(trait.function, trust)
     if trait.source is None:
         raise CallableTraitError(
-            "the trait holds only a pickled function of another program, which is never loaded; give its import path "
-            "as `function`, or its code as `source`"
+            "the trait has only a pickled function, which is never loaded: give its import path as `function`, or its "
+            "code as `source`"
         )
     if not trust.covers(trait.source):
         raise CallableTraitError(
-            f"the trait's source (SHA-256 {digest_of(trait.source)[:16]}...) is code that you have not trusted: read "
-            'it and run `karenina trust FILE`, or pass trust="all" in Python where the file is all your own'
+            f"the trait's source code (SHA-256 {digest_of(trait.source)[:16]}...) is not trusted: read "
+            'it and run `karenina trust FILE`, or pass trust="all" in Python if the file is entirely your own'
         )
     return _compile_source(trait.source, trait.name)
 
@@ -127,18 +127,20 @@ def _import_function(path: str, trust: Trust) -> Function:
 
 
 def _refuse_standard_library(module: str, path: str, trust: Trust) -> None:
-    """A name of another module may lead there too (`package.module:os.system`), so what it leads to is looked at."""
+    """Raise `CallableTraitError` for functions of the standard library, also through `package.module:os.system`."""
     if module.partition(".")[0] in sys.stdlib_module_names and not trust.covers(path):
         raise CallableTraitError(
-            f"{path!r} leads to Python's own library, where a function may run the answer as a command: define your "
-            'own function in a module, or pass trust="all" where the benchmark is all your own'
+            f"{path!r} is a function of Python's standard library, which could run the answer as a command: write a "
+            'function in a module of your own, or pass trust="all" if the benchmark is entirely your own'
         )
 
 
 @lru_cache(maxsize=256)
 def _compile_source(source: str, name: str) -> Function:
-    """The function that a trusted source defines: its only one, else that with the trait's name, else its only public
-    one."""
+    """Return the function that trusted source code defines.
+
+    It is the only function, or the one with the trait's name, or the only public one.
+    """
     filename = f"<callable trait {digest_of(source)[:16]}>"
     space: dict[str, Any] = {"__name__": "karenina_callable_trait"}
     try:
@@ -155,7 +157,7 @@ def _compile_source(source: str, name: str) -> Function:
     if len(chosen) != 1:
         listed = ", ".join(functions) or "none"
         raise CallableTraitError(
-            f"the trait's source must define one function, and it defines {listed}; name the one to call {name!r}, or "
+            f"the trait's source code must define one function, but it defines {listed}: call one {name!r}, or "
             "let the names of the others begin with _"
         )
     function: Function = functions[chosen[0]]

@@ -1,4 +1,4 @@
-"""Score several traits at once, so that none costs the others."""
+"""Concurrent scoring of several traits, in which a failure affects one trait only."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TraitT = TypeVar("TraitT", bound=RubricTrait)
 async def score_each(
     traits: Sequence[TraitT], result_field: str, score: Callable[[TraitT], Awaitable[TraitScore]]
 ) -> list[TraitScore]:
-    """`score` of each trait, all under way at once, in the order of the traits; what raises is that trait's error."""
+    """Score all traits concurrently, and return the scores in their order; an exception is the error of its trait."""
 
     async def one(trait: TraitT) -> TraitScore:
         try:

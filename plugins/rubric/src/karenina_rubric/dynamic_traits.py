@@ -1,4 +1,4 @@
-"""Which dynamic traits count for an answer: those whose concept is present in it."""
+"""Dynamic traits, which are scored only if their concept is present in the answer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Presence:
-    """The traits to score, why others are skipped, and the error where the judge could not say."""
+    """The traits to score, the reasons for skipping others, and the error if the judge failed."""
 
     promoted: tuple[RubricTrait, ...] = ()
     skipped: Mapping[str, str] = field(default_factory=dict)
@@ -28,7 +28,7 @@ class Presence:
 async def find_present(traits: Sequence[RubricTrait], text: str, context: VerificationContext) -> Presence:
     """Ask the judge once which of the traits' concepts are present in `text`.
 
-    Where it cannot be asked, or its reply cannot be read after one more try, no trait is promoted and none skipped.
+    If the call fails, or the reply is invalid after one retry, no trait is promoted and none skipped.
     """
     request = presence_request(traits, context.question.question, text)
 
@@ -41,8 +41,8 @@ async def find_present(traits: Sequence[RubricTrait], text: str, context: Verifi
     try:
         found = (await ask(context, PRESENCE, request, presence_schema(traits), validate)).value
     except (PortError, StructuredError) as error:
-        context.log.warning("the judge could not say which dynamic traits count: %s", error)
-        return Presence(error=f"the judge could not say whether its concept is present: {error}")
+        context.log.warning("the judge could not decide which dynamic traits are present: %s", error)
+        return Presence(error=f"the judge could not decide whether its concept is present: {error}")
     return Presence(
         promoted=tuple(trait for trait in traits if found[trait.name]["present"]),
         skipped={
@@ -52,7 +52,7 @@ async def find_present(traits: Sequence[RubricTrait], text: str, context: Verifi
 
 
 def presence_schema(traits: Sequence[RubricTrait]) -> dict[str, Any]:
-    """What the judge fills: under each trait's name its reasoning, then whether the concept is present."""
+    """Return the schema of the reply: under each trait's name the reasoning, then whether it is present."""
     one = object_schema(
         {
             "reasoning": {"type": "string", "description": REASONING},

@@ -1,4 +1,4 @@
-"""RubricEvaluation, slot 11: each trait goes to who scores its kind."""
+"""RubricEvaluation, slot 11: sends each trait to the evaluator of its kind."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ DISABLED: Final = "disabled"
 
 
 class RubricEvaluation(Stage):
-    """Scores the answer's static traits, and those dynamic ones whose concept is present in it.
+    """Scores the static traits of an answer, and the dynamic traits whose concept is present in it.
 
-    Each trait is offered to the trait evaluators in their order and scored by the first that claims it; evaluators
-    work at once. It reads the answer and not the template, so it runs whatever the template stages found. A trait that
-    fails, or that nobody scores, has None as its score and stands in `trait_errors`; the others stand. Agentic traits
-    are another stage's.
+    Each trait is offered to the trait evaluators in order and scored by the first that claims it; evaluators run
+    concurrently. The stage reads the answer, not the template, so it runs whatever the result of the template is. A
+    trait that fails, or that no evaluator claims, has the score None and an error in `trait_errors`; the others are
+    not affected. Agentic traits belong to another stage.
 
-    RUBRIC_RESULT holds what is known of the traits, by result field and trait name.
-    DEEP_JUDGMENT_RUBRIC_PERFORMED is None where deep judgment of rubrics is off.
+    RUBRIC_RESULT maps result fields to values by trait name. DEEP_JUDGMENT_RUBRIC_PERFORMED is None if deep judgment
+    of rubrics is off.
     """
 
     name = "RubricEvaluation"
@@ -73,14 +73,14 @@ class RubricEvaluation(Stage):
     usage_key = "rubric_evaluation"
 
     def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
-        """Where the question has a trait that is not agentic. Raises `ValueError` for a name static and dynamic."""
+        """Include the stage if a trait is not agentic. Raises `ValueError` for a name both static and dynamic."""
         check_dynamic_names(question.rubric, question.dynamic_rubric)
         if _static_traits(question) or _dynamic_traits(question):
             return True
         return Skip("the question has agentic traits only" if question.trait_names() else "the question has no traits")
 
     def scores(self, trait: RubricTrait) -> bool:
-        """All but agentic traits: those that nobody claims end in `trait_errors`."""
+        """Return whether the trait is not agentic: traits that no evaluator claims end in `trait_errors`."""
         return not _is_agentic(trait)
 
     def needs_judge(self, config: VerificationConfig, question: Question, trust: Trust) -> bool:
@@ -88,7 +88,7 @@ class RubricEvaluation(Stage):
         return bool(_names_needing_judge(question))
 
     def checks_question(self, config: VerificationConfig, question: Question) -> bool:
-        """Return whether it has a pattern that does not compile or code; all questions count if there is no judge."""
+        """Return whether it has code or an invalid pattern; without a judge, return True for every question."""
         if not config.core.parsing_models or any(_source_traits(question)):
             return True
         return any(pattern_error(one.pattern) for one in _regex_traits(question))
@@ -96,9 +96,7 @@ class RubricEvaluation(Stage):
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
-        """Warn of code that is not trusted. Raises `ValueError` for patterns that do not compile, and for traits that
-        lack a judge.
-        """
+        """Warn about untrusted code. Raises `ValueError` for invalid patterns, and for traits without a judge."""
         _warn_about_untrusted_code(questions, trust)
         for question in questions:
             for trait in _regex_traits(question):
@@ -110,14 +108,14 @@ class RubricEvaluation(Stage):
                 judged = _names_needing_judge(question)
                 if judged:
                     raise ValueError(
-                        f"question {question.id} has rubric traits that a judge scores or looks for "
-                        f"({', '.join(judged[:5])}), and there is none: set parsing_models (--judge on the command "
-                        "line), or choose other traits with rubric_trait_names"
+                        f"question {question.id} has rubric traits that need a judge ({', '.join(judged[:5])}), and no "
+                        "judge is configured: set parsing_models (--judge on the command line), or select other "
+                        "traits with rubric_trait_names"
                     )
         return ()
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
-        """Skips where the final message is to be judged and there is none."""
+        """Skip if the final message is to be judged and there is none."""
         if context.config.core.use_full_trace_for_rubric:
             return True
         if context.find_artifact(Keys.TRACE_VALIDATION_FAILED):
@@ -126,7 +124,7 @@ class RubricEvaluation(Stage):
         return True if error is None else Skip(error)
 
     async def execute(self, context: VerificationContext) -> None:
-        """Find the dynamic traits that count, score, and merge."""
+        """Find the dynamic traits that are present, score all traits, and record the results."""
         question = context.question
         check_dynamic_names(question.rubric, question.dynamic_rubric)
         text = make_judge_input(context, full_trace=context.config.core.use_full_trace_for_rubric).text
@@ -165,7 +163,7 @@ class RubricEvaluation(Stage):
 
 
 async def score_all(traits: Sequence[RubricTrait], text: str, context: VerificationContext) -> ResultFields:
-    """Have the evaluators score `traits`, all of them at once, and merge what they say in the order of the traits."""
+    """Score `traits` with all evaluators concurrently, and merge the scores in the order of the traits."""
     merged = ResultFields()
     shares: dict[int, list[RubricTrait]] = {}
     evaluators = trait_evaluators(context.plugins)
@@ -177,7 +175,7 @@ async def score_all(traits: Sequence[RubricTrait], text: str, context: Verificat
         try:
             claimer = next((at for at, one in enumerate(evaluators) if one.claims(trait, context)), None)
         except Exception as error:
-            errors[trait.name] = f"an evaluator cannot say whether it scores the trait: {describe_error(error)}"
+            errors[trait.name] = f"an evaluator failed to decide whether it scores the trait: {describe_error(error)}"
             continue
         if claimer is None:
             errors[trait.name] = _explain_unclaimed(trait)
@@ -195,7 +193,7 @@ async def score_all(traits: Sequence[RubricTrait], text: str, context: Verificat
         try:
             merged.add(trait, scores[trait.name])
         except Exception as error:
-            merged.fail(trait, f"its evaluator returned a score that cannot be used: {describe_error(error)}")
+            merged.fail(trait, f"its evaluator returned an invalid score: {describe_error(error)}")
     for name, why in merged.fields.get(ERRORS, {}).items():
         context.log.warning("trait %s was not scored: %s", name, why)
     return merged
@@ -204,7 +202,7 @@ async def score_all(traits: Sequence[RubricTrait], text: str, context: Verificat
 async def _evaluate_share(
     evaluator: TraitEvaluator, traits: Sequence[RubricTrait], text: str, context: VerificationContext
 ) -> tuple[dict[str, TraitScore], dict[str, str]]:
-    """The scores of one evaluator's share, and the errors of those traits that it gave none."""
+    """Return the scores of one evaluator's traits, and the errors of the traits without a score."""
     wanted = {trait.name for trait in traits}
     try:
         given = {score.trait: score for score in await evaluator.evaluate(traits, text, context)}
@@ -212,20 +210,20 @@ async def _evaluate_share(
         return {}, {
             name: f"the evaluator {evaluator.name} failed: {describe_error(error, evaluator)}" for name in wanted
         }
-    missing = f"the evaluator {evaluator.name} claimed the trait and gave no score for it"
+    missing = f"the evaluator {evaluator.name} claimed the trait and returned no score for it"
     return {name: given[name] for name in given if name in wanted}, dict.fromkeys(wanted - given.keys(), missing)
 
 
 def _explain_unclaimed(trait: RubricTrait) -> str:
     if isinstance(trait, UnknownTrait):
-        return f"no installed plugin knows traits of type {trait.type!r}: install the plugin that does"
+        return f"no installed plugin defines traits of type {trait.type!r}: install the plugin that does"
     if trait.type in ("llm", "regex", "callable", "metric"):
-        return f"no evaluator for {trait.type} traits is in force: {install_command('karenina-rubric')}, or unblock it"
+        return f"no evaluator for {trait.type} traits is active: {install_command('karenina-rubric')}, or unblock it"
     return f"no installed plugin scores traits of type {trait.type!r}: install the plugin that does"
 
 
 def _source_traits(question: Question) -> Iterator[CallableRubricTrait]:
-    """Return the question's traits whose function a file gives as source."""
+    """Yield the question's traits whose function is source code from a file."""
     for rubric in (question.rubric, question.dynamic_rubric):
         for trait in rubric.callable_traits if rubric is not None else ():
             if trait.source is not None and trait.given is None:
@@ -233,7 +231,7 @@ def _source_traits(question: Question) -> Iterator[CallableRubricTrait]:
 
 
 def _warn_about_untrusted_code(questions: Sequence[Question], trust: Trust) -> None:
-    """Warn of code that is not trusted, before answers are paid for that it cannot score."""
+    """Warn about untrusted code before answers are generated that it cannot score."""
     seen: set[int] = set()
     names: dict[str, None] = {}
     for question in questions:
@@ -245,13 +243,13 @@ def _warn_about_untrusted_code(questions: Sequence[Question], trust: Trust) -> N
     if names:
         logger.warning(
             "traits that cannot be scored, because their code is not trusted: %s; read it and run `karenina trust "
-            'FILE`, or pass trust="all" in Python if the file is all your own',
+            'FILE`, or pass trust="all" in Python if the file is entirely your own',
             join_problems(list(names)),
         )
 
 
 def _regex_traits(question: Question) -> Iterator[RegexRubricTrait]:
-    """Return the question's traits that search a pattern."""
+    """Yield the question's regex traits."""
     for rubric in (question.rubric, question.dynamic_rubric):
         yield from rubric.regex_traits if rubric is not None else ()
 
@@ -275,9 +273,9 @@ def _is_agentic(trait: RubricTrait) -> bool:
 
 
 def trait_evaluators(plugins: Plugins) -> list[TraitEvaluator]:
-    """Return what plugins bring to score traits, in the order in which each trait is offered to them.
+    """Return the trait evaluators of all plugins, in the order in which traits are offered to them.
 
-    One that cannot be used is listed as failed when plugins are loaded, and left out here.
+    Invalid evaluators are listed as failed when plugins are loaded, and left out here.
     """
     usable = [one for one in plugins.call(karenina_trait_evaluators) if find_flaw(one) is None]
     return sorted(usable, key=lambda one: (-one.precedence, one.name))

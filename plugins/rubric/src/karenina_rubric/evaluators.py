@@ -1,4 +1,4 @@
-"""What scores rubric traits: the contract between the rubric stage and the plugins that bring evaluators."""
+"""Trait evaluators: the contract between the rubric stage and plugins that score traits."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TraitScore:
-    """What became of one trait.
+    """The outcome of one trait.
 
-    `score` is None where it could not be scored, and `error` says why then. `result_field` is the field of the result's
-    rubric section that holds scores of this kind, by trait name (`llm_trait_scores`, ...), or a name of the plugin's
-    own (`tasting_trait_scores`), which is then an entry of `other_trait_scores`. `fields` are further result fields
-    that are mappings by trait name, with this trait's value (`llm_trait_labels`, `extracted_rubric_excerpts`,
+    `score` is None if the trait could not be scored; `error` is the reason. `result_field` is the field for scores of
+    this kind, by trait name, in the result's rubric section (`llm_trait_scores`, ...), or a name of the plugin's own
+    (`tasting_trait_scores`), which becomes an entry of `other_trait_scores`. `fields` maps further result fields, which
+    are mappings by trait name, to the value of this trait (`llm_trait_labels`, `extracted_rubric_excerpts`,
     `trait_metadata`, ...).
     """
 
@@ -30,32 +30,32 @@ class TraitScore:
 
 
 class TraitEvaluator(Protocol):
-    """Scores the traits that it claims. One object serves all items at once and holds nothing of any.
+    """An evaluator scores the traits that it claims. One object serves all items concurrently and keeps no state.
 
-    Each trait goes to the first evaluator that claims it, in the order of falling `precedence`, then of `name`. All
-    traits of one evaluator come in one call, so that it may score them together.
+    Each trait goes to the first evaluator that claims it, ordered by descending `precedence`, then by `name`. All traits
+    of one evaluator are passed in one call, so that it can score them together.
     """
 
     name: ClassVar[str]
     precedence: ClassVar[int]
 
     def claims(self, trait: RubricTrait, context: VerificationContext) -> bool:
-        """Whether it scores this trait under this configuration (its own settings: `context.config.section`)."""
+        """Return whether it scores this trait in this configuration (see `context.config.section` for its settings)."""
 
     async def evaluate(
         self, traits: Sequence[RubricTrait], text: str, context: VerificationContext
     ) -> Sequence[TraitScore]:
-        """One score for each trait, in any order. A trait that fails has an error; an exception fails all of them."""
+        """Return one score for each trait, in any order. A failed trait has an error; an exception fails all traits."""
 
 
 def find_flaw(evaluator: object) -> str | None:
     """Return why an object cannot be used as a trait evaluator, with the cure, or None if it can."""
     if isinstance(evaluator, type):
-        return f"karenina_trait_evaluators offers the class {evaluator.__name__}: offer an object of it"
+        return f"karenina_trait_evaluators returned the class {evaluator.__name__}: return an instance of it"
     kind = type(evaluator).__name__
     if not isinstance(getattr(evaluator, "name", None), str):
         return f"the trait evaluator {kind} has no name: set name to a text"
     if not isinstance(getattr(evaluator, "precedence", None), int):
-        return f"the trait evaluator {kind} has no precedence: set precedence to a whole number (the plain ones have 0)"
+        return f"the trait evaluator {kind} has no precedence: set precedence to an integer (0 in standard evaluators)"
     missing = [name for name in ("claims", "evaluate") if not callable(getattr(evaluator, name, None))]
-    return f"the trait evaluator {kind} lacks the method {missing[0]}()" if missing else None
+    return f"the trait evaluator {kind} has no method {missing[0]}()" if missing else None

@@ -1,4 +1,4 @@
-"""The hooks for rubric traits: their kinds, and what scores them."""
+"""Hooks for rubric traits: kinds of traits, and evaluators."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 @hookspec
 def karenina_trait_kinds() -> Sequence[type[RubricTrait]]:
-    """Offer kinds of rubric traits; benchmarks then hold them like the built-in ones."""
+    """Offer kinds of rubric traits, which benchmarks then support like the built-in ones."""
 
 
 @hookspec
 def karenina_trait_evaluators() -> Sequence[TraitEvaluator]:
-    """Offer what scores rubric traits; each trait goes to the first evaluator that claims it."""
+    """Offer evaluators of rubric traits; each trait goes to the first evaluator that claims it."""
 
 
 def offered(plugins: Plugins) -> None:
-    """Make the kinds of traits known to benchmarks, and list evaluators that cannot be used as failed."""
+    """Register the kinds of traits, and list invalid evaluators as failed."""
     from karenina_core.data.rubrics import register_trait_kind
     from karenina_rubric.evaluators import find_flaw
 

@@ -1,4 +1,4 @@
-"""A judge's judgement of LLM traits, its reasoning and the score, of one trait alone or of several in one reply."""
+"""Replies of a judge about LLM traits: their schemas, and the reasoning and score that are read from them."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from karenina_toolkit.structured import InvalidReply, find_mismatches, object_sc
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What a judge said of one trait."""
+    """A judge's score of one trait, with its reasoning."""
 
     score: Score
     reasoning: str
 
 
 def trait_schema(trait: LLMRubricTrait) -> Json:
-    """The schema of one trait's judgement, alone: `reasoning`, then `score`."""
+    """Return the schema of a reply about one trait: `reasoning`, then `score`."""
     score = score_schema(trait)
     return score.complete(_reasoned_score_schema(score))
 
 
 def batch_schema(traits: Sequence[LLMRubricTrait]) -> Json:
-    """The schema of several judgements: an object with a judgement under each trait's name."""
+    """Return the schema of a reply about several traits: an object with a judgement under each trait's name."""
     scores = {trait.name: score_schema(trait, prefix=f"t{position}_") for position, trait in enumerate(traits)}
     definitions = {name: part for score in scores.values() for name, part in score.definitions.items()}
     return with_definitions(
@@ -35,7 +35,7 @@ def batch_schema(traits: Sequence[LLMRubricTrait]) -> Json:
 
 
 def read_judgement(trait: LLMRubricTrait, given: object) -> Judgement:
-    """The judgement in one trait's part of a reply. Raises `InvalidReply`, which says what is wrong with it."""
+    """Return the judgement in one trait's part of a reply. Raises `InvalidReply` with the problem."""
     if not isinstance(given, Mapping):
         raise InvalidReply(f"there is no judgement of {trait.name!r}")
     schema = trait_schema(trait)

@@ -1,4 +1,4 @@
-"""`LLMTraitEvaluator`: a judge model scores LLM traits, all in one call or each in one of its own."""
+"""`LLMTraitEvaluator`: a judge scores LLM traits, all in one call or each in its own."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ _REFUSED_AS_IT_IS: Final = (400, 413, 422)
 class LLMTraitEvaluator:
     """Scores LLM traits: yes or no, a number in a range, the position of a class, or a filled schema.
 
-    `batch` is one call for all traits. A trait whose part of the reply is missing or malformed is asked for again,
-    alone; so is every trait where nothing of the reply can be read. A judge that cannot be reached is not asked again
-    for each. Alone, a trait has one re-ask with what was wrong; then it fails, by itself.
+    `batch` is one call for all traits. A trait with a missing or invalid part of the reply is sent again in a call of
+    its own, and so are all traits if the reply cannot be parsed. If the judge cannot be reached, there are no further
+    calls. In a call of its own, a trait has one retry with the problem of the first reply; then it fails alone.
 
-    Beside the score stand `llm_trait_labels` (literal traits) and `llm_trait_reasoning`.
+    Further result fields are `llm_trait_labels` (literal traits) and `llm_trait_reasoning`.
     """
 
     name: ClassVar[str] = "llm"
     precedence: ClassVar[int] = 0
 
     def claims(self, trait: RubricTrait, context: VerificationContext) -> bool:
-        """All LLM traits."""
+        """Return whether the trait is an LLM trait."""
         return isinstance(trait, LLMRubricTrait)
 
     async def evaluate(
         self, traits: Sequence[RubricTrait], text: str, context: VerificationContext
     ) -> Sequence[TraitScore]:
-        """One score for each."""
+        """Return one score for each trait."""
         asked = [trait for trait in traits if isinstance(trait, LLMRubricTrait)]
         strategy = context.config.section(RubricSettings).rubric_evaluation_strategy
         found: dict[str, TraitScore] = {}
@@ -53,7 +53,9 @@ class LLMTraitEvaluator:
             except PortError as error:
                 if error.status not in _REFUSED_AS_IT_IS:
                     raise
-                context.log.warning("the judge refused all traits in one call, so each is asked alone: %s", error)
+                context.log.warning(
+                    "the judge refused one call for all traits, so each trait gets its own call: %s", error
+                )
         left = [trait for trait in asked if trait.name not in found]
 
         async def alone(trait: LLMRubricTrait) -> TraitScore:
@@ -64,21 +66,23 @@ class LLMTraitEvaluator:
     async def _batch(
         self, traits: Sequence[LLMRubricTrait], text: str, context: VerificationContext
     ) -> dict[str, TraitScore]:
-        """What of one reply can be used, by trait name."""
+        """Return the valid scores of one reply by trait name."""
         schema = batch_schema(traits)
         messages = context.prompt(RUBRIC, traits_request(traits, context.question.question, text))
         reply = await context.parser().parse(messages, schema)
         try:
             data, _ = repair(read_object(reply.text, whole=reply.finish_reason == "length")[0], schema)
         except (ValueError, RecursionError) as error:
-            context.log.warning("the judge's reply to all traits cannot be read, so each is asked alone: %s", error)
+            context.log.warning(
+                "the judge's reply about all traits cannot be parsed, so each trait gets its own call: %s", error
+            )
             return {}
         found: dict[str, TraitScore] = {}
         for trait in traits:
             try:
                 found[trait.name] = _score(trait, read_judgement(trait, data.get(trait.name)))
             except ValueError as error:
-                context.log.warning("trait %s is asked for alone: %s", trait.name, error)
+                context.log.warning("trait %s gets its own call: %s", trait.name, error)
         return found
 
     @staticmethod

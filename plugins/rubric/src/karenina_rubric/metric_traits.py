@@ -1,4 +1,4 @@
-"""`MetricTraitEvaluator`: how much of a list of expected things the answer says, in the metrics of retrieval."""
+"""`MetricTraitEvaluator`: precision, recall and other metrics of an answer against a list of statements."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FIELD: Final = "metric_trait_scores"
 
 @dataclass(frozen=True, slots=True)
 class Confusion:
-    """What was rightly said, wrongly said, wrongly left out and rightly left out; `tn` is empty in `tp_only`."""
+    """True and false positives, false and true negatives; `tn` is empty in `tp_only`."""
 
     tp: tuple[str, ...]
     fp: tuple[str, ...]
@@ -29,11 +29,11 @@ class Confusion:
     tn: tuple[str, ...] = ()
 
     def lists(self) -> dict[str, list[str]]:
-        """The lists as the result holds them."""
+        """Return the lists for the result."""
         return {"tp": list(self.tp), "tn": list(self.tn), "fp": list(self.fp), "fn": list(self.fn)}
 
     def metric(self, name: str) -> float:
-        """A metric, 0 to 1; 0.0 where nothing stands below the fraction line (an answer that says nothing)."""
+        """Return a metric from 0 to 1; it is 0.0 if its denominator is 0 (an answer without statements)."""
         tp, fp, fn, tn = len(self.tp), len(self.fp), len(self.fn), len(self.tn)
         above, below = {
             "precision": (tp, tp + fp),
@@ -46,25 +46,25 @@ class Confusion:
 
 
 class MetricTraitEvaluator:
-    """Has the judge say which expected (and unwanted) things the answer says, and counts.
+    """Computes metrics from the judge's list of expected (and unwanted) statements in the answer.
 
-    The judge is shown the instructions, which are the truth, and answers with their numbers, so the lists hold the
-    author's words. In `tp_only` it also lists what else the answer says: those are the false positives. In
-    `full_matrix` the false positives are the unwanted things that are said. With `repeated_extraction` a thing counts
-    once however often it is said; without it, as often as it is said. One call a trait.
+    The judge sees the instructions, which are the truth, and replies with their numbers, so the lists contain the
+    author's words. In `tp_only` it also lists other statements of the answer, which are the false positives. In
+    `full_matrix` the false positives are the unwanted statements. With `repeated_extraction` a repeated statement
+    counts once, otherwise each time. There is one call for each trait.
     """
 
     name: ClassVar[str] = "metric"
     precedence: ClassVar[int] = 0
 
     def claims(self, trait: RubricTrait, context: VerificationContext) -> bool:
-        """All metric traits."""
+        """Return whether the trait is a metric trait."""
         return isinstance(trait, MetricRubricTrait)
 
     async def evaluate(
         self, traits: Sequence[RubricTrait], text: str, context: VerificationContext
     ) -> Sequence[TraitScore]:
-        """One score for each: the metrics that the trait names."""
+        """Return one score for each trait: the metrics that it names."""
 
         async def score(trait: MetricRubricTrait) -> TraitScore:
             request = metric_request(trait, context.question.question, text)
@@ -76,7 +76,7 @@ class MetricTraitEvaluator:
 
 
 def metric_schema(trait: MetricRubricTrait) -> dict[str, Any]:
-    """What the judge fills: its reasoning, the numbers of what is said, and in `tp_only` what else is said."""
+    """Return the schema of the reply: reasoning, numbers of statements, and in `tp_only` other statements."""
     repeats = ONCE if trait.repeated_extraction else EVERY_TIME
     properties: dict[str, dict[str, Any]] = {
         "reasoning": {"type": "string", "description": REASONING},
@@ -90,7 +90,7 @@ def metric_schema(trait: MetricRubricTrait) -> dict[str, Any]:
 
 
 def read_confusion(trait: MetricRubricTrait, data: Mapping[str, Any]) -> Confusion:
-    """The confusion lists of a judge's reply. Raises `InvalidReply` for a number that no thing has."""
+    """Return the confusion lists of a judge's reply. Raises `InvalidReply` for an unknown number."""
     tp, fn = _split_numbered("said", data["said"], trait.tp_instructions, once=trait.repeated_extraction)
     if trait.evaluation_mode == "full_matrix":
         fp, tn = _split_numbered(
@@ -106,7 +106,7 @@ def read_confusion(trait: MetricRubricTrait, data: Mapping[str, Any]) -> Confusi
 def _split_numbered(
     key: str, numbers: Sequence[int | None] | None, things: Sequence[str], once: bool
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The things that are said and those that are not, in the order of `things`."""
+    """Return the statements that are in the answer and those that are not, in the order of `things`."""
     if numbers is None:
         raise InvalidReply(f"{key} must be a list, empty where nothing of it is said, not null")
     said = Counter(int(number) for number in numbers if number is not None)

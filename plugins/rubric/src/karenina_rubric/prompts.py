@@ -1,4 +1,4 @@
-"""Everything that this distribution says to judges: what each task is, and the item's part of each request."""
+"""Prompts of this distribution: the tasks of judges, and the item's part of each request."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ PRESENT: Final = "Whether the response is about this concept."
 
 
 def traits_request(traits: Sequence[LLMRubricTrait], question: str, response: str) -> str:
-    """The traits with their scales, the question, and the fenced response."""
+    """Return the traits with their scales, the question, and the fenced response."""
     listed = "\n\n".join(_describe_trait(trait) for trait in traits)
     return f"Qualities to judge:\n\n{listed}\n\n{_question_and_response(question, response)}"
 
 
 def metric_request(trait: MetricRubricTrait, question: str, response: str) -> str:
-    """The expected and the unwanted things, numbered from 1 in each list, the question, and the fenced response."""
+    """Return the expected and unwanted statements, numbered from 1, the question, and the fenced response."""
     parts = [f"{trait.name}: {trait.description}"] if trait.description else []
     parts.append("Expected things:\n" + _number_lines(trait.tp_instructions))
     if trait.tn_instructions:
@@ -64,7 +64,7 @@ def metric_request(trait: MetricRubricTrait, question: str, response: str) -> st
 
 
 def presence_request(traits: Sequence[RubricTrait], question: str, response: str) -> str:
-    """The concepts, the question, and the fenced response."""
+    """Return the concepts, the question, and the fenced response."""
     listed = "\n".join(f'- "{trait.name}": {trait.summary or trait.description}' for trait in traits)
     return f"Concepts to look for:\n{listed}\n\n{_question_and_response(question, response)}"
 

@@ -1,4 +1,4 @@
-"""`RegexTraitEvaluator`: a pattern is found in the answer or not."""
+"""`RegexTraitEvaluator`: whether a pattern matches the answer."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class RegexTraitEvaluator:
     precedence: ClassVar[int] = 0
 
     def claims(self, trait: RubricTrait, context: VerificationContext) -> bool:
-        """All regex traits."""
+        """Return whether the trait is a regex trait."""
         return isinstance(trait, RegexRubricTrait)
 
     async def evaluate(
         self, traits: Sequence[RubricTrait], text: str, context: VerificationContext
     ) -> Sequence[TraitScore]:
-        """One score for each."""
+        """Return one score for each trait."""
 
         async def score(trait: RegexRubricTrait) -> TraitScore:
             return TraitScore(trait.name, FIELD, await context.in_thread(matches, trait, text))
@@ -39,7 +39,7 @@ class RegexTraitEvaluator:
 
 
 def matches(trait: RegexRubricTrait, text: str) -> bool:
-    """The trait's verdict on `text`. Raises `PatternTimeout` where the search does not end in time."""
+    """Return the trait's verdict on `text`. Raises `PatternTimeout` if the search takes too long."""
     match = search(trait.pattern, text, () if trait.case_sensitive else ("IGNORECASE",))
     return (match is not None) is not trait.invert_result
 

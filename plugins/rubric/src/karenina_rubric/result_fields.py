@@ -1,4 +1,4 @@
-"""Trait scores become result fields: mappings by trait name."""
+"""Result fields of a rubric: mappings by trait name, merged from trait scores."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _SECTIONS: Final = (VerificationResultRubric, VerificationResultDeepJudgmentRubr
 
 @dataclass(slots=True)
 class ResultFields:
-    """The result fields so far, and the values that no field can hold, by field and trait."""
+    """The result fields so far, and the values that do not fit their field, by field and trait."""
 
     fields: dict[str, dict[str, Any]] = field(default_factory=dict)
     unfit: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def add(self, trait: RubricTrait, score: TraitScore) -> None:
-        """Take in what became of one trait. A value that its field cannot hold fails this trait, and no other."""
+        """Add the outcome of one trait. A value that does not fit its field fails only this trait."""
         error = None if score.error is None else str(score.error)
         if not any(score.result_field in section.model_fields for section in _SECTIONS):
             self.fields.setdefault(OTHERS, {}).setdefault(score.result_field, {})[trait.name] = score.score
@@ -41,19 +41,21 @@ class ResultFields:
             self._put(score.result_field, trait.name, score.score)
         else:
             self.unfit.setdefault(score.result_field, {})[trait.name] = score.score
-            self.fail(trait, error := error or f"{score.result_field} cannot hold the score {score.score!r:.100}")
+            self.fail(
+                trait, error := error or f"the score {score.score!r:.100} does not fit the field {score.result_field}"
+            )
         for name, value in score.fields.items():
             if fits_field(name, trait.name, value):
                 self._put(name, trait.name, value)
             else:
                 self.unfit.setdefault(name, {})[trait.name] = value
         if error is None and score.score is None:
-            error = "its evaluator gave neither a score nor an error"
+            error = "its evaluator returned neither a score nor an error"
         if error is not None:
             self._put(ERRORS, trait.name, error)
 
     def fail(self, trait: RubricTrait, error: str) -> None:
-        """A trait that no evaluator scored: None in the field of its kind, where the result has one."""
+        """Add a trait without a score: None in the field of its kind, if the result has one."""
         name = f"{trait.type}_trait_scores"
         if name in TRAIT_SCORES:
             self._put(name, trait.name, None)
@@ -64,9 +66,9 @@ class ResultFields:
 
 
 def fits_field(name: str, trait: str, value: object) -> bool:
-    """Return whether the result field `name` can hold `value` under a trait's name; one that no section has holds all.
+    """Return whether `value` fits the result field `name` under a trait's name; unknown fields accept all values.
 
-    The fields of the result itself hold no mapping.
+    Root fields of the result are not mappings.
     """
     if name in ROOT_FIELDS:
         return False
@@ -81,7 +83,7 @@ def fits_field(name: str, trait: str, value: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class DeepJudgmentSummary:
-    """What of a rubric was judged from excerpts; `fields` are result fields beside those that evaluators brought."""
+    """The part of a rubric with deep judgment; `fields` are result fields beside those of the evaluators."""
 
     performed: bool
     metadata: dict[str, dict[str, Any]] | None = None
@@ -90,10 +92,10 @@ class DeepJudgmentSummary:
 
 
 def summarize_deep_judgment(fields: Mapping[str, Mapping[str, Any]], names: Sequence[str]) -> DeepJudgmentSummary:
-    """Sum up what deep-judgment evaluators brought under `trait_metadata` and `deep_judgment_rubric_scores`.
+    """Summarize `trait_metadata` and `deep_judgment_rubric_scores` of the deep-judgment evaluators.
 
-    `names` are the LLM traits: those that neither field has were scored in the plain way. A trait whose judge failed
-    has no score that excerpts could support, so it lacks none.
+    `names` are the LLM traits: those in neither field were scored without deep judgment. A trait without a score needs
+    no excerpts.
     """
     metadata = {name: dict(facts) for name, facts in fields.get(METADATA, {}).items()}
     deep = {*metadata, *fields.get(DEEP_SCORES, {})}
@@ -114,7 +116,7 @@ def summarize_deep_judgment(fields: Mapping[str, Mapping[str, Any]], names: Sequ
 
 
 def _lacks_excerpts(facts: Mapping[str, Any]) -> bool:
-    """Whether excerpts were asked for and none was found; a trait that was to have none lacks none."""
+    """Return whether excerpts were requested and none was found."""
     completed = facts.get("stages_completed", ("excerpt_extraction",))
     asked = isinstance(completed, Sequence) and "excerpt_extraction" in completed
     return facts.get("excerpt_validation_failed") is True or (asked and facts.get("had_excerpts") is False)

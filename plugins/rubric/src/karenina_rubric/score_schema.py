@@ -1,7 +1,6 @@
-"""The scale of a trait that a judge scores: what the judge is asked to fill, in which words, and how it is read.
+"""The scale of a trait that a judge scores: its JSON Schema, its description, and the reading of a score.
 
-Evaluators of every kind of judge share this. What stands around the score (reasoning, several traits in one reply) is
-theirs.
+All evaluators with a judge share this module; they add reasoning and combine several traits in one reply.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _LITERALLY: Final = ("enum", "const", "required")
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A trait's score in its kind: yes or no, a whole number, the position of a class (with its name), or an object."""
+    """A trait's score: a bool, an integer, the position of a class (with its name as `label`), or an object."""
 
     value: bool | int | Json
     label: str | None = None
@@ -36,23 +35,23 @@ class Score:
 class ScoreSchema:
     """The JSON Schema of a score, and the definitions that it refers to.
 
-    Its references lead to `$defs` of the whole schema that it becomes part of: hand that to `complete`.
+    Its references point to `$defs` of the whole schema that contains it: pass that schema to `complete`.
     """
 
     schema: Json
     definitions: Json
 
     def complete(self, whole: Json) -> Json:
-        """`whole`, which holds the score's schema, with the definitions."""
+        """Return `whole`, which contains the score's schema, with the definitions."""
         return with_definitions(whole, self.definitions)
 
 
 def score_schema(trait: ScaledTrait, *, prefix: str = "") -> ScoreSchema:
-    """What a judge fills for the score of `trait`.
+    """Return the schema of the score of `trait`.
 
-    `prefix` goes before the names of definitions, so that those of several traits do not meet in one schema. Of a
-    trait's own template only what says how a value looks is kept: no titles, defaults and examples. Every key is
-    demanded, and no others are taken where the template does not say so itself.
+    `prefix` is added to the names of definitions, so that those of several traits can be in one schema. Titles,
+    defaults and examples of a trait's own template are removed. Every key is required, and other keys are not allowed
+    unless the template says so.
     """
     if trait.kind == "boolean":
         return ScoreSchema({"type": "boolean", "description": _MEANING}, {})
@@ -69,15 +68,15 @@ def score_schema(trait: ScaledTrait, *, prefix: str = "") -> ScoreSchema:
 
 
 def with_definitions(schema: Json, definitions: Json) -> Json:
-    """`schema` with these definitions, where there are any."""
+    """Return `schema` with these definitions, if there are any."""
     return {**schema, "$defs": definitions} if definitions else schema
 
 
 def read_score(trait: ScaledTrait, given: Any) -> Score:
-    """The score in a value that fits `score_schema(trait)`.
+    """Return the score in a value that fits `score_schema(trait)`.
 
-    Raises `InvalidReply`, which tells the judge what is wrong, for null and for a number outside the trait's bounds
-    (both of which a schema lets through).
+    Raises `InvalidReply`, whose message is sent to the judge, for null and for a number outside the trait's bounds;
+    a schema allows both.
     """
     if given is None:
         raise InvalidReply("score must not be null")
@@ -94,10 +93,10 @@ def read_score(trait: ScaledTrait, given: Any) -> Score:
 
 
 def describe_scale(trait: ScaledTrait, *, show_template: bool = False) -> str:
-    """The scale as a judge is told it; the classes of a literal trait each in a line of its own.
+    """Return the description of the scale in a prompt, with each class of a literal trait in its own line.
 
-    With `show_template` the words hold the JSON Schema of a trait of kind template: for a judge that is not given the
-    schema in another way.
+    With `show_template` it contains the JSON Schema of a trait of kind template, for a judge that does not get the
+    schema otherwise.
     """
     if trait.kind == "boolean":
         return "true or false."
@@ -121,7 +120,7 @@ def _mapping(part: object) -> Mapping[str, Any]:
 
 
 def _clean_schema(schema: Any, prefix: str) -> Any:
-    """The schema without what is no judge's business, its references led to the renamed definitions."""
+    """Return the schema without titles, defaults and examples, with references to the renamed definitions."""
     if isinstance(schema, list):
         return [_clean_schema(part, prefix) for part in schema]
     if not isinstance(schema, Mapping):

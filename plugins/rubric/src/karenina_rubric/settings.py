@@ -1,4 +1,4 @@
-"""The configuration names that this distribution owns."""
+"""Settings of this distribution."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ class RubricSettings(BaseModel):
     from_files: ClassVar[FromFiles] = "any"
     rubric_evaluation_strategy: Literal["batch", "sequential"] = Field(
         default="batch",
-        description="Ask the judge for all LLM traits in one call, or for each in one of its own.",
+        description="Score all LLM traits in one call to the judge, or each in its own call.",
     )
