@@ -125,7 +125,7 @@ def test_a_run_without_one_scored_item_ends_with_code_4(site: Site) -> None:
     done = site.karenina("run", file, "--recordings", answers, "-j", DEAD, *settings, "-o", "out.jsonl")
     assert done.returncode == 4, done.stderr
     assert "No item was judged: the only item ended in an error" in done.stderr
-    assert "clear: not scored: openai:m at http://127.0.0.1:9/v1: no connection" in done.stdout
+    assert "clear: not scored: openai:m at http://127.0.0.1:9/v1: could not connect" in done.stdout
     assert "Bounds" not in done.stdout
     shown = site.karenina("show", "out.jsonl")
     assert "rubric_error" in shown.stdout

@@ -132,7 +132,7 @@ async def test_arguments_that_are_no_object_are_told_to_the_model(
     server.says(reply({**READ, "input": "{not json"}, stop="tool_use"), reply("Sorry."))
     found = await open_port(ClaudeAgent(model(server.url))).run(ASK, AgentOptions(workspace=workspace))
     assert found.trace[1].is_error
-    assert "no JSON object" in found.trace[1].content
+    assert "not a JSON object" in found.trace[1].content
     assert isinstance(server.bodies[1]["messages"][1]["content"][0]["input"], dict)
 
 

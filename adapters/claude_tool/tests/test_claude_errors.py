@@ -78,14 +78,14 @@ async def test_a_refused_connection_names_the_server_and_the_reason_whatever_the
     except LookupError:
         found = await fails(open_port(ClaudeLLM(model(f"http://127.0.0.1:{port}"))))
     assert found.category is C.CONNECTION
-    assert f"127.0.0.1:{port}: no connection" in str(found)
+    assert f"127.0.0.1:{port}: could not connect" in str(found)
     assert "Connect call failed" in str(found)
 
 
 async def test_a_connection_that_breaks_says_so(server: Scripted, open_port: Keep) -> None:
     server.says(Reply(fault="close"))
     found = await fails(open_port(ClaudeLLM(model(server.url))))
-    assert "it broke (Server disconnected" in str(found)
+    assert "lost the connection (Server disconnected" in str(found)
 
 
 @asynccontextmanager
@@ -132,9 +132,9 @@ async def test_a_handshake_that_was_broken_off_may_go_well_the_next_time(
     [
         ("Hello!", "not JSON"),
         ([], "not a JSON object"),
-        ({}, "no list of blocks"),
-        ({"content": "text"}, "no list of blocks"),
-        ({"content": [{"text": "x"}]}, "no list of blocks"),
+        ({}, "not a list of blocks"),
+        ({"content": "text"}, "not a list of blocks"),
+        ({"content": [{"text": "x"}]}, "not a list of blocks"),
         ({"content": [{"type": "text", "text": 5}]}, "text block has no text"),
         ({"content": [{"type": "tool_use", "input": {}}]}, "tool_use has no name"),
     ],
@@ -169,7 +169,7 @@ async def test_what_cannot_be_written_as_json_is_an_error_of_that_item(server: S
     port = open_port(ClaudeLLM(model(server.url, extra={"body": {"metadata": object()}})))
     found = await fails(port)
     assert (found.category, server.requests) == (C.PERMANENT, [])
-    assert "the request cannot be made" in str(found)
+    assert "the request is invalid" in str(found)
 
 
 SPEC = plugin.karenina_adapters()[0]

@@ -250,7 +250,7 @@ async def test_a_closed_port_says_so(server: Scripted) -> None:
     port = ClaudeLLM(model(server.url))
     await port.invoke(ASK)
     await port.aclose()
-    with pytest.raises(PortError, match="was closed"):
+    with pytest.raises(PortError, match="is closed"):
         await port.invoke(ASK)
 
 

@@ -83,7 +83,7 @@ async def test_an_answer_in_the_last_turn_is_no_limit(server: Scripted, open_por
     [
         ("read_file", {"path": "absent.txt"}, "there is no 'absent.txt'"),
         ("read_file", {"path": "../secret"}, "refused"),
-        ("read_file", "{not json", "no JSON object"),
+        ("read_file", "{not json", "not a JSON object"),
         ("delete_file", {"path": "note.txt"}, "there is no tool 'delete_file'"),
     ],
 )

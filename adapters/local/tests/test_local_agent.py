@@ -108,7 +108,7 @@ class TestAgentWhoseModelWritesCalls(AgentContract):
         ]
         assert reply.trace[0].tool_calls[0].arguments == {"_unreadable": '{"pa'}
         assert told[2].tool_calls[0].arguments == {}
-        assert "no JSON object" in told[3].content
+        assert "not a JSON object" in told[3].content
 
 
 def test_a_real_model_has_a_file_read(qwen: Path, tmp_path: Path) -> None:

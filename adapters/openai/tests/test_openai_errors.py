@@ -57,7 +57,7 @@ async def test_a_refused_connection_names_host_and_port(open_port: Keep) -> None
         port = unused.getsockname()[1]
     error = await fails(open_port(OpenAILLM(model(f"http://127.0.0.1:{port}/v1"))))
     assert error.category is C.CONNECTION
-    assert f"no connection to 127.0.0.1:{port}" in str(error)
+    assert f"could not connect to 127.0.0.1:{port}" in str(error)
 
 
 async def test_a_silent_server_is_a_time_out(fake_openai: Callable[..., str], open_port: Keep) -> None:

@@ -61,7 +61,7 @@ async def test_a_body_may_end_with_its_connection_where_its_packing_does_not_tel
 async def test_a_body_whose_length_is_told_in_two_ways_is_not_read(data: bytes) -> None:
     async with served(each(data)) as wire:
         port = OpenAILLM(model(wire.url))
-        assert "broke (" in str(await fails(port))
+        assert "was lost (" in str(await fails(port))
         await port.aclose()
 
 
@@ -139,7 +139,7 @@ async def test_a_proxy_that_is_no_url_is_refused_for_good(proxy: str, monkeypatc
     monkeypatch.setenv("http_proxy", proxy)
     port = OpenAILLM(model("http://model.example/v1"))
     error = await fails(port)
-    assert (error.category, "proxy is not a URL" in str(error)) == (C.PERMANENT, True)
+    assert (error.category, "proxy in the environment is not a URL" in str(error)) == (C.PERMANENT, True)
     await port.aclose()
 
 

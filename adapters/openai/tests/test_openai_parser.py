@@ -154,7 +154,7 @@ async def test_json_that_a_server_cut_short_is_never_a_value(fake_openai: Callab
     from karenina_core.errors import StructuredError
 
     port = open_port(OpenAIParser(model(fake_openai("--fault", "malformed:1"))))
-    with pytest.raises(StructuredError, match="asked 2 times"):
+    with pytest.raises(StructuredError, match="to 2 requests"):
         await call_structured(port, [Message.user("item #3")], SCHEMA, dict)
 
 

@@ -74,7 +74,7 @@ async def test_a_certificate_of_an_unknown_authority_is_refused_for_good(authori
     async with served(always(), tls=context(authority, "127.0.0.1")) as wire:
         error = await fails(wire.url)
     assert error.category is C.PERMANENT
-    assert f"no connection to 127.0.0.1:{wire.port} is possible (" in str(error)
+    assert f"cannot connect to 127.0.0.1:{wire.port} (" in str(error)
     assert "invalid peer certificate" in str(error)
     assert wire.heads == []
 
@@ -112,7 +112,7 @@ async def test_a_server_whose_own_certificate_is_trusted_needs_no_authority(
     async with served(always(), tls=tls) as wire:
         url = wire.url.replace("127.0.0.1", "localhost")
         if authority:
-            assert "make it with CA:FALSE" in str(await fails(url))
+            assert "create it with CA:FALSE" in str(await fails(url))
         else:
             assert await ask(url) == "Paris."
 
@@ -209,4 +209,4 @@ async def test_this_machine_is_reached_without_a_proxy(host: str, monkeypatch: p
 async def test_hosts_that_need_no_proxy_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
     monkeypatch.setenv("no_proxy", "nowhere.invalid")
-    assert "no connection to nowhere.invalid:80" in str(await fails("http://nowhere.invalid/v1"))
+    assert "could not connect to nowhere.invalid:80" in str(await fails("http://nowhere.invalid/v1"))

@@ -69,15 +69,15 @@ async def test_without_streaming_the_time_is_for_the_whole_reply(server: Scripte
 @pytest.mark.parametrize(
     ("extra", "pieces", "told"),
     [
-        ({}, [(1, "")], "did not begin to answer within 0.3 s; raise request_timeout"),
-        ({}, [(0, chunk(role="assistant", content="")), (1, "")], "did not begin to answer within 0.3 s"),
-        ({}, [(0.1, ": still here\n\n")] * 9, "did not begin to answer within 0.3 s"),
-        ({}, [(0, chunk(content="It ")), (1, "")], "fell silent for 0.3 s; raise request_timeout"),
-        ({}, [(0, chunk(content="It ")), *[(0.1, ": still here\n\n")] * 9], "fell silent for 0.3 s"),
+        ({}, [(1, "")], "did not start its reply within 0.3 s; raise request_timeout"),
+        ({}, [(0, chunk(role="assistant", content="")), (1, "")], "did not start its reply within 0.3 s"),
+        ({}, [(0.1, ": still here\n\n")] * 9, "did not start its reply within 0.3 s"),
+        ({}, [(0, chunk(content="It ")), (1, "")], "sent no data for 0.3 s; raise request_timeout"),
+        ({}, [(0, chunk(content="It ")), *[(0.1, ": still here\n\n")] * 9], "sent no data for 0.3 s"),
         (
             {"first_token_timeout": 0.1},
             [(1, "")],
-            "did not begin to answer within 0.1 s; raise extra.first_token_timeout",
+            "did not start its reply within 0.1 s; raise extra.first_token_timeout",
         ),
     ],
 )

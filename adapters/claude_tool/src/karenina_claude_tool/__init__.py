@@ -27,7 +27,7 @@ _PORTS: Final = LazyPorts(_classes)
 
 SPEC = AdapterSpec(
     interface="claude_tool",
-    description="Claude, or any server of Anthropic's Messages API; an agent's tools are run here, turn by turn.",
+    description="Claude, or any server of Anthropic's Messages API; Karenina runs an agent's tools, turn by turn.",
     llm=_PORTS.llm,
     parser=_PORTS.parser,
     agent=_PORTS.agent,
@@ -42,10 +42,10 @@ SPEC = AdapterSpec(
 
 
 class plugin:  # noqa: N801 - the entry point's name
-    """What this distribution offers to Karenina."""
+    """The plugin of this distribution."""
 
     @staticmethod
     @hookimpl
     def karenina_adapters() -> list[AdapterSpec]:
-        """The `claude_tool` interface."""
+        """Return the `claude_tool` interface."""
         return [SPEC]

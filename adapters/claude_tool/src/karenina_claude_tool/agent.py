@@ -1,4 +1,4 @@
-"""An agent on a server of the Messages API: the tool loop runs here, turn by turn."""
+"""An agent on a server of the Messages API; the tool loop runs in this process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class ClaudeAgent:
-    """The agent port. A turn is one reply of the model; each is a request of its own, repeated alone where it fails."""
+    """The agent port. A turn is one reply of the model, from a request of its own that is retried alone."""
 
     guards_calls: ClassVar[bool] = True
 
@@ -26,7 +26,7 @@ class ClaudeAgent:
         self._first = {"tool_choice": {"type": "any"}} if self._client.extra.first_turn == "tool" else {}
 
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
-        """See `run_tool_loop`. Raises `PortError`, with the trace so far as its `partial`."""
+        """Run the tool loop; see `run_tool_loop`. Raises `PortError`, with the trace so far as its `partial`."""
         return await run_tool_loop(_Conversation(self._client, messages, self._first), options)
 
     async def aclose(self) -> None:
@@ -35,9 +35,9 @@ class ClaudeAgent:
 
 
 class _Conversation:
-    """A conversation as the Messages API has it.
+    """A conversation in the format of the Messages API.
 
-    Replies are sent back as they came, because thoughts are only accepted with their signatures.
+    Replies are sent back unchanged, because thoughts are only accepted with their signatures.
     """
 
     def __init__(self, client: Client, messages: Sequence[Message], first: Mapping[str, Any]) -> None:
@@ -52,7 +52,7 @@ class _Conversation:
         return self._client.where
 
     async def request_turn(self, tools: Mapping[str, Tool], *, first: bool) -> Turn:
-        """One reply of the model."""
+        """Request one reply of the model."""
         offered: dict[str, Any] = {"tools": [_offer(tool) for tool in tools.values()]} if tools else {}
         if tools and first:
             offered.update(self._first)
@@ -60,7 +60,7 @@ class _Conversation:
         return Turn(reply.message, reply.usage, reply.finish_reason, reply.model, reply.is_paused, reply.blocks)
 
     def add_turn(self, turn: Turn) -> None:
-        """Take the reply's blocks, and where they cannot be used, its message."""
+        """Add the blocks of the reply, or its message if there are none."""
         self._messages.append(turn.message)
         if turn.wire is not None:
             add(self._wire, "assistant", turn.wire)
@@ -68,7 +68,7 @@ class _Conversation:
             self._add([turn.message])
 
     def add_results(self, results: Sequence[Message]) -> None:
-        """Take all results in one message of the user, as the API wants them."""
+        """Add all results as one user message, as the API requires."""
         self._messages += results
         self._add(results)
 

@@ -1,4 +1,4 @@
-"""One SDK client for one model on one server."""
+"""The SDK client for one model on one server."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class Client:
-    """Posts requests. Made without I/O; connections are opened by the first call, inside the loop that runs it."""
+    """A client that posts requests. Creating it does no I/O; the first call opens connections inside its event loop."""
 
     def __init__(self, model: ModelConfig) -> None:
         self.extra = extra_of(model)
@@ -56,7 +56,7 @@ class Client:
         self._closed = False
 
     async def ask(self, messages: Sequence[Message], **fields: Any) -> ClaudeReply:
-        """The reply to `messages`; `fields` are added to the request. Raises `PortError`."""
+        """Return the reply to `messages`; `fields` are added to the request. Raises `PortError`."""
         return await self.post(messages, *to_wire(messages), **fields)
 
     async def post(
@@ -68,16 +68,16 @@ class Client:
         grows: bool = False,
         **fields: Any,
     ) -> ClaudeReply:
-        """The reply to `system` and `wire`, which stand for `messages`. Raises `PortError`.
+        """Return the reply to `system` and `wire`, which are the encoded `messages`. Raises `PortError`.
 
-        `grows` says that the conversation will go on from here; `fields` are added to the request.
+        `grows` says that the conversation will continue from here; `fields` are added to the request.
         """
         body = {**self._base, **({"system": system} if system else {}), **fields}
         if "output_config" in fields:
             body["output_config"] = {**self.extra.body.get("output_config", {}), **fields["output_config"]}
         sent: list[Any] = list(wire)
         if self.extra.prompt_caching != "off":
-            sent = _marked(body, sent, {"type": "ephemeral", "ttl": self.extra.prompt_caching}, grows)
+            sent = _add_cache_marks(body, sent, {"type": "ephemeral", "ttl": self.extra.prompt_caching}, grows)
         data = self._read(await self._send(messages, sent, body), messages)
         try:
             return from_wire(data)
@@ -92,14 +92,14 @@ class Client:
             await sdk.close()
 
     async def _send(self, messages: Sequence[Message], wire: list[Any], body: Mapping[str, Any]) -> bytes:
-        sdk = self._opened()
+        sdk = self._open_sdk()
         try:
             async with asyncio.timeout(self.timeout):
                 response = await sdk.messages.with_raw_response.create(
                     model=self._model_name,
                     max_tokens=self._max_tokens,
                     messages=wire,
-                    extra_headers=self._left_out,
+                    extra_headers=self._omitted_headers,
                     extra_body=dict(body),
                 )
                 return await response.read()
@@ -108,7 +108,7 @@ class Client:
                 f"{self.where} did not answer within {self.timeout:g} s; raise request_timeout",
                 category=ErrorCategory.TIMEOUT,
             ) from None
-        # TypeError and ValueError: what is in extra.body or in the messages (an infinity of the server's) is no JSON.
+        # TypeError and ValueError: extra.body or the messages (a server's infinity) are not valid JSON.
         except (anthropic.AnthropicError, TypeError, ValueError) as error:
             raise find_port_error(error) or port_error(self.where, error, self._secrets, messages) from None
 
@@ -128,12 +128,12 @@ class Client:
     def _unusable(self, why: str) -> PortError:
         return BrokenReply(f"{self.where} sent no usable reply: {why}")
 
-    def _opened(self) -> AsyncAnthropic:
+    def _open_sdk(self) -> AsyncAnthropic:
         if self._closed:
-            raise PortError(f"{self.where}: this port was closed", category=ErrorCategory.PERMANENT)
+            raise PortError(f"{self.where}: this port is closed", category=ErrorCategory.PERMANENT)
         if self._sdk is None:
             here = is_loopback(urlsplit(self._base_url).hostname or "")
-            # Redirects are not followed: the key would go along to wherever they lead. This machine needs no proxy.
+            # Redirects are not followed: they would send the key elsewhere. This machine needs no proxy.
             http = DefaultAsyncHttpxClient(
                 verify=_tls(),
                 follow_redirects=False,
@@ -141,7 +141,7 @@ class Client:
                 event_hooks={"response": [make_bounding_hook(httpx2.AsyncByteStream, self.where, self._bounds)]},
                 mounts={"all://": None, "http://": None, "https://": None} if here else {},
             )
-            # An explicit key, also an empty one, keeps the SDK from looking for credentials by itself.
+            # An explicit key, even an empty one, prevents the SDK from searching for credentials.
             self._sdk = AsyncAnthropic(
                 api_key=self._key or "",
                 base_url=self._base_url,
@@ -154,10 +154,10 @@ class Client:
         return self._sdk
 
     def _set_headers(self) -> None:
-        """Which headers are sent, which of the SDK's own are left out, and which values are secret.
+        """Set which headers are sent, which of the SDK's own are omitted, and which values are secret.
 
-        The SDK adds those of `ANTHROPIC_CUSTOM_HEADERS` to each request, wherever it goes: they are left out where
-        the environment's secrets may not be sent.
+        The SDK adds those of `ANTHROPIC_CUSTOM_HEADERS` to each request, to any server: they are omitted if the
+        environment's secrets may not be sent there.
         """
         environment = dict(_custom_headers(os.environ.get("ANTHROPIC_CUSTOM_HEADERS", "")))
         named = {name.lower(): name for name in ("Authorization", *environment)}
@@ -168,21 +168,21 @@ class Client:
         if self._key is None and "Authorization" not in {named.get(name.lower(), name) for name in sent}:
             left_out.add("Authorization")
         self._headers = own
-        self._left_out: dict[str, str | Omit] = dict.fromkeys(left_out, omit)
+        self._omitted_headers: dict[str, str | Omit] = dict.fromkeys(left_out, omit)
         values = (self._key or "", *own.values(), *environment.values(), *find_secret_parts(self._base_url))
         self._secrets = [value for value in values if len(value) > 3]
 
 
 @cache
 def _tls() -> ssl.SSLContext:
-    """The certificates that are trusted, read once in a process: it takes longer than all else of a client."""
+    """Return the trusted certificates, read once per process: it takes longer than the rest of a client."""
     return httpx2.create_ssl_context()
 
 
-def _marked(body: dict[str, Any], conversation: list[Any], mark: Mapping[str, str], grows: bool) -> list[Any]:
-    """The conversation, with `mark` at the end of what stays the same from request to request; `body` gets its own.
+def _add_cache_marks(body: dict[str, Any], conversation: list[Any], mark: Mapping[str, str], grows: bool) -> list[Any]:
+    """Return the conversation with `mark` at the end of what stays the same between requests; `body` gets its own mark.
 
-    The server keeps everything before a mark, and tools come before the system prompt.
+    The server caches everything before a mark, and tools come before the system prompt.
     """
     if "system" in body:
         body["system"] = [{"type": "text", "text": body["system"], "cache_control": mark}]

@@ -1,4 +1,4 @@
-"""Karenina's messages to those of the Messages API, and replies back."""
+"""Convert Karenina's messages to those of the Messages API, and replies back."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _FINISH: dict[str, FinishReason] = {
 
 @dataclass(frozen=True, slots=True)
 class ClaudeReply:
-    """A reply of the Messages API in Karenina's terms, and its `blocks` as they are sent back."""
+    """A reply of the Messages API in Karenina's terms, and its `blocks`, which are sent back."""
 
     message: Message
     blocks: list[Block]
@@ -37,21 +37,21 @@ class ClaudeReply:
 
     @property
     def finish_reason(self) -> FinishReason:
-        """Why it ended, in Karenina's words."""
+        """The finish reason in Karenina's terms."""
         return _FINISH.get(self.stop_reason, "other")
 
     @property
     def is_paused(self) -> bool:
-        """Whether the server wants to be asked again, with nothing but what it said, before it goes on."""
+        """Whether the server expects its reply to be sent back, without anything new, before it continues."""
         return self.stop_reason == "pause_turn"
 
 
 def to_wire(messages: Sequence[Message]) -> tuple[str, list[dict[str, Any]]]:
-    """The system prompt, and the other messages as the Messages API wants them.
+    """Return the system prompt, and the other messages in the format of the Messages API.
 
-    What is said by one side without a word of the other is one message: results of tools that follow each other, and
-    what the user says then. Reasoning is not sent back: what the API wants with it, its signature, is no part of our
-    messages. Empty assistant messages, which the API refuses, are left out.
+    Consecutive messages of one side are one message: results of tools, and the user's text after them. Reasoning is not
+    sent back: the API requires its signature, which our messages do not contain. Empty assistant messages, which the
+    API refuses, are left out.
     """
     system: list[str] = []
     wire: list[dict[str, Any]] = []
@@ -65,10 +65,10 @@ def to_wire(messages: Sequence[Message]) -> tuple[str, list[dict[str, Any]]]:
 
 
 def add(wire: list[dict[str, Any]], role: str, blocks: Sequence[Block]) -> None:
-    """Put `blocks` at the end of a conversation, without the empty texts that the API refuses.
+    """Append `blocks` to a conversation, without the empty texts that the API refuses.
 
-    A user's message that is nothing but empty is kept: to leave it out would be to ask something else. Halves of
-    surrogate pairs, which no request can carry, are replaced.
+    A user message that is empty is kept: leaving it out would change the request. Halves of surrogate pairs, which
+    cannot be encoded, are replaced.
     """
     whole_blocks = replace_surrogates_in(list(blocks))
     sent = [block for block in whole_blocks if not _is_blank(block)]
@@ -79,19 +79,19 @@ def add(wire: list[dict[str, Any]], role: str, blocks: Sequence[Block]) -> None:
 
 
 def from_wire(data: Mapping[str, Any]) -> ClaudeReply:
-    """A reply. Raises `ValueError`, which says what is missing.
+    """Return a reply. Raises `ValueError`, which says what is missing.
 
-    A call whose arguments are no object is sent back as the one in which they are kept. What tools did that the server
-    ran by itself is told among the thoughts: nobody here has to carry them out, and they are not the answer.
+    A call with arguments that are not an object is sent back with the object that holds them as text. Calls of tools
+    that the server ran itself become thoughts: they are neither for us to carry out, nor the answer.
     """
     content = data.get("content")
     if not isinstance(content, list) or not all(
         isinstance(block, dict) and isinstance(block.get("type"), str) for block in content
     ):
-        raise ValueError("its content is no list of blocks")
+        raise ValueError("its content is not a list of blocks")
     blocks = [{**block, "input": read_arguments(block.get("input"))} if _is_call(block) else block for block in content]
     try:
-        found = list(read([{"role": "assistant", "content": [_told(block) for block in blocks]}]))
+        found = list(read([{"role": "assistant", "content": [_server_tool_as_thought(block) for block in blocks]}]))
     except TraceFormatError as error:
         raise ValueError(f"its content cannot be read: {error}") from None
     model = data.get("model")
@@ -116,7 +116,7 @@ def _blocks_of(message: Message) -> list[Block]:
     return [{"type": "text", "text": message.content}, *calls]
 
 
-def _told(block: Block) -> Block:
+def _server_tool_as_thought(block: Block) -> Block:
     kind = block["type"]
     if not _is_call(block) and kind.endswith(("tool_use", "tool_result")):
         return {"type": "thinking", "thinking": describe_block(kind, block)}

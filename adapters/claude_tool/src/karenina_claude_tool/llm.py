@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 
 
 class ClaudeLLM:
-    """The LLM port. Thinking, where the model's `extra.body` asks for it, is `reasoning`."""
+    """The LLM port. Thinking, if the model's `extra.body` requests it, is `reasoning`."""
 
     def __init__(self, model: ModelConfig) -> None:
         self._client = Client(model)
 
     async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
-        """The model's reply to `messages`. Raises `PortError`."""
+        """Return the model's reply to `messages`. Raises `PortError`."""
         reply = await self._client.ask(messages)
-        said = reply.message
-        return LLMReply(said.content, reply.usage, reply.finish_reason, reply.model, said.reasoning)
+        message = reply.message
+        return LLMReply(message.content, reply.usage, reply.finish_reason, reply.model, message.reasoning)
 
     async def aclose(self) -> None:
         """Close the connections."""

@@ -1,4 +1,4 @@
-"""Judge schemas as `output_config.format` wants them."""
+"""Judge schemas in the form of `output_config.format`."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ _KEPT: Final = frozenset(
 _FORMATS: Final = frozenset(
     ("date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid")
 )
-_TOLD: Final = (
+_DESCRIBED_LIMITS: Final = (
     *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength"),
     *("pattern", "format", "minItems", "maxItems", "uniqueItems"),
 )
 
 
 def native_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """`schema` with the keywords that the API's grammar knows.
+    """Return `schema` with the keywords that the API's grammar supports.
 
-    Limits of lengths and numbers, which the API refuses, are told in the description; the core holds the reply to the
-    whole schema. Defaults are left out, objects allow no other keys, `oneOf` is written as `anyOf`, and what stands
-    beside a `$ref` beside an `anyOf`.
+    Limits of lengths and numbers, which the API refuses, are written into the description; the core compares the reply
+    with the whole schema. Defaults are left out, objects allow no other keys, `oneOf` becomes `anyOf`, and keywords
+    beside a `$ref` are kept beside an `anyOf`.
     """
     kept = {key: value for key, value in schema.items() if key in _KEPT}
     if "oneOf" in schema:
@@ -42,7 +42,7 @@ def native_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
             kept[key] = [native_schema(inner) for inner in kept[key]]
     if isinstance(kept.get("items"), Mapping):
         kept["items"] = native_schema(kept["items"])
-    limits = ", ".join(f"{key}: {schema[key]}" for key in _TOLD if key in schema and key not in kept)
+    limits = ", ".join(f"{key}: {schema[key]}" for key in _DESCRIBED_LIMITS if key in schema and key not in kept)
     if limits:
         kept["description"] = f"{schema.get('description', '')} ({limits})".strip()
     if kept.keys() - {"$ref", "$defs"} and "$ref" in kept:
@@ -51,8 +51,9 @@ def native_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def can_be_native(schema: Any) -> bool:
-    """Whether `native_schema` keeps the meaning: objects with keys of any name, and lists whose places differ, cannot
-    be asked for in this way.
+    """Return whether `native_schema` keeps the meaning.
+
+    It cannot for objects with keys of any name, and for lists with a schema for each place.
     """
     if isinstance(schema, list):
         return all(map(can_be_native, schema))
@@ -68,5 +69,5 @@ def can_be_native(schema: Any) -> bool:
 
 
 def schema_name(schema: Mapping[str, Any]) -> str:
-    """A name that the API accepts for a tool, from the schema's title."""
+    """Return a tool name that the API accepts, made of the schema's title."""
     return re.sub(r"[^A-Za-z0-9_-]+", "_", str(schema.get("title") or "")).strip("_")[:64] or "answer"

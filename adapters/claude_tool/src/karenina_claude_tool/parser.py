@@ -1,4 +1,4 @@
-"""JSON from a server of the Messages API, by the best mode that it supports."""
+"""JSON from a server of the Messages API, in the best mode that it supports."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 
 class ClaudeParser:
-    """The parser port: it asks by `output_config.format`, else with a tool, else in words, as the server takes it."""
+    """The parser port. It uses the first mode that the server supports: `output_config.format`, a tool, or the
+    prompt.
+    """
 
     def __init__(self, model: ModelConfig) -> None:
         self._client = Client(model)
@@ -35,7 +37,7 @@ class ClaudeParser:
         *,
         info: CallInfo = NO_INFO,
     ) -> ParserReply:
-        """The model's reply to `messages`, asked to be a JSON object that fits `schema`. Raises `PortError`."""
+        """Return the model's reply to a request for a JSON object that fits `schema`. Raises `PortError`."""
         modes = self._modes
         if len(modes) > 1 and not can_be_native(schema):
             modes = tuple(mode for mode in modes if mode != "json_schema")
@@ -62,7 +64,7 @@ class ClaudeParser:
 
 
 def _arguments(reply: ClaudeReply) -> str:
-    """The tool's input. Of several calls the core refuses to choose one: all are handed on."""
+    """Return the tool's input. Of several calls all are returned: the core rejects them."""
     written = [call.arguments for call in reply.message.tool_calls]
     return "\n".join(map(_as_text, written)) if written else reply.message.content
 

@@ -1,4 +1,4 @@
-"""What the SDK raises and what servers say, as `PortError`s that show no secret and no prompt."""
+"""Errors of the SDK and of servers as `PortError`s that show no secret and no prompt."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ _CATEGORY_OF_TYPE: Final = {
     "not_found_error": ErrorCategory.PERMANENT,
     "request_too_large": ErrorCategory.PERMANENT,
 }
-# A handshake that the other side broke off may go well the next time; a certificate that is wrong stays wrong.
-_BROKEN_OFF: Final = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
+# An interrupted handshake may succeed on a retry; a wrong certificate stays wrong.
+_INTERRUPTED: Final = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
 
 
 def port_error(where: str, error: Exception, secrets: Sequence[str], prompt: Sequence[Message]) -> PortError:
-    """The `PortError` for what the SDK raised, by its class and by the HTTP status that it carries.
+    """Return the `PortError` for an error of the SDK, by its class and its HTTP status.
 
-    A time-out is not among them: who waited knows how long.
+    Timeouts are not handled here, because the caller knows the time limit.
     """
     if isinstance(error, anthropic.APIStatusError):
         reply = error.response
@@ -46,25 +46,26 @@ def port_error(where: str, error: Exception, secrets: Sequence[str], prompt: Seq
     if isinstance(error, anthropic.APIConnectionError):
         return _no_connection(where, error, secrets)
     shown = redact_text(str(error), secrets, prompt)
-    return PortError(f"{where}: the request cannot be made ({shown})", category=ErrorCategory.PERMANENT)
+    return PortError(f"{where}: the request is invalid ({shown})", category=ErrorCategory.PERMANENT)
 
 
 def gateway_error(where: str, error: Mapping[str, Any], secrets: Sequence[str], prompt: Sequence[Message]) -> PortError:
-    """The error for a reply of status 200 that holds one: gateways pass on a provider's in this way."""
+    """Return the error for a reply of status 200 that contains one: gateways forward a provider's error in this way."""
     kind = str(error.get("type") or "")
     shown = redact_text(f"{kind}: {error.get('message') or 'no message'}", secrets, prompt)
     category = _CATEGORY_OF_TYPE.get(kind, ErrorCategory.SERVER)
-    return PortError(f"{where} passed on an error, {shown}", category=category)
+    return PortError(f"{where} forwarded an error, {shown}", category=category)
 
 
 def _no_connection(where: str, error: Exception, secrets: Sequence[str]) -> PortError:
     why = find_system_error(error) or error.__cause__ or error
     shown = redact_text(str(why), secrets) or type(why).__name__
-    if isinstance(why, ssl.SSLError) and not isinstance(why, _BROKEN_OFF):
+    if isinstance(why, ssl.SSLError) and not isinstance(why, _INTERRUPTED):
         cure = cure_for_tls_error(str(why))
-        said = f"{where}: no connection is possible ({shown}){f'; {cure}' if cure else ''}"
+        said = f"{where}: cannot connect ({shown}){f'; {cure}' if cure else ''}"
         return PortError(said, category=ErrorCategory.PERMANENT)
     return PortError(
-        f"{where}: no connection, or it broke ({shown}); is the server running, and is endpoint_base_url right?",
+        f"{where}: could not connect, or lost the connection ({shown}); check that the server is running and that "
+        "endpoint_base_url is correct",
         category=ErrorCategory.CONNECTION,
     )

@@ -1,4 +1,4 @@
-"""What can be set for the `claude_tool` interface, and where the server and the key come from."""
+"""Settings of the `claude_tool` interface, and the sources of its base URL and key."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 OFFICIAL_BASE_URL: Final = "https://api.anthropic.com"
 DEFAULT_TIMEOUT = 300.0
 DEFAULT_MAX_TOKENS = 8192
-"""Tokens of one reply where the model sets no limit: the Messages API wants one with each request."""
+"""Token limit of one reply if the model sets none: the Messages API requires one in each request."""
 
 _OWN_FIELDS = ("model", "max_tokens", "messages", "system", "stream", "tools", "tool_choice")
 
 
 class ClaudeExtra(endpoints.ToolLoopExtra):
-    """`ModelConfig.extra` of the `claude_tool` interface. Values of `headers` are treated as secrets."""
+    """`ModelConfig.extra` of the `claude_tool` interface. Values of `headers` are secrets."""
 
     from_files: ClassVar[FromFiles] = "any"
     prompt_caching: Literal["off", "5m", "1h"] = Field(
         default="off",
-        description="For how long the server keeps what requests begin with: tools, system prompt, an agent's past.",
+        description="How long the server caches the start of requests: tools, system prompt, an agent's earlier turns.",
     )
     body: dict[str, Any] = Field(
         default_factory=dict,
@@ -47,67 +47,68 @@ class ClaudeExtra(endpoints.ToolLoopExtra):
                 raise ValueError(f"body.{name} is set by Karenina; remove it")
         config = body.get("output_config", {})
         if not isinstance(config, dict) or "format" in config:
-            raise ValueError("body.output_config is an object without format, which is set by Karenina")
+            raise ValueError("body.output_config must be an object without format, which is set by Karenina")
         return body
 
 
 def extra_of(model: ModelConfig) -> ClaudeExtra:
-    """The validated `extra` of `model`. Raises `AdapterConfigError`, which shows no value."""
+    """Return the validated `extra` of `model`. Raises `AdapterConfigError`, which shows no value."""
     return adapters.extra_of(model, ClaudeExtra)
 
 
 def base_url_of(model: ModelConfig) -> str:
-    """The server's base URL, without the `/v1` that the SDK adds: the model's, else `ANTHROPIC_BASE_URL`'s, else
-    Anthropic's own.
+    """Return the server's base URL: the model's, else `ANTHROPIC_BASE_URL`, else Anthropic's own.
+
+    It is without the `/v1` that the SDK adds.
     """
     return _base(model.endpoint_base_url) if model.endpoint_base_url else environment_base_url()
 
 
 def environment_base_url() -> str:
-    """Where the user's environment points: `ANTHROPIC_BASE_URL`, else Anthropic's own service."""
+    """Return the base URL of the environment: `ANTHROPIC_BASE_URL`, else Anthropic's own service."""
     return _base(os.environ.get("ANTHROPIC_BASE_URL") or OFFICIAL_BASE_URL)
 
 
 def find_api_key(model: ModelConfig) -> str | None:
-    """The API key: the model's, else `ANTHROPIC_API_KEY`, else `ANTHROPIC_AUTH_TOKEN`; None where there is none.
+    """Return the API key: the model's, else `ANTHROPIC_API_KEY`, else `ANTHROPIC_AUTH_TOKEN`; None if there is none.
 
-    The keys of the environment go only where `may_receive_environment_secrets` says.
+    The keys of the environment are only sent if `may_receive_environment_secrets` allows it.
     """
     own = (OFFICIAL_BASE_URL, environment_base_url())
     return endpoints.find_api_key(model, base_url_of(model), own, ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"])
 
 
 def may_receive_environment_secrets(base_url: str) -> bool:
-    """Whether secrets of the environment may be sent there.
+    """Return whether secrets of the environment may be sent to this server.
 
-    They go where the environment points to, to Anthropic's own service and to this machine: a configuration that came
-    with a stranger's benchmark cannot have them sent elsewhere.
+    They may be sent to the server that the environment names, to Anthropic's own service and to this machine: the
+    configuration of somebody else's benchmark cannot have them sent elsewhere.
     """
     return endpoints.may_receive_secrets(base_url, (OFFICIAL_BASE_URL, environment_base_url()))
 
 
 def is_official(url: SplitResult) -> bool:
-    """Whether this is Anthropic's own service, which refuses calls without a key."""
+    """Return whether this is Anthropic's own service, which requires a key."""
     return url.hostname == "api.anthropic.com"
 
 
 def concurrency(model: ModelConfig) -> int | None:
-    """How many requests may be under way at once."""
+    """Return the maximum number of requests at once, if set."""
     return extra_of(model).max_concurrency
 
 
 def unavailable() -> str | None:
-    """Why the adapter cannot work here: the SDK is not installed. Imports nothing."""
+    """Return why the adapter cannot be used: the SDK is not installed. Imports nothing."""
     return None if find_spec("anthropic") else "the anthropic SDK is not installed: pip install 'anthropic>=2.11,<3'"
 
 
 def check(model: ModelConfig) -> None:
-    """Refuse what would fail every item: a bad URL, unknown settings, Anthropic's host without a key."""
+    """Raise `AdapterConfigError` for what would fail every item: a bad URL, unknown settings, a missing key."""
     extra = extra_of(model)
     url = endpoints.check_base_url(model, base_url_of(model), like="http://localhost:8000")
     if model.temperature is not None and model.temperature > 1:
         raise AdapterConfigError(
-            f"model {model.id!r}, temperature: {model.temperature:g} is more than the Messages API takes; give 0 to 1"
+            f"model {model.id!r}, temperature: {model.temperature:g} is more than the Messages API accepts; set 0 to 1"
         )
     needed = is_official(url) and not extra.has_header("authorization", "x-api-key")
     why = (

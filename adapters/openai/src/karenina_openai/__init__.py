@@ -41,10 +41,10 @@ SPEC = AdapterSpec(
 
 
 class plugin:  # noqa: N801 - the entry point's name
-    """What this distribution offers to Karenina."""
+    """The plugin of this distribution."""
 
     @staticmethod
     @hookimpl
     def karenina_adapters() -> list[AdapterSpec]:
-        """The `openai` interface."""
+        """Return the `openai` interface."""
         return [SPEC]

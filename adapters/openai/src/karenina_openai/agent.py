@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class OpenAIAgent:
-    """The agent port. A turn is one reply of the model; each is a request of its own, repeated alone where it fails."""
+    """The agent port. A turn is one reply of the model, from a request of its own that is retried alone."""
 
     guards_calls: ClassVar[bool] = True
 
@@ -28,7 +28,7 @@ class OpenAIAgent:
         self._first = {"tool_choice": "required"} if extra_of(model).first_turn == "tool" else {}
 
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
-        """See `run_tool_loop`. Raises `PortError`, with the trace so far as its `partial`."""
+        """Run the tool loop; see `run_tool_loop`. Raises `PortError`, with the trace so far as its `partial`."""
         return await run_tool_loop(ChatConversation(self._client, messages, self._first), options)
 
     async def aclose(self) -> None:
@@ -37,9 +37,9 @@ class OpenAIAgent:
 
 
 class ChatConversation:
-    """A conversation as chat messages. `first` are further fields of the first request.
+    """A conversation as chat messages. `first` are additional fields of the first request.
 
-    `client` makes the requests; another may take its place between two of them.
+    `client` makes the requests; it may be replaced between two of them.
     """
 
     def __init__(self, client: Client, messages: Sequence[Message], first: Mapping[str, Any] | None = None) -> None:
@@ -54,7 +54,7 @@ class ChatConversation:
         return self.client.where
 
     async def request_turn(self, tools: Mapping[str, Tool], *, first: bool) -> Turn:
-        """One chat completion."""
+        """Request one chat completion."""
         offered: dict[str, Any] = {"tools": [_offer(tool) for tool in tools.values()]} if tools else {}
         if tools and first:
             offered.update(self._first)
@@ -66,11 +66,11 @@ class ChatConversation:
         return Turn(reply.message, reply.usage, reply.finish_reason, reply.model)
 
     def add_turn(self, turn: Turn) -> None:
-        """Take the assistant's message."""
+        """Add the assistant's message."""
         self.add_results([turn.message])
 
     def add_results(self, results: Sequence[Message]) -> None:
-        """Take the tools' messages."""
+        """Add the tools' messages."""
         self._messages += results
         self._wire += to_wire(results)
 

@@ -1,4 +1,4 @@
-"""One HTTP client for one model on one server."""
+"""The HTTP client for one model on one server."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ _OTHER_FIELD: dict[TokensField, TokensField] = {
     "max_tokens": "max_completion_tokens",
     "max_completion_tokens": "max_tokens",
 }
-_GRACE = 1.0  # seconds after which the library gives up a streamed request that was cancelled here
-_DRAINING = 0.5  # seconds for what follows the end of a stream, so that its connection can be used again
+_GRACE = 1.0  # seconds after which the library ends a streamed request that was cancelled here
+_DRAINING = 0.5  # seconds to read what follows the end of a stream, so that its connection can be reused
 _CURES = {
     **CURES,
     401: "check endpoint_api_key, or OPENAI_API_KEY (sent to OPENAI_BASE_URL and this machine only)",
@@ -43,16 +43,16 @@ _CURES = {
 
 @dataclass(frozen=True, slots=True)
 class _Dialect:
-    """In what servers differ, and what they say so about: found out by asking."""
+    """The differences between servers that are found out from their errors."""
 
     tokens_field: TokensField
     counts_streams: bool = True
 
 
 class Client:
-    """Posts chat requests. Made without I/O; connections are opened by the calls, inside the loop that runs them.
+    """A client that posts chat requests. Creating it does no I/O; calls open connections inside their event loop.
 
-    `watch` is shown each good reply as it came: some servers tell more than a port hands on.
+    `watch` is called with each successful reply: some servers return more than a port does.
     """
 
     def __init__(self, model: ModelConfig, *, watch: Watch | None = None) -> None:
@@ -78,7 +78,7 @@ class Client:
         self._cures = {**_CURES, 404: f"check model_name, and the path: {self._path_cure}"}
         self._bounds = ReplyBounds.of(model)
         longest, silence = self.timeout, self.timeout
-        if extra.stream:  # its limits are kept here, and told apart
+        if extra.stream:  # its limits are enforced here, with an error for each
             longest, silence = self._bounds.stream_seconds + _GRACE, max(self._first, self.timeout) + _GRACE
         limits = Limits(self.where, longest, silence, self._bounds)
         self._server = Server(f"{base_url}/chat/completions", {**headers, **own}, query, proxy, limits)
@@ -91,10 +91,10 @@ class Client:
         self._max_tokens = model.max_tokens
 
     async def post(self, messages: Sequence[Message], wire: list[dict[str, Any]], **fields: Any) -> dict[str, Any]:
-        """The server's reply to `wire`, which stands for `messages`, and `fields`. Raises `PortError`.
+        """Return the server's reply to `wire`, which is the encoded `messages`, and `fields`. Raises `PortError`.
 
-        A server that wants the limit of tokens under its other name, or cannot count the tokens of a stream, says so;
-        the request is then repeated, and what worked is remembered.
+        If a server's error says that it requires the other name of the token limit, or cannot count the tokens of a
+        stream, the request is repeated accordingly, and what worked is remembered.
         """
         dialect = self._dialect
         tried = {dialect}
@@ -122,7 +122,7 @@ class Client:
         return BrokenReply(f"{self.where} sent no usable reply: {why}")
 
     def _adapt_dialect(self, dialect: _Dialect, error: HTTPStatusError) -> _Dialect:
-        """The dialect that the server's words ask for; the same one where they are about something else."""
+        """Return the dialect that the server's error requires; the same one if the error is about something else."""
         if error.status not in (400, 422):
             return dialect
         if self.extra.stream and "stream_options" in error.server_text:
@@ -143,14 +143,14 @@ class Client:
 
     async def _post(self, messages: Sequence[Message], body: bytes) -> dict[str, Any]:
         if self._closed:
-            raise PortError(f"{self.where}: this port was closed", category=ErrorCategory.PERMANENT)
+            raise PortError(f"{self.where}: this port is closed", category=ErrorCategory.PERMANENT)
         try:
             if self.extra.stream:
                 return await self._post_streamed(messages, body)
             async with self._server.send(body) as reply:
                 return self._read(reply, await reply.body(), messages)
         except StreamStalled as silence:
-            what = "fell silent for" if silence.began else "did not begin to answer within"
+            what = "sent no data for" if silence.began else "did not start its reply within"
             setting = "request_timeout" if silence.began or self._first == self.timeout else "extra.first_token_timeout"
             raise PortError(
                 f"{self.where} {what} {silence.seconds:g} s; raise {setting}", category=ErrorCategory.TIMEOUT
@@ -161,30 +161,30 @@ class Client:
             if error.is_permanent:
                 cure = cure_for_tls_error(str(error))
                 raise PortError(
-                    f"{self.where}: no connection to {self._host} is possible ({self._shown(error)})"
+                    f"{self.where}: cannot connect to {self._host} ({self._shown(error)})"
                     + (f"; {cure}" if cure else ""),
                     category=ErrorCategory.PERMANENT,
                 ) from None
             raise PortError(
-                f"{self.where}: no connection to {self._host} ({self._shown(error)}); is the server running, "
-                "and is endpoint_base_url right?",
+                f"{self.where}: could not connect to {self._host} ({self._shown(error)}); check that the server "
+                "is running and that endpoint_base_url is correct",
                 category=ErrorCategory.CONNECTION,
             ) from None
         except (ConnectionBroken, IncompleteStream) as error:
             raise PortError(
-                f"{self.where}: the connection to {self._host} broke ({self._shown(error)})",
+                f"{self.where}: the connection to {self._host} was lost ({self._shown(error)})",
                 category=ErrorCategory.CONNECTION,
             ) from None
 
     def _timeout_error(self) -> PortError:
         if self.extra.stream:
-            message = f"did not end its reply within {self._bounds.stream_seconds:g} s; raise stream_timeout"
+            message = f"did not finish its reply within {self._bounds.stream_seconds:g} s; raise stream_timeout"
         else:
             message = f"did not answer within {self.timeout:g} s; raise request_timeout"
         return PortError(f"{self.where} {message}", category=ErrorCategory.TIMEOUT)
 
     async def _post_streamed(self, messages: Sequence[Message], body: bytes) -> dict[str, Any]:
-        """Return the reply put together from its pieces; a server that does not stream sends it in one."""
+        """Return the reply assembled from its pieces, or from one piece if the server does not stream."""
         async with (
             asyncio.timeout(self._bounds.stream_seconds),
             StallTimer(self._first, self.timeout) as timer,
@@ -225,13 +225,13 @@ class Client:
         return data
 
     def _error_in_200(self, error: object, raw: bytes, messages: Sequence[Message]) -> PortError:
-        """Gateways pass on a provider's error as a reply of status 200, with the real status inside."""
+        """Return the error in a reply of status 200: gateways forward a provider's error, with its status inside."""
         code = error.get("code") if isinstance(error, dict) else None
         found = self._status_error(200, {}, raw, messages)
         shown = redact_text(found.server_text, self._secrets, messages)
         if isinstance(code, int) and 400 <= code < 600:
             return PortError(
-                f"{self.where} passed on HTTP {code}: {shown}", category=category_of_status(code), status=code
+                f"{self.where} forwarded HTTP {code}: {shown}", category=category_of_status(code), status=code
             )
         return self.unusable_reply(shown)
 
@@ -247,7 +247,7 @@ class Client:
 
 
 def _proxy(scheme: str, host: str) -> str | None:
-    """The proxy that the environment names for `host`."""
+    """Return the proxy of the environment for `host`."""
     return None if proxy_bypass(host) else getproxies().get(scheme)
 
 

@@ -1,4 +1,4 @@
-"""Karenina's messages as OpenAI's chat messages."""
+"""Convert Karenina's messages to OpenAI's chat messages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from karenina_toolkit.traces.openai_chat import UNREADABLE_ARGUMENTS
 
 
 def to_wire(messages: Sequence[Message]) -> list[dict[str, Any]]:
-    """`messages` as chat messages. Reasoning is not sent back, and a tool's failure is told by its content."""
+    """Return `messages` as chat messages. Reasoning is not sent back, and the failure of a tool is only in its
+    content.
+    """
     return [_to_wire(message) for message in messages]
 
 

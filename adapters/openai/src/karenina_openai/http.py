@@ -1,4 +1,4 @@
-"""HTTP requests to one server, over the client library pyreqwest."""
+"""HTTP requests to one server with the client library pyreqwest."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ if TYPE_CHECKING:
     from karenina_toolkit.reply_bounds import ReplyBounds
 
 _IDLE: Final = timedelta(seconds=15)
-"""Servers close connections that rest longer, and a request that meets this is lost."""
+"""Servers close connections that are idle longer, and a request on a closed connection is lost."""
 _PATH: Final = "/%:@!$&'()*+,;=~-._"
 _AT_ONCE: Final = 64
-"""Pieces of a body after which the event loop gets a turn: they may all have arrived already."""
+"""Pieces of a body after which control returns to the event loop: all of them may have arrived already."""
 _SCHEMES: Final = ("http", "https")
 _PERMANENT: Final = ("certificate", "corrupt message", "received fatal alert")
-"""Words in the causes of failed connections that the next attempt would meet again."""
+"""Words in the causes of failed connections that a retry cannot fix."""
 _OWN_AUTHORITY: Final = "CaUsedAsEndEntity"
-_PACKINGS: Final = frozenset({"gzip", "x-gzip", "deflate", "br", "zstd", "compress", "x-compress"})
+_ENCODINGS: Final = frozenset({"gzip", "x-gzip", "deflate", "br", "zstd", "compress", "x-compress"})
 _PLAIN: Final = {
     "connection closed before message completed": "the server closed it before its reply",
     "end of file before message length reached": "the server closed it in the middle of its reply",
-    "unexpected end of file": "its packed reply is cut off",
+    "unexpected end of file": "its compressed reply is incomplete",
 }
 
 
 class ConnectionFailed(Exception):
-    """Raised if no connection could be made; `is_permanent` says that another attempt would fail as well."""
+    """Raised if no connection could be made; `is_permanent` says whether a retry would fail as well."""
 
     def __init__(self, why: str, *, is_permanent: bool = False) -> None:
         super().__init__(why)
@@ -54,12 +54,12 @@ class ConnectionFailed(Exception):
 
 
 class ConnectionBroken(Exception):
-    """Raised for a connection that ended, or brought what is not HTTP, before its reply was complete."""
+    """Raised if a connection ended, or delivered something other than HTTP, before the reply was complete."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits of a request: seconds in all, seconds of silence, and the bounds of its reply from `where`."""
+    """The limits of a request: total seconds, seconds without data, and the bounds of its reply from `where`."""
 
     where: str
     seconds: float
@@ -68,7 +68,7 @@ class Limits:
 
 
 class Reply:
-    """The reply to a request, after its head has arrived; the names of its `headers` are in lower case."""
+    """The reply to a request, after its head has arrived; the names in `headers` are in lower case."""
 
     def __init__(self, response: Response, limits: Limits) -> None:
         self.status = response.status
@@ -76,7 +76,7 @@ class Reply:
         self._limits = limits
 
     def header(self, name: str) -> str:
-        """Return the first header called `name`; an empty text if there is none, or none in ASCII."""
+        """Return the first header called `name`; an empty string if there is none, or if it is not ASCII."""
         try:
             return self._response.get_header(name) or ""
         except ValueError:
@@ -84,13 +84,13 @@ class Reply:
 
     @property
     def headers(self) -> dict[str, str]:
-        """Return the headers by their names; of several of one name, the first."""
+        """Return the headers by name; of several with one name, the first."""
         return {name.lower(): self.header(name) for name in self._response.headers}
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        """Yield the unpacked body. Raises `ConnectionBroken`, `TimeoutError` and `ReplyTooLarge`."""
+        """Yield the decompressed body. Raises `ConnectionBroken`, `TimeoutError` and `ReplyTooLarge`."""
         reader, limits = self._response.body_reader, self._limits
-        self._check_packing()
+        self._check_encoding()
         size = count = 0
         while True:
             try:
@@ -107,8 +107,8 @@ class Reply:
                 await asyncio.sleep(0)
 
     async def body(self) -> bytes:
-        """Return the whole unpacked body. Raises as `pieces`."""
-        self._check_packing()
+        """Return the whole decompressed body. Raises as `pieces`."""
+        self._check_encoding()
         reader, limits = self._response.body_reader, self._limits
         largest = limits.bounds.max_bytes
         found = bytearray()
@@ -125,14 +125,16 @@ class Reply:
             raise _translate(error) from None
         return bytes(found)
 
-    def _check_packing(self) -> None:
-        packing = self.header("content-encoding").strip()  # the library removes it from what it has unpacked
-        if packing and packing.lower() in _PACKINGS:
-            raise ConnectionBroken(f"its reply is packed as {packing!r}, which was not accepted")
+    def _check_encoding(self) -> None:
+        encoding = self.header(
+            "content-encoding"
+        ).strip()  # the library removes this header if it has decompressed the body
+        if encoding and encoding.lower() in _ENCODINGS:
+            raise ConnectionBroken(f"its reply is compressed with {encoding!r}, which the request does not accept")
 
 
 class Exchange:
-    """A request under way: entering it gives the reply, of which the head has arrived; leaving it ends the request.
+    """A request in flight: entering it returns the reply after its head has arrived; leaving it ends the request.
 
     Entering raises `ConnectionFailed`, `ConnectionBroken` and `TimeoutError`.
     """
@@ -154,11 +156,11 @@ class Exchange:
 
 
 class Server:
-    """Posts bodies to `url`, through `proxy` if one is given.
+    """A server that accepts bodies by POST at `url`, through `proxy` if given.
 
-    Redirects are not followed, cookies not kept, nothing is sent twice, and a reply is never taken for that to an
-    earlier request. Certificates are checked against those of the system, or those that `SSL_CERT_FILE` names. The
-    client is made by the first call, in the process that makes it, because its threads do not survive a fork; in a
+    Redirects are not followed, cookies are not kept, nothing is sent twice, and a reply is never used for another
+    request than its own. Certificates are checked against those of the system, or those that `SSL_CERT_FILE` names. The
+    client is created by the first call, in the process that makes it, because its threads do not survive a fork; in a
     process that was forked after the library was used, entering an exchange raises `ConnectionFailed`. A call that is
     cancelled before the head of its reply has arrived keeps its connection until its time is over: the library cannot
     end it earlier.
@@ -179,14 +181,14 @@ class Server:
         self._closed = False
         for name, value in self._headers.items():
             if any(character in name + value for character in "\r\n\0"):
-                raise ValueError("a header holds a line break or a zero byte")  # and would be several, or none
+                raise ValueError("a header contains a line break or a zero byte")
 
     def send(self, body: bytes) -> Exchange:
         """Return the exchange that sends `body`."""
         return Exchange(self._request(body), self._limits)
 
     async def aclose(self) -> None:
-        """Close all connections; a call that is under way raises `ConnectionBroken`."""
+        """Close all connections; a call in flight raises `ConnectionBroken`."""
         self._closed = True
         client, self._client = self._client, None
         if client is not None:
@@ -194,12 +196,12 @@ class Server:
 
     def _request(self, body: bytes) -> StreamRequest:
         if self._closed:
-            raise ConnectionBroken("it was closed here")
+            raise ConnectionBroken("it was closed by this program")
         try:
             if self._parsed is None:
                 self._parsed = Url(self._url)
             builder = self._client_of_process().post(self._parsed).body_bytes(body)
-            # Without a buffer a request ends when its block is left; else the library reads on in the background.
+            # Without a buffer, a request ends when its block is left; else the library reads on in the background.
             return builder.timeout(self._seconds).streamed_read_buffer_limit(0).build_streamed()
         except (BuilderError, ValueError) as error:
             raise ConnectionFailed(f"the request cannot be made: {error}", is_permanent=True) from None
@@ -233,7 +235,7 @@ class Server:
 
 
 def _without_dot(url: SplitResult) -> str:
-    """Return host and port; the dot at the end of a name is for lookups, and certificates do not have it."""
+    """Return host and port; the dot at the end of a name is for DNS lookups, and certificates do not have it."""
     host, colon, port = url.netloc.rpartition(":")
     if not colon or not port.isdecimal():
         return url.netloc.removesuffix(".")
@@ -241,19 +243,19 @@ def _without_dot(url: SplitResult) -> str:
 
 
 def _proxy(url: str) -> ProxyBuilder:
-    """Return the proxy that the environment names. Raises `ConnectionFailed` if that is none."""
+    """Return the proxy that the environment names. Raises `ConnectionFailed` if it is not valid."""
     try:
         parts = urlsplit(url if "://" in url else f"http://{url.removeprefix('//')}")
         place = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
         _ = parts.port
         if parts.scheme not in _SCHEMES:
-            raise ConnectionFailed(f"a proxy of the kind {parts.scheme}:// is not known here", is_permanent=True)
+            raise ConnectionFailed(f"a proxy with the scheme {parts.scheme}:// is not supported", is_permanent=True)
         if not parts.hostname:
             raise ValueError("it names no host")
         made = ProxyBuilder.all(place)
     except ValueError:
         raise ConnectionFailed(
-            "the environment's proxy is not a URL with a host and a port", is_permanent=True
+            "the proxy in the environment is not a URL with a host and a port", is_permanent=True
         ) from None
     if parts.username is None:
         return made
@@ -261,27 +263,29 @@ def _proxy(url: str) -> ProxyBuilder:
 
 
 def _translate(error: PyreqwestError) -> Exception:
-    """Return the error in the words of this module."""
+    """Return the error as one of this module's."""
     causes = _causes(error)
     why = causes[-1] if causes else error.message
     if isinstance(error, RequestTimeoutError):
         return TimeoutError(why)
     if isinstance(error, ClientClosedError):
-        return ConnectionBroken("it was closed here")
+        return ConnectionBroken("it was closed by this program")
     if isinstance(error, ConnectError) and any("(Connect)" in cause for cause in causes):
         if _OWN_AUTHORITY in why:
-            why += "; a server's own certificate must not be that of an authority: make it with CA:FALSE"
+            why += "; the certificate of a server must not be a CA certificate: create it with CA:FALSE"
         is_permanent = any(word in cause for word in _PERMANENT for cause in causes)
         return ConnectionFailed(why, is_permanent=is_permanent)
     if why in _PLAIN:
         return ConnectionBroken(_PLAIN[why])
     if "gzip" in why or "decompression" in why:
-        return ConnectionBroken(f"its reply cannot be unpacked: {why}")
-    return ConnectionBroken(f"what came is not HTTP: {why}" if why.lower().startswith(("invalid", "message")) else why)
+        return ConnectionBroken(f"its reply cannot be decompressed: {why}")
+    return ConnectionBroken(
+        f"the server sent data that is not HTTP: {why}" if why.lower().startswith(("invalid", "message")) else why
+    )
 
 
 def _causes(error: PyreqwestError) -> list[str]:
-    """Return what led to the error, without the address of the request, which may hold a secret."""
+    """Return the causes of the error, without the URL of the request, which may contain a secret."""
     details: Any = error.details if isinstance(error, RequestError) else {}
     found = [str(cause["message"]) for cause in details.get("causes") or ()]
     return [cause for cause in found if not cause.startswith("error sending request for url")]

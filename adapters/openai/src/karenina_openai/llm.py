@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 class OpenAILLM:
-    """The LLM port. A refusal counts as the answer; thoughts that the server sends apart are `reasoning`."""
+    """The LLM port. A refusal counts as the answer; reasoning that the server sends separately is `reasoning`."""
 
     def __init__(self, model: ModelConfig, *, watch: Watch | None = None) -> None:
         self._client = Client(model, watch=watch)
 
     async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
-        """The model's reply to `messages`. Raises `PortError`."""
+        """Return the model's reply to `messages`. Raises `PortError`."""
         data = await self._client.post(messages, to_wire(messages))
         try:
             reply = from_wire(data)

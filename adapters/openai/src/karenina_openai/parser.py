@@ -1,4 +1,4 @@
-"""JSON from an OpenAI-compatible server, by the best mode that it supports."""
+"""JSON from an OpenAI-compatible server, in the best mode that it supports."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class OpenAIParser:
-    """The parser port. It finds out once what the server accepts: native schema, else tool call, else prompt."""
+    """The parser port. It uses the first mode that the server supports: native schema, tool call, or prompt."""
 
     def __init__(self, model: ModelConfig, *, watch: Watch | None = None) -> None:
         self._client = Client(model, watch=watch)
@@ -39,7 +39,7 @@ class OpenAIParser:
         *,
         info: CallInfo = NO_INFO,
     ) -> ParserReply:
-        """The model's reply, asked to be a JSON object that fits `schema`. Raises `PortError`."""
+        """Return the model's reply to a request for a JSON object that fits `schema`. Raises `PortError`."""
         data, mode = await with_best_mode(
             self._server, self._modes, schema, lambda mode: self._ask(mode, messages, schema)
         )
@@ -78,7 +78,7 @@ class OpenAIParser:
 
 
 def _arguments(data: dict[str, Any], reply: ChatReply) -> str:
-    """The arguments as the model wrote them. Of several calls the core refuses to choose one: all are handed on."""
+    """Return the arguments as the model wrote them. Of several calls all are returned: the core rejects them."""
     if not reply.message.tool_calls:
         return reply.message.content
     calls = data["choices"][0]["message"].get("tool_calls") or ()

@@ -1,4 +1,4 @@
-"""What can be set for the `openai` interface, and where the server and the key come from."""
+"""Settings of the `openai` interface, and the sources of its base URL and key."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _OWN_FIELDS = ("messages", "stream", "stream_options", "response_format", "tools
 
 
 class OpenAIExtra(endpoints.ToolLoopExtra):
-    """`ModelConfig.extra` of the `openai` interface. Values of `headers` and `query` are treated as secrets."""
+    """`ModelConfig.extra` of the `openai` interface. Values of `headers` and `query` are secrets."""
 
     from_files: ClassVar[FromFiles] = "any"
     query: dict[str, SecretStr] = Field(
@@ -36,21 +36,21 @@ class OpenAIExtra(endpoints.ToolLoopExtra):
     )
     stream: bool = Field(
         default=False,
-        description="Replies are streamed, and request_timeout is the longest silence in one, not the longest reply.",
+        description="Stream replies; request_timeout then limits the time without data, not the whole reply.",
     )
     first_token_timeout: float | None = Field(
         default=None,
         gt=0,
-        description="With stream: seconds until the model begins to answer; request_timeout where absent.",
+        description="With stream: seconds until the model starts to answer; request_timeout if not set.",
     )
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] | None = Field(
-        default=None, description="What the server calls the limit of tokens; found out where absent."
+        default=None, description="The server's name for the token limit; detected if not set."
     )
 
     @model_validator(mode="after")
     def _only_streams_begin(self) -> Self:
         if self.first_token_timeout is not None and not self.stream:
-            raise ValueError("first_token_timeout is for streamed replies; set stream to true as well")
+            raise ValueError("first_token_timeout applies only to streamed replies; set stream to true as well")
         return self
 
     @field_validator("headers")
@@ -71,32 +71,34 @@ class OpenAIExtra(endpoints.ToolLoopExtra):
 
 
 def extra_of(model: ModelConfig) -> OpenAIExtra:
-    """The validated `extra` of `model`. Raises `AdapterConfigError`, which shows no value."""
+    """Return the validated `extra` of `model`. Raises `AdapterConfigError`, which shows no value."""
     return adapters.extra_of(model, OpenAIExtra)
 
 
 def base_url_of(model: ModelConfig) -> str:
-    """The server's base URL without a closing slash: the model's, else `OPENAI_BASE_URL`, else OpenAI's own."""
+    """Return the server's base URL without a trailing slash: the model's, else `OPENAI_BASE_URL`, else OpenAI's own."""
     return (model.endpoint_base_url or os.environ.get("OPENAI_BASE_URL") or OFFICIAL_BASE_URL).rstrip("/")
 
 
 def find_api_key(model: ModelConfig) -> str | None:
-    """The API key: the model's, else `OPENAI_API_KEY`; None where there is none.
+    """Return the API key: the model's, else `OPENAI_API_KEY`; None if there is none.
 
-    The key of the environment goes only where the user's environment points to (`OPENAI_BASE_URL`, else OpenAI's own
-    host) and to this machine: a configuration that came with a stranger's benchmark cannot have it sent elsewhere.
+    The key of the environment is only sent to the server that the environment names (`OPENAI_BASE_URL`, else OpenAI's
+    own) and to this machine: the configuration of somebody else's benchmark cannot have it sent elsewhere.
     """
     own = (OFFICIAL_BASE_URL, os.environ.get("OPENAI_BASE_URL") or OFFICIAL_BASE_URL)
     return endpoints.find_api_key(model, base_url_of(model), own, ["OPENAI_API_KEY"])
 
 
 def concurrency(model: ModelConfig) -> int | None:
-    """How many requests may be under way at once."""
+    """Return the maximum number of requests at once, if set."""
     return extra_of(model).max_concurrency
 
 
 def check(model: ModelConfig) -> None:
-    """Refuse what would fail every item: a bad URL, unknown settings, OpenAI's own host without a key."""
+    """Raise `AdapterConfigError` for what would fail every item: a bad URL, unknown settings, OpenAI's host
+    without a key.
+    """
     extra = extra_of(model)
     url = endpoints.check_base_url(model, base_url_of(model), query="put the parameters into extra.query")
     needed = is_official(url) and not extra.has_header("authorization", "api-key")

@@ -1,4 +1,4 @@
-"""A streamed chat completion, put together as if it had come in one piece."""
+"""Assemble a streamed chat completion as if it had come in one piece."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ _TEXTS = ("content", "refusal", "reasoning_content", "reasoning")
 
 
 class IncompleteStream(Exception):
-    """Raised for a stream that ended before the reply did: what came until then is no reply."""
+    """Raised if a stream ends before its reply does."""
 
 
 class StreamStalled(Exception):
-    """Raised for a stream that said nothing for too long; `began` tells whether there was an answer by then."""
+    """Raised if a stream sends nothing for too long; `began` says whether the answer had begun."""
 
     def __init__(self, seconds: float, *, began: bool) -> None:
-        super().__init__(f"nothing came for {seconds:g} s")
+        super().__init__(f"no data for {seconds:g} s")
         self.seconds = seconds
         self.began = began
 
 
 class StallTimer:
-    """The time that a server is given: so long until it begins to answer, and then so long from piece to piece."""
+    """The time limit of a stream: `first` seconds until the answer begins, then `between` seconds between pieces."""
 
     def __init__(self, first: float, between: float) -> None:
         self._between = between
@@ -47,7 +47,9 @@ class StallTimer:
             raise StreamStalled(self._seconds, began=self._began) from None
 
     def restart(self, *, is_answer: bool) -> None:
-        """Something came. Until the first of the `answer` the time runs on, as a sign of life alone is none."""
+        """Restart the timer after a piece, once the answer has begun: pieces without content do not extend the first
+        limit.
+        """
         self._began = self._began or is_answer
         if self._began:
             self._seconds = self._between
@@ -57,10 +59,11 @@ class StallTimer:
 async def assemble_stream(
     where: str, pieces: AsyncIterable[bytes], timer: StallTimer, loads: Callable[[bytes], Any]
 ) -> tuple[dict[str, Any], bytes]:
-    """The chat completion that stands in a stream of server-sent events, and the last event as it came.
+    """Return the chat completion in a stream of server-sent events, and the last event in raw form.
 
-    An object with an `error` ends it and is given as it is. Raises `IncompleteStream` where the stream ends before the
-    reply does, `ValueError` for an event that is no JSON object, and `ReplyTooLarge` for too many calls of tools.
+    An object with an `error` ends the stream and is returned as it is. Raises `IncompleteStream` if the stream ends
+    before the reply does, `ValueError` for an event that is not a JSON object, and `ReplyTooLarge` for too many tool
+    calls.
     """
     reply = _Reply(where)
     done = False
@@ -80,12 +83,12 @@ async def assemble_stream(
 
 
 async def _events(pieces: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
-    """Yield the data of each event; one that the stream's end cut off is left out."""
+    """Yield the data of each event; an event that was cut off by the end of the stream is left out."""
     rest = bytearray()
     data: list[bytes] = []
     async for piece in pieces:
         rest += piece
-        if b"\n" not in piece:  # a long line is not looked through again for each of its pieces
+        if b"\n" not in piece:  # do not search a long line again for each of its pieces
             continue
         *lines, last = bytes(rest).split(b"\n")
         rest = bytearray(last)
@@ -99,7 +102,7 @@ async def _events(pieces: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
 
 
 class _Reply:
-    """The first choice, as far as it came."""
+    """The first choice, as far as it has arrived."""
 
     def __init__(self, where: str) -> None:
         self.finish_reason: str | None = None
@@ -113,10 +116,10 @@ class _Reply:
         self._usage: Any = None
 
     def add(self, chunk: Mapping[str, Any]) -> bool:
-        """Take a piece; whether it holds something that the model said."""
+        """Add a piece. Return whether it has content from the model."""
         self._model = chunk.get("model") or self._model
         self._usage = chunk.get("usage") or self._usage
-        said = False
+        has_content = False
         for choice in _mappings(chunk.get("choices")):
             if choice.get("index", 0) != 0:
                 continue
@@ -124,11 +127,11 @@ class _Reply:
             self.finish_reason = choice.get("finish_reason") or self.finish_reason
             delta = choice.get("delta")
             if isinstance(delta, Mapping):
-                said = self._say(delta) or said
-        return said
+                has_content = self._add_delta(delta) or has_content
+        return has_content
 
     def whole(self) -> dict[str, Any]:
-        """As the server would have sent it in one piece."""
+        """Return the reply as the server would have sent it in one piece."""
         message: dict[str, Any] = {"role": "assistant", "content": None}
         message |= {name: "".join(texts) for name, texts in self._texts.items()}
         if self._calls:
@@ -136,17 +139,17 @@ class _Reply:
         choice = {"index": 0, "message": message, "finish_reason": self.finish_reason}
         return {"model": self._model, "choices": [choice] if self._any else [], "usage": self._usage}
 
-    def _say(self, delta: Mapping[str, Any]) -> bool:
-        said = False
+    def _add_delta(self, delta: Mapping[str, Any]) -> bool:
+        has_content = False
         for name in _TEXTS:
             text = delta.get(name)
             if isinstance(text, str) and text:
                 self._texts.setdefault(name, []).append(text)
-                said = True
+                has_content = True
         for place, piece in enumerate(_mappings(delta.get("tool_calls"))):
             self._call(piece, place)
-            said = True
-        return said
+            has_content = True
+        return has_content
 
     def _call(self, piece: Mapping[str, Any], place: int) -> None:
         given = piece.get("index")
@@ -162,13 +165,13 @@ class _Reply:
             self._by_id.setdefault(known, index)
         function = piece.get("function")
         if isinstance(function, Mapping):
-            # Names come whole, once or with each piece; arguments come in parts.
+            # Names are complete, once or in each piece; arguments come in parts.
             call.name = function.get("name") or call.name
             if isinstance(arguments := function.get("arguments"), str):
                 call.arguments.append(arguments)
 
     def _unnumbered(self, id: str, place: int) -> int:
-        """Return the number of a call that came without one: a new one if no call has its id, else the last."""
+        """Return the index of a call without one: a new one if its id is new, else that of the last call."""
         if id:
             return self._by_id.get(id, len(self._calls))
         return max(self._last, place) if self._calls else 0
@@ -176,14 +179,14 @@ class _Reply:
 
 @dataclass(slots=True)
 class _Call:
-    """A call of a tool, as far as it came."""
+    """A tool call, as far as it has arrived."""
 
     id: Any = ""
     name: Any = ""
     arguments: list[str] = field(default_factory=list)
 
     def whole(self) -> dict[str, Any]:
-        """Return it as the server would have sent it in one piece."""
+        """Return the call as the server would have sent it in one piece."""
         function = {"name": self.name, "arguments": "".join(self.arguments)}
         return {"id": self.id, "type": "function", "function": function}
 
