@@ -293,7 +293,7 @@ def test_processes_share_the_work_and_find_the_same(
     benchmark.save(tmp_path / "lengths.jsonl")
     streamed = Benchmark.load(tmp_path / "lengths.jsonl")
     streamed.replace(question(0, source(5.0)))
-    monkeypatch.setattr(rescoring, "_SHARD", 2)
+    monkeypatch.setattr(rescoring, "_CHUNK", 2)
     where = Where()
     plugin_room.active_plugins().register(where)
     alone = rescore(journal, streamed, config(models), output=tmp_path / "alone.jsonl")
@@ -309,7 +309,7 @@ def test_a_process_that_dies_costs_no_item(
     tmp_path: Path, models: ScriptedModels, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     benchmark, journal = finished(models, tmp_path, *(question(n, source(n % 3)) for n in range(9)))
-    monkeypatch.setattr(rescoring, "_SHARD", 2)
+    monkeypatch.setattr(rescoring, "_CHUNK", 2)
     alone = rescore(journal, benchmark, config(models), output=tmp_path / "alone.jsonl")
     plugin_room.active_plugins().register(Where(dies_of="q4"))
     shared = rescore(journal, benchmark, config(models), output=tmp_path / "shared.jsonl", processes=2)
@@ -321,7 +321,7 @@ def test_errors_of_the_benchmark_are_raised_with_worker_processes(
     tmp_path: Path, models: ScriptedModels, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     benchmark, journal = finished(models, tmp_path, *(question(n, source(n % 3)) for n in range(5)))
-    monkeypatch.setattr(rescoring, "_SHARD", 2)
+    monkeypatch.setattr(rescoring, "_CHUNK", 2)
     with pytest.raises(ConfigError, match="the benchmark has no trait 'cites'"):
         rescore(journal, benchmark, config(models, rubric_trait_names=["cites"]), processes=2)
 

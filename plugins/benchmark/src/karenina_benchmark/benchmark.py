@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
     from karenina_core.data.trust import Trust
     from karenina_engine.calls.retry import RetryPolicy
-    from karenina_engine.offline.rescoring import Rescored
+    from karenina_engine.offline.rescoring import RescoreReport
     from karenina_engine.results.result_set import VerificationResultSet
 
 
@@ -179,7 +179,7 @@ class Benchmark(BenchmarkContent):
         trust: Trust | Literal["all"] | None = None,
         output: str | Path | None = None,
         ask: bool = False,
-    ) -> Rescored:
+    ) -> RescoreReport:
         """Score the last run in `journal` again with this benchmark and `config`, without calling a model.
 
         Use it after changes of truths, tolerances, weights, patterns, primitives, compositions or `verify()`; see

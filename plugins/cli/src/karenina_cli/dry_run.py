@@ -63,7 +63,7 @@ def _print(screen: Screen, found: Estimate) -> None:
     if found.sample and found.lines:
         basis = "the calls in the journal" if all(line.measured for line in found.lines) else "replies of usual length"
         _say(screen, f"Estimated from {quantity(found.sample, 'question')} and {basis}; retries cost more.")
-    for stage, why in found.unsaid.items():
+    for stage, why in found.not_counted.items():
         _say(screen, f"Not counted: {stage}: {why}")
     for stage, error in found.failed.items():
         _say(screen, f"Not counted: {stage} could not be simulated: {error}")

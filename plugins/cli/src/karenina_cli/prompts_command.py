@@ -134,7 +134,7 @@ def _preview_json(done: PromptPreview, wanted: set[str] | None) -> dict[str, Any
         "prompts": [_prompt_json(one) for one in done.prompts if _is_wanted(one.task, wanted)],
         "unsaid": [
             {"task": one.task.name, "stage": one.stage, "why": one.why, "instructions": one.task.instructions}
-            for one in done.unsaid
+            for one in done.unused
             if _is_wanted(one.task, wanted)
         ],
         "failed": [{"stage": stage, "error": error} for stage, error in done.failed.items()],
@@ -168,7 +168,7 @@ def _print_preview(screen: Screen, done: PromptPreview, wanted: set[str] | None,
             _print_prompt(screen, prompt)
     for stage, error in done.failed.items():
         screen.note(f"Warning: {stage} failed, and the prompts after it are not shown: {error}")
-    for one in done.unsaid:
+    for one in done.unused:
         if _is_wanted(one.task, wanted):
             screen.note(f"Not shown: {one.task.name} of {one.stage}: {one.why}")
 

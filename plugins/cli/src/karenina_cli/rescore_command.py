@@ -17,7 +17,7 @@ from karenina_cli.options import Columns, ConfigFile, JournalFile, Settings
 from karenina_cli.screen import Screen, clean, get_screen, quantity
 
 if TYPE_CHECKING:
-    from karenina_engine.offline.rescoring import Change, Rescored
+    from karenina_engine.offline.rescoring import Change, RescoreReport
     from karenina_engine.results.aggregate import Summary
 
 MAX_ROWS = 200
@@ -96,7 +96,7 @@ def rescore(
         _print_totals(screen, found, output)
 
 
-def rescored_json(found: Rescored) -> dict[str, Any]:
+def rescored_json(found: RescoreReport) -> dict[str, Any]:
     """Return what `--json` prints, without the output file."""
     return {
         "before": found.before.model_dump(mode="json"),
@@ -128,7 +128,7 @@ def change_json(change: Change) -> dict[str, Any]:
     }
 
 
-def _print_changes(screen: Screen, found: Rescored) -> None:
+def _print_changes(screen: Screen, found: RescoreReport) -> None:
     flips = found.flips
     rows = [*flips, *(change for change in found.changes if not change.flipped)]
     if not rows:
@@ -170,7 +170,7 @@ def _number(value: Any) -> str:
     return f"{value:.3f}" if isinstance(value, float) else str(value)
 
 
-def _print_totals(screen: Screen, found: Rescored, output: Path | None) -> None:
+def _print_totals(screen: Screen, found: RescoreReport, output: Path | None) -> None:
     from karenina_cli.summary_output import share_text
 
     flips = found.flips

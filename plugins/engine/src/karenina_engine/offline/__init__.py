@@ -1,1 +1,1 @@
-"""What needs no model call: estimates, previews of prompts, rescoring, results whose replies are stored."""
+"""Work without model calls: estimates, previews of prompts, rescoring, and results from stored replies."""

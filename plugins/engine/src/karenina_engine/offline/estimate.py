@@ -41,66 +41,66 @@ if TYPE_CHECKING:
 
 
 class Span(NamedTuple):
-    """A number that is not known: the least, what is typical, and the most that is to be expected."""
+    """An uncertain number: the least, the typical and the most that is expected."""
 
     least: float
     typical: float
     most: float
 
     def times(self, other: Span) -> Span:
-        """The product."""
+        """Return the product."""
         return Span(*(a * b for a, b in zip(self, other, strict=True)))
 
     def plus(self, other: Span) -> Span:
-        """The sum."""
+        """Return the sum."""
         return Span(*(a + b for a, b in zip(self, other, strict=True)))
 
 
 SAMPLE: Final = 20
-"""How many questions are rehearsed at the most."""
+"""The most questions whose prompts are previewed."""
 TEXT: Final = Span(50, 300, 1500)
 REASONS: Final = Span(0, 60, 600)
 TURNS: Final = Span(1, 4, 25)
 MEASURED: Final = 3
-"""Calls of a journal after which what they used is taken for typical."""
+"""The calls of a journal from which on their mean usage is taken as typical."""
 
 _ANSWER: Final = ("The answer of the model under test would stand here. " * 24).strip()
-_LETTERS: Final = Span(1 / 5, 1 / 4, 1 / 3)
-_SIGNS: Final = Span(1 / 2.5, 1 / 1.5, 1)
-_FRAME: Final = Span(8, 16, 64)
-_AROUND: Final = Span(0.8, 1, 1.25)  # of what was measured
-_NOTHING: Final = Span(0, 0, 0)
+_TOKENS_PER_ASCII: Final = Span(1 / 5, 1 / 4, 1 / 3)
+_TOKENS_PER_SIGN: Final = Span(1 / 2.5, 1 / 1.5, 1)
+_OVERHEAD: Final = Span(8, 16, 64)
+_SPREAD: Final = Span(0.8, 1, 1.25)  # of measured means
+_ZERO: Final = Span(0, 0, 0)
 
 _Key = tuple[str, str, str, str]
 
 
 @dataclass(slots=True)
 class EstimatedLine:
-    """What a model is expected to be asked in one stage, beside the replies that the journal keeps.
+    """The expected calls, tokens and cost of one model in one stage, without replies that the journal holds.
 
-    `cost` is in picodollars, None where the price is not known. `measured` says that its tokens are those of calls of
-    the journal.
+    `cost` is in picodollars, None if the price is not known. `measured` says that the tokens follow from calls in the
+    journal.
     """
 
     model: str
     interface: str
     model_name: str
     stage: str
-    calls: Span = _NOTHING
-    input_tokens: Span = _NOTHING
-    output_tokens: Span = _NOTHING
-    cost: Span | None = _NOTHING
+    calls: Span = _ZERO
+    input_tokens: Span = _ZERO
+    output_tokens: Span = _ZERO
+    cost: Span | None = _ZERO
     measured: bool = False
 
 
 @dataclass(slots=True)
 class Estimate:
-    """What a run is expected to ask and to cost.
+    """The expected calls and costs of a run.
 
-    `done` of the `items` have a result in the journal, and `kept` calls of the others have their reply there: neither
-    is made or paid again. `sample` questions were rehearsed. `unsaid` are stages with prompts that did not come up,
-    and why; `failed` those that could not be rehearsed. `spent` is what earlier runs of the journal have spent, in
-    picodollars.
+    `done` of the `items` have a result in the journal, and `kept` calls of the others have a reply there: neither is
+    made or paid for again. Prompts were previewed for `sample` questions. `not_counted` holds stages that sent no
+    prompt in the preview, and why; `failed` those whose preview failed. `spent` is what earlier runs of the journal
+    have spent, in picodollars.
     """
 
     items: int
@@ -108,14 +108,14 @@ class Estimate:
     sample: int
     lines: list[EstimatedLine] = field(default_factory=list)
     kept: int = 0
-    unsaid: dict[str, str] = field(default_factory=dict)
+    not_counted: dict[str, str] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     prices: Mapping[str, Any] = field(default_factory=dict)
     spent: int = 0
 
     @property
     def calls(self) -> Span:
-        """All calls."""
+        """The calls of all lines."""
         return _sum(line.calls for line in self.lines)
 
     @property
@@ -125,18 +125,18 @@ class Estimate:
 
     @property
     def known(self) -> bool:
-        """Whether all prices are known."""
+        """Whether the prices of all lines are known."""
         return all(line.cost is not None for line in self.lines)
 
     def format_cost(self) -> str:
-        """The cost as people read it."""
+        """Return the cost as text, with its range."""
         least, typical, most = (format_cost(round(one)) for one in self.cost)
         if not self.known and not any(self.cost):
             return "unknown"
         return ("" if self.known else "at least ") + (typical if least == most else f"{typical} ({least} to {most})")
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON values. Spans are lists of the least, the typical and the most; costs are US dollars."""
+        """Return the estimate as JSON values. Spans are lists of least, typical and most; costs are US dollars."""
         return {
             "items": self.items,
             "done": self.done,
@@ -160,7 +160,7 @@ class Estimate:
                 }
                 for line in self.lines
             ],
-            "not_counted": [{"stage": stage, "why": why} for stage, why in self.unsaid.items()],
+            "not_counted": [{"stage": stage, "why": why} for stage, why in self.not_counted.items()],
             "not_rehearsed": [{"stage": stage, "error": error} for stage, error in self.failed.items()],
             "prices": dict(self.prices),
         }
@@ -176,29 +176,28 @@ def estimate(
     journal: Path | None = None,
     sample: int = SAMPLE,
 ) -> Estimate:
-    """What a run over these questions would ask and cost. Nothing is asked, and the journal is only looked at.
+    """Return the estimate of a run over these questions. No call is made, and the journal is only read.
 
-    Raises `PlanError`, `ConfigError` for a required plugin that is not there, and `JournalError` for a journal that
-    cannot be read.
+    Raises `PlanError`, `ConfigError` if a required plugin is missing, and `JournalError` if the journal cannot be read.
     """
     from karenina_engine.journal.view import JournalView
     from karenina_engine.scheduling.blocking import run_blocking
 
     check_selection(plugins, config)
     warn_about_plugins(plugins)
-    found = _Counted(Matrix(questions, config))
+    found = _RemainingWork(Matrix(questions, config))
     if journal is None or not journal.exists():
         found.count({})
-        return run_blocking(lambda: _estimated(found, config, plugins, prices, trust, None, sample))
+        return run_blocking(lambda: _make_estimate(found, config, plugins, prices, trust, None, sample))
     with JournalView(journal) as view:
-        found.count(_done(journal, questions, config, plugins, trust))
-        return run_blocking(lambda: _estimated(found, config, plugins, prices, trust, view, sample))
+        found.count(_finished_items(journal, questions, config, plugins, trust))
+        return run_blocking(lambda: _make_estimate(found, config, plugins, prices, trust, view, sample))
 
 
-def _done(
+def _finished_items(
     journal: Path, questions: Sequence[Question], config: VerificationConfig, plugins: Plugins, trust: Trust
 ) -> dict[int, bool]:
-    """The places of the items whose result the journal keeps, and which need not run again."""
+    """Return the indexes of the items whose results the journal holds and that need not run again."""
     from karenina_engine.journal.fingerprint import Fingerprints
     from karenina_engine.journal.journal import Journal
 
@@ -217,8 +216,8 @@ def _done(
 
 
 @dataclass(slots=True)
-class _Counted:
-    """What is left to do: answers by model, items by model and judge, and which questions they are about."""
+class _RemainingWork:
+    """The remaining work: answers by model, items by model and judge, and their questions."""
 
     matrix: Matrix
     done: int = 0
@@ -228,7 +227,7 @@ class _Counted:
     answered: set[tuple[str, int]] = field(default_factory=set)
 
     def count(self, done: Mapping[int, bool]) -> None:
-        """Go through the matrix."""
+        """Count the items of the matrix without a finished result."""
         core = self.matrix.config.core
         models = {id(model): at for at, model in enumerate(core.answering_models)}
         self.done = len(done)
@@ -246,15 +245,15 @@ class _Counted:
                 self.places.append(place)
             self.answered.add((task.question.id, task.replicate))
 
-    def sampled(self, most: int) -> list[Question]:
-        """Questions of those that are left, evenly spread."""
+    def sample(self, most: int) -> list[Question]:
+        """Return at most `most` of the remaining questions, evenly spread."""
         many = len(self.places)
         chosen = range(many) if many <= most else (number * many // most for number in range(most))
         return [self.matrix.questions[self.places[at]] for at in chosen]
 
 
-async def _estimated(
-    counted: _Counted,
+async def _make_estimate(
+    counted: _RemainingWork,
     config: VerificationConfig,
     plugins: Plugins,
     prices: PriceTable,
@@ -263,15 +262,15 @@ async def _estimated(
     sample: int,
 ) -> Estimate:
     matrix = counted.matrix
-    questions = counted.sampled(sample)
+    questions = counted.sample(sample)
     found = Estimate(len(matrix), counted.done, len(questions))
-    lines = _Lines(view, prices)
+    lines = _LineCounter(view, prices)
     share = 1 / max(1, len(questions))
     for question in questions:
         for at, model in enumerate(config.core.answering_models):
             for judge_at, judge in enumerate(matrix.judges):
                 if at and judge_at:
-                    continue  # an answer does not depend on who judges, nor a judge's prompt on which model answered
+                    continue  # an answer does not depend on the judge, nor a judge's prompt on the answering model
                 pair = config.with_values(answering_models=(model,), parsing_models=(judge,) if judge else ())
                 done = await preview_prompts(question, pair, plugins, trust=trust, answer=_ANSWER)
                 shared = {one.name for one in Planner(pair, plugins).plan(question).of_scope("answer")}
@@ -285,19 +284,21 @@ async def _estimated(
                     if times:
                         lines.add(prompt, times * share)
                 found.failed.update(done.failed)
-                found.unsaid.update((one.stage, one.why) for one in done.unsaid)
-    said = {line.stage for line in lines.lines}
-    found.unsaid = {stage: why for stage, why in found.unsaid.items() if stage not in said | found.failed.keys()}
+                found.not_counted.update((one.stage, one.why) for one in done.unused)
+    counted_stages = {line.stage for line in lines.lines}
+    found.not_counted = {
+        stage: why for stage, why in found.not_counted.items() if stage not in counted_stages | found.failed.keys()
+    }
     if view is not None:
-        found.kept = lines.spare(view.kept_calls(counted.answered))
+        found.kept = lines.subtract_kept(view.kept_calls(counted.answered))
         found.spent = sum(line.spent.cost for line in view.spent())
-    found.lines = lines.priced()
+    found.lines = lines.with_costs()
     found.prices = prices.snapshot()
     return found
 
 
-class _Lines:
-    """The lines of an estimate while they are counted."""
+class _LineCounter:
+    """A counter of the lines of an estimate."""
 
     def __init__(self, view: JournalView | None, prices: PriceTable) -> None:
         self._prices = prices
@@ -310,92 +311,92 @@ class _Lines:
             total = sums.setdefault((line.model, line.interface, line.model_name, line.stage), [0, 0, 0])
             for at, count in enumerate((made.calls, made.input_tokens, made.output_tokens)):
                 total[at] += count
-        for key, (calls, sent, said) in sums.items():
+        for key, (calls, sent, output) in sums.items():
             if calls >= MEASURED and sent:
-                self._measured[key] = sent / calls, said / calls
+                self._measured[key] = sent / calls, output / calls
 
     @property
     def lines(self) -> list[EstimatedLine]:
-        """The lines so far."""
+        """The lines counted so far."""
         return list(self._found.values())
 
     def add(self, prompt: Prompt, times: float) -> None:
-        """Count a prompt that is sent so many times."""
+        """Count a prompt that is sent `times` times."""
         model = prompt.target
         key = (model.id, model.interface, model.model_name, prompt.stage)
         self._models[key] = model
         line = self._found.setdefault(key, EstimatedLine(*key, measured=key in self._measured))
-        calls, sent, said = _used(prompt)
+        calls, sent, output = _usage_of(prompt)
         if key in self._measured:
-            sent, said = (calls.times(Span(mean, mean, mean)).times(_AROUND) for mean in self._measured[key])
+            sent, output = (calls.times(Span(mean, mean, mean)).times(_SPREAD) for mean in self._measured[key])
         many = Span(times, times, times)
         line.calls = line.calls.plus(calls.times(many))
         line.input_tokens = line.input_tokens.plus(sent.times(many))
-        line.output_tokens = line.output_tokens.plus(said.times(many))
+        line.output_tokens = line.output_tokens.plus(output.times(many))
 
-    def spare(self, kept: Mapping[tuple[str, str], int]) -> int:
-        """Take away calls whose reply is kept, by model and stage; how many they are."""
-        spared = 0
+    def subtract_kept(self, kept: Mapping[tuple[str, str], int]) -> int:
+        """Subtract calls whose replies the journal holds, by model and stage; return their number."""
+        subtracted = 0
         for line in self._found.values():
             count = min(kept.get((line.model, line.stage), 0), round(line.calls.typical))
             if count:
-                spared += count
+                subtracted += count
                 left = max(0.0, 1 - count / line.calls.typical)
                 rest = Span(left, left, left)
                 line.calls, line.input_tokens, line.output_tokens = (
                     one.times(rest) for one in (line.calls, line.input_tokens, line.output_tokens)
                 )
-        return spared
+        return subtracted
 
-    def priced(self) -> list[EstimatedLine]:
-        """The lines with their cost, those without a call left out."""
+    def with_costs(self) -> list[EstimatedLine]:
+        """Return the lines with their cost, without those that have no call."""
         for key, line in self._found.items():
             tariff = self._prices.price(self._models[key]).tariff
             if tariff is None:
                 line.cost = None
                 continue
             costs = []
-            for calls, sent, said in zip(line.calls, line.input_tokens, line.output_tokens, strict=True):
-                each = Usage(round(sent / calls), round(said / calls), calls=1) if calls else Usage()
+            for calls, sent, output in zip(line.calls, line.input_tokens, line.output_tokens, strict=True):
+                each = Usage(round(sent / calls), round(output / calls), calls=1) if calls else Usage()
                 costs.append(calls * tariff.cost(each))
             line.cost = Span(*costs)
         return [line for line in self._found.values() if line.calls.most >= 0.5]
 
 
-def _used(prompt: Prompt) -> tuple[Span, Span, Span]:
-    """Calls of one prompt, and the tokens that are sent and said in all of them."""
+def _usage_of(prompt: Prompt) -> tuple[Span, Span, Span]:
+    """Return the calls of one prompt, and the input and output tokens of all of them."""
     sent = _tokens_of([message.content for message in prompt.messages])
     allowed = prompt.target.max_tokens
     if prompt.schema is not None:
         sent = sent.plus(_tokens_of([json.dumps(prompt.schema)]))
-        said = _tokens_of([example_for_schema(prompt.schema, "")]).plus(REASONS)
+        output = _tokens_of([example_for_schema(prompt.schema, "")]).plus(REASONS)
     else:
-        said = TEXT
+        output = TEXT
     if allowed is not None:
-        said = Span(*(min(one, allowed) for one in said))
+        output = Span(*(min(one, allowed) for one in output))
     if prompt.options is None:
-        return Span(1, 1, 1), sent.plus(_FRAME), said
+        return Span(1, 1, 1), sent.plus(_OVERHEAD), output
     limit = prompt.options.max_turns
     turns = Span(*(min(one, limit) for one in TURNS))
-    # Every turn is sent what was said before: the prompt each time, and half of all turns in the mean.
+    # Every turn is sent everything before it: the prompt each time, and on average half of all turns.
     before = turns.times(Span(*(max(0, one - 1) / 2 for one in turns))).times(TEXT)
-    return turns, turns.times(sent.plus(_FRAME)).plus(before), turns.times(said)
+    return turns, turns.times(sent.plus(_OVERHEAD)).plus(before), turns.times(output)
 
 
 def _tokens_of(texts: Sequence[str]) -> Span:
-    """The tokens of texts, in which the stand-in for an answer counts as a text of a model."""
-    total = _NOTHING
+    """Return the tokens of texts, in which the placeholder answer counts as a text of a model."""
+    total = _ZERO
     for text in texts:
         answers = text.count(_ANSWER)
         size = len(text) - answers * len(_ANSWER)
         many = Span(answers, answers, answers)
-        length = Span(size, size, size).times(_LETTERS if text.isascii() else _SIGNS)
+        length = Span(size, size, size).times(_TOKENS_PER_ASCII if text.isascii() else _TOKENS_PER_SIGN)
         total = total.plus(length).plus(many.times(TEXT))
     return total
 
 
 def _sum(spans: Iterable[Span]) -> Span:
-    total = _NOTHING
+    total = _ZERO
     for span in spans:
         total = total.plus(span)
     return total

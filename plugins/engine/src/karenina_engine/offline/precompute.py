@@ -1,9 +1,8 @@
-"""What a run finds in its journal, worked out on all cores before anybody is asked.
+"""Compute results whose replies are all in the journal, on all cores, before the run makes any call.
 
-Where a run goes on, or its truths or settings have changed, most replies are there, and all that is left is to compute.
-Processes that are forked from the run take parts of its matrix and go the ordinary way over them, with a journal that
-they only read. What they find out goes to the run, which keeps and shows it as its own. An answer of which any reply
-is missing is left as if nobody had looked at it.
+If a run is resumed, or its truths or settings have changed, most replies are stored, and only computing remains. Forked
+processes take parts of the matrix and run their items as usual, with a journal that they only read. Their results go to
+the run, which stores and reports them as its own. An answer that lacks any reply is left to the run.
 """
 
 from __future__ import annotations
@@ -33,25 +32,25 @@ if TYPE_CHECKING:
     from karenina_engine.journal.tasks import AnswerTask
     from karenina_engine.scheduling.prepared_run import PreparedRun
 
-_SHARE: Final = 100
-"""Answers that a process takes at a time."""
-_FEWEST: Final = 5 * _SHARE
-"""Answers of a run for which it is worth while to fork."""
-_MOST: Final = 4
-"""Processes at the most: the one that keeps what they find out has enough to do with so many."""
-_IN_A_ROW: Final = 10
-"""Answers one after another that lack a reply, after which the rest of the share is not looked at."""
-_IN_VAIN: Final = 4
-"""Shares one after another, most answers of which lack a reply, after which the rest is not looked at."""
+_CHUNK: Final = 100
+"""The answers that a process takes at a time."""
+_MIN_ANSWERS: Final = 5 * _CHUNK
+"""The answers of a run from which on forking is worthwhile."""
+_MAX_PROCESSES: Final = 4
+"""The most processes: storing the results of more would take the main process too long."""
+_MAX_MISSES: Final = 10
+"""The answers in a row that lack a reply, after which the rest of the chunk is left to the run."""
+_MAX_FAILED_CHUNKS: Final = 4
+"""The chunks in a row in which most answers lack a reply, after which the rest is left to the run."""
 
 
 class ReplyMissing(ItemInterrupt):
-    """A call whose reply is not in the journal. No error of the item's: it is left to the run, which may ask."""
+    """A call without a reply in the journal. This is no error of the item, which is left to the run."""
 
 
 @dataclass(slots=True)
-class Counted:
-    """What the answers of a share have taken from the journal."""
+class ChunkCounts:
+    """The counts of replies and results that the answers of a chunk took from the journal."""
 
     tally: CallCounts = field(default_factory=CallCounts)
     lines: dict[tuple[str, str, str, str, str], SpendCounts] = field(default_factory=dict)
@@ -59,7 +58,7 @@ class Counted:
     again: int = 0
 
     def add(self, tally: CallCounts, ledger: Ledger, kept: int, again: int) -> None:
-        """Count an answer."""
+        """Add the counts of one answer."""
         self.tally.cached += tally.cached
         self.tally.saved += tally.saved
         for line in ledger.lines:
@@ -69,22 +68,23 @@ class Counted:
 
 
 @dataclass(slots=True)
-class Share:
-    """What came of some answers: their results by place, what is to be written of them, and who is left to the run.
+class ChunkResult:
+    """The results of some answers by index, the rows to store, and the answers that are left to the run.
 
-    It is `hopeless` where agents are asked, whose work is more than their reply: others would only do a part of it.
+    `uses_agents` says that an answer calls an agent. Such answers are left to the run, because the journal may hold
+    parts of an agent's work only.
     """
 
     results: list[tuple[int, str]] = field(default_factory=list)
     finished: list[FinishedItem] = field(default_factory=list)
     seen: list[tuple[int, StoredResult]] = field(default_factory=list)
     left: set[int] = field(default_factory=set)
-    hopeless: bool = False
-    counted: Counted = field(default_factory=Counted)
+    uses_agents: bool = False
+    counts: ChunkCounts = field(default_factory=ChunkCounts)
 
 
 class PrecomputedResults:
-    """The part of a run that needs no call, and the processes that work it out."""
+    """The part of a run that needs no call, computed by a pool of processes."""
 
     def __init__(self, run: RunSession, count: int) -> None:
         assert run.journal is not None
@@ -92,151 +92,151 @@ class PrecomputedResults:
         self._journal = journal = run.journal
         self._done = bytearray(run.prepared.matrix.answers)
         with journal.let_go():
-            self._forked: ProcessPool[range, Share] = ProcessPool(
-                lambda apart: _Worker(run.prepared, journal.path, apart).share, count
+            self._pool: ProcessPool[range, ChunkResult] = ProcessPool(
+                lambda state: _Worker(run.prepared, journal.path, state).run_chunk, count
             )
 
     def close(self) -> None:
         """End the processes."""
-        self._forked.close()
+        self._pool.close()
 
     async def results(self) -> AsyncGenerator[IndexedResult]:
-        """What needs no call, in the order of the matrix. Raises `JournalError` where it cannot be kept."""
-        run, vain = self._run, 0
+        """Yield the results that need no call, in the order of the matrix. Raises `JournalError`."""
+        run, failed_chunks = self._run, 0
         try:
-            async with aclosing(self._forked.aresults(self._shares())) as shares:
-                async for orders, share in shares:
+            async with aclosing(self._pool.aresults(self._chunks())) as chunks:
+                async for orders, chunk in chunks:
                     if run.stopped is not None:
                         return
-                    if share is None:
+                    if chunk is None:
                         continue
-                    self._keep(share)
+                    self._store(chunk)
                     for order in orders:
-                        self._done[order] = order not in share.left
-                    for place, text in share.results:
+                        self._done[order] = order not in chunk.left
+                    for place, text in chunk.results:
                         yield IndexedResult(place, VerificationResult.model_validate_json(text), text)
-                    vain = vain + 1 if len(share.left) > len(orders) // 2 else 0
-                    if share.hopeless or vain >= _IN_VAIN:
+                    failed_chunks = failed_chunks + 1 if len(chunk.left) > len(orders) // 2 else 0
+                    if chunk.uses_agents or failed_chunks >= _MAX_FAILED_CHUNKS:
                         return
         finally:
             self.close()
 
     def remaining_tasks(self) -> Iterator[AnswerTask]:
-        """The answers that the run has still to get."""
+        """Yield the answers that remain for the run."""
         return self._run.prepared.matrix.part(order for order, done in enumerate(self._done) if not done)
 
-    def _shares(self) -> Iterator[range]:
-        return (range(at, min(at + _SHARE, len(self._done))) for at in range(0, len(self._done), _SHARE))
+    def _chunks(self) -> Iterator[range]:
+        return (range(at, min(at + _CHUNK, len(self._done))) for at in range(0, len(self._done), _CHUNK))
 
-    def _keep(self, share: Share) -> None:
-        """Write down what was found out, and count it. Afterwards it is in the file."""
-        run, counted = self._run, share.counted
+    def _store(self, chunk: ChunkResult) -> None:
+        """Store the results of a chunk in the journal, flush it, and add the counts to the run's."""
+        run, counts = self._run, chunk.counts
         if not self._journal.replaying:
-            for place, kept in share.seen:
+            for place, kept in chunk.seen:
                 self._journal.seen(place, kept)
-            for item in share.finished:
+            for item in chunk.finished:
                 self._journal.add(item)
             self._journal.flush()
-        run.tally.add(counted.tally)
-        for names, count in counted.lines.items():
+        run.tally.add(counts.tally)
+        for names, count in counts.lines.items():
             run.ledger.add_cached(names, count)
         assert run.result_store is not None
-        run.result_store.count(counted.kept, counted.again)
+        run.result_store.count(counts.kept, counts.again)
 
 
 @contextmanager
 def precompute_results(run: RunSession) -> Iterator[PrecomputedResults | None]:
-    """Have processes at hand, while the block lasts, for what the run finds in its journal, where that is of use.
+    """Hold a pool of processes for results from stored replies inside the `with` block, if it is worthwhile.
 
-    To be entered before anything starts threads, such as the progress on a terminal. There are none, and `None` is
-    given, where the run works elsewhere, spends a budget, or is observed in more than its results.
+    Enter it before anything starts threads, such as the progress display. It yields None, and no processes, if the run
+    uses another executor, has a budget, or has observers of more than its results.
     """
-    count = min(cores(), _MOST)
-    if count < 2 or not _useful(run):
+    count = min(cores(), _MAX_PROCESSES)
+    if count < 2 or not _is_worthwhile(run):
         yield None
         return
-    with closing(PrecomputedResults(run, count)) as spared:
-        yield spared
+    with closing(PrecomputedResults(run, count)) as precomputed:
+        yield precomputed
 
 
-def _useful(run: RunSession) -> bool:
-    prepared, hears = run.prepared, run.prepared.observers.observes
+def _is_worthwhile(run: RunSession) -> bool:
+    prepared, observes = run.prepared, run.prepared.observers.observes
     return (
         run.journal is not None
         and run.journal.had_replies
-        and prepared.matrix.answers >= _FEWEST
+        and prepared.matrix.answers >= _MIN_ANSWERS
         and isinstance(run.executor, AsyncioExecutor)
         and run.budget is None
-        and not any(hears(what) for what in ("answer", "stage", "call"))
+        and not any(observes(what) for what in ("answer", "stage", "call"))
         and not prepared.observers.observes_item_starts
         and can_fork()
     )
 
 
 class _Worker:
-    """The run as a process has it that was forked: with a journal that is read, and notes what would be written."""
+    """The run in a forked process: its journal is read, and rows to store are recorded."""
 
-    def __init__(self, prepared: PreparedRun, journal: Path, apart: WorkerState) -> None:
+    def __init__(self, prepared: PreparedRun, journal: Path, state: WorkerState) -> None:
         self._journal = _RecordingJournal(Journal.open(journal, replaying=True), replaying=prepared.offline)
         fingerprints = Fingerprints(prepared.config, prepared.plugins, prepared.trust)
-        self._continuing = ResumeState(self._journal, fingerprints)
-        self._run = RunSession(prepared.without_calls(), replies=self._journal, results=self._continuing)
+        self._resume_state = ResumeState(self._journal, fingerprints)
+        self._run = RunSession(prepared.without_calls(), replies=self._journal, results=self._resume_state)
         self._loop = asyncio.new_event_loop()
-        self._apart = apart
+        self._state = state
 
-    def share(self, orders: range) -> Share:
-        """Work on the answers of these orders."""
+    def run_chunk(self, orders: range) -> ChunkResult:
+        """Run the items of the answers with these orders."""
         with self._journal.reading():
-            return self._loop.run_until_complete(self._share(orders))
+            return self._loop.run_until_complete(self._run_chunk(orders))
 
-    async def _share(self, orders: range) -> Share:
-        share, in_a_row, logged = Share(), 0, self._apart.logged
+    async def _run_chunk(self, orders: range) -> ChunkResult:
+        chunk, misses, logged = ChunkResult(), 0, self._state.logged
         for task in self._run.prepared.matrix.part(orders):
-            if self._apart.ending:
+            if self._state.ending:
                 break
             self._journal.begin_answer()
             before = len(logged)
-            if await self._answer(task, share):
-                share.finished += self._journal.finished
-                share.seen += self._journal.were_seen
-                in_a_row = 0
+            if await self._run_answer(task, chunk):
+                chunk.finished += self._journal.finished
+                chunk.seen += self._journal.still_valid
+                misses = 0
                 continue
             del logged[before:]
-            share.left.add(task.order)
-            in_a_row += 1
-            share.hopeless = self._journal.asked_agent
-            if share.hopeless or in_a_row >= _IN_A_ROW:
-                share.left.update(range(task.order, orders.stop))
+            chunk.left.add(task.order)
+            misses += 1
+            chunk.uses_agents = self._journal.asked_agent
+            if chunk.uses_agents or misses >= _MAX_MISSES:
+                chunk.left.update(range(task.order, orders.stop))
                 break
-        return share
+        return chunk
 
-    async def _answer(self, task: AnswerTask, share: Share) -> bool:
-        """Work on one answer; whether all was there that it takes."""
-        run, continuing = self._run, self._continuing
-        kept, again = continuing.kept, continuing.again
+    async def _run_answer(self, task: AnswerTask, chunk: ChunkResult) -> bool:
+        """Run the items of one answer; return whether the journal had every reply."""
+        run, resume_state = self._run, self._resume_state
+        kept, again = resume_state.kept, resume_state.again
         run.runner.calls.take_counts()
         run.ledger.clear()
         judges, found = run.pending_judges(task)
 
-        async def done(judge: int, result: VerificationResult) -> None:
+        async def on_result(judge: int, result: VerificationResult) -> None:
             found.append(await run.store_result(task, judge, result))
 
         if judges:
             try:
-                await run.runner.answer(task, judges, done)
+                await run.runner.answer(task, judges, on_result)
             except* ReplyMissing:
                 pass
             if self._journal.missed:
                 return False
-        share.results += [(place, line or result.model_dump_json()) for place, result, line in found]
-        share.counted.add(run.tally, run.ledger, continuing.kept - kept, continuing.again - again)
+        chunk.results += [(place, line or result.model_dump_json()) for place, result, line in found]
+        chunk.counts.add(run.tally, run.ledger, resume_state.kept - kept, resume_state.again - again)
         return True
 
 
 class _RecordingJournal:
-    """A journal that is read, and whose readers say what they would have written. `missed`: a reply was not there.
+    """A journal that is only read, and records the rows to store. `missed` says that a reply was missing.
 
-    It is a `ReplyStore` and has `ResultRows`. `replaying` says that errors are taken from it as well.
+    It is a `ReplyStore` and has `ResultRows`. `replaying` says that stored errors are used as well.
     """
 
     def __init__(self, journal: Journal, *, replaying: bool) -> None:
@@ -246,13 +246,13 @@ class _RecordingJournal:
         self.begin_answer()
 
     def begin_answer(self) -> None:
-        """Forget what was noted of the last answer."""
+        """Clear the records of the last answer."""
         self.missed = False
         self.finished: list[FinishedItem] = []
-        self.were_seen: list[tuple[int, StoredResult]] = []
+        self.still_valid: list[tuple[int, StoredResult]] = []
 
     def reading(self) -> AbstractContextManager[None]:
-        """Read the file as it is at the beginning of the block."""
+        """Read the file in its state at the beginning of the block."""
         return self._journal.reading()
 
     async def find(self, call: CallRecord) -> CallOutcome | None:
@@ -270,14 +270,14 @@ class _RecordingJournal:
         return kept.made
 
     async def store(self, call: CallRecord, made: CallOutcome) -> None:
-        """Store nothing: no call is made."""
+        """Do nothing: no call is made."""
 
     def leave(self, call: CallRecord) -> None:
-        """Note nothing: no call is made."""
+        """Do nothing: no call is made."""
 
     @property
     def had_results(self) -> bool:
-        """Whether there was any result when the journal was opened."""
+        """Whether the journal had any result when it was opened."""
         return self._journal.had_results
 
     def result(self, item: ItemId, fingerprint: bytes) -> StoredResult | None:
@@ -285,15 +285,15 @@ class _RecordingJournal:
         return self._journal.result(item, fingerprint)
 
     def warn_of_damage(self, what: str) -> None:
-        """Log that something in the file is damaged."""
+        """Log that a row of the file is damaged."""
         self._journal.warn_of_damage(what)
 
     async def finish(
         self, place: int, item: ItemId, fingerprint: bytes, outcome: str, text: str, *, again: bool
     ) -> None:
-        """Note the result of an item."""
+        """Record the result of an item."""
         self.finished.append(FinishedItem(place, item, fingerprint, outcome, text, again))
 
     def seen(self, place: int, kept: StoredResult) -> None:
-        """Note that a kept result still holds."""
-        self.were_seen.append((place, kept))
+        """Record that a stored result is still valid."""
+        self.still_valid.append((place, kept))

@@ -1,7 +1,8 @@
-"""Rehearse one question: the real pipeline over ports that ask nobody, to see what models would be told.
+"""A preview of the prompts for one question: the real pipeline runs with ports that record requests and call no model.
 
-Every request is kept as the adapter's port would get it. The replies are placeholders, made so that as many stages as
-possible get to speak: text ports say the placeholder answer, JSON ports fill their schema with words of it.
+Every request is recorded as the adapter's port would receive it. The replies are placeholders, made so that as many
+stages as possible send a prompt: text ports return the placeholder answer, JSON ports fill their schema with words of
+it.
 """
 
 from __future__ import annotations
@@ -32,14 +33,14 @@ if TYPE_CHECKING:
     from karenina_core.stages.state import Ask
 
 PLACEHOLDER: Final = "[placeholder: what the answering model says]"
-"""What stands for the answer of the model under test."""
+"""The text in place of the answer of the model under test."""
 
 PortName = Literal["llm", "parser", "agent"]
 
 
 @dataclass(frozen=True, slots=True)
 class OwnedTask:
-    """A prompt task, the stages that declare it, and whose they are."""
+    """A prompt task, the stages that declare it, and their distribution."""
 
     task: PromptTask
     stages: tuple[str, ...]
@@ -48,10 +49,10 @@ class OwnedTask:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """One request: which stage makes it, as what, to which model, through which port, and all that the model sees.
+    """One request: its stage, task, model and port, and everything that the model sees.
 
-    `task` is None where the stage declares no task with these words. `target` is the model, and `model` its id.
-    `schema` is that of a JSON port; `options` bound an agent.
+    `task` is None if the stage declares no task with these instructions. `target` is the model, and `model` its id.
+    `schema` is that of a JSON port; `options` limit an agent.
     """
 
     stage: str
@@ -67,7 +68,7 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class UnusedPrompt:
-    """A declared task of a planned stage that did not come up, and why."""
+    """A declared task of a planned stage for which no prompt was sent, and why."""
 
     task: PromptTask
     stage: str
@@ -76,28 +77,28 @@ class UnusedPrompt:
 
 @dataclass(frozen=True, slots=True)
 class PromptPreview:
-    """What models would be told about one question, in the order of the stages.
+    """The prompts that models would receive for one question, in the order of the stages.
 
-    `failed` are stages that could not do their work, with the error: what comes after them is not said.
+    `failed` holds stages that failed, with the error: prompts of the stages that depend on them are missing.
     """
 
     question: Question
     prompts: tuple[Prompt, ...]
-    unsaid: tuple[UnusedPrompt, ...]
+    unused: tuple[UnusedPrompt, ...]
     failed: Mapping[str, str]
 
 
 def declared_tasks(plugins: Plugins) -> list[OwnedTask]:
-    """Every prompt task that the stages in force declare, each once, in the order of slots and names."""
+    """Return every prompt task that the registered stages declare, each once, in the order of slots and names."""
     found: dict[PromptTask, list[tuple[str, str]]] = {}
-    by_place = sorted(
+    in_order = sorted(
         registered_stages(plugins),
         key=lambda one: (one.stage.slot.value if one.stage.slot is not None else 0, one.stage.name),
     )
-    for offered in by_place:
+    for offered in in_order:
         for task in offered.stage.prompts:
             found.setdefault(task, []).append((offered.stage.name, offered.distribution))
-    return [OwnedTask(task, tuple(name for name, _ in who), who[0][1]) for task, who in found.items()]
+    return [OwnedTask(task, tuple(name for name, _ in owners), owners[0][1]) for task, owners in found.items()]
 
 
 async def preview_prompts(
@@ -108,29 +109,29 @@ async def preview_prompts(
     trust: Trust,
     answer: str = PLACEHOLDER,
 ) -> PromptPreview:
-    """Run the pipeline over `question` and keep what it asks; `answer` stands for the answering model's.
+    """Run the pipeline for `question` and record its prompts; `answer` replaces the answering model's.
 
-    The models are the first of each kind in the configuration; where there is none, a nameless one that no adapter
-    serves. Nothing is asked and no adapter is opened, so neither keys nor servers are needed. A judge says yes, except
-    where that fails the answer. Raises `PlanError`.
+    The models are the first of each kind in the configuration; if there is none, a placeholder without an adapter. No
+    call is made and no adapter is opened, so neither keys nor servers are needed. Judges reply with true to every yes
+    or no question, unless that fails the answer. Raises `PlanError`.
     """
-    no: set[str] = set()
+    negative: set[str] = set()
     while True:
-        notes, failing = await _once(question, config, plugins, trust, answer, no)
-        if not failing - no:
-            return PromptPreview(question, tuple(notes.prompts), tuple(_unsaid(notes)), notes.failed)
-        no |= failing
+        records, failing = await _preview_once(question, config, plugins, trust, answer, negative)
+        if not failing - negative:
+            return PromptPreview(question, tuple(records.prompts), tuple(_unused_prompts(records)), records.failed)
+        negative |= failing
 
 
 @dataclass(slots=True)
-class _Notes:
-    """What one rehearsal has heard. The pipeline runs its stages one after another, so there is always one on."""
+class _Records:
+    """The records of one preview. The pipeline runs its stages one after another, so one is always current."""
 
     owned: Sequence[OwnedTask]
     prompts: list[Prompt] = field(default_factory=list)
-    on: PlannedStage | None = None
+    current: PlannedStage | None = None
     latest: str = ""
-    why_not: dict[str, str] = field(default_factory=dict)
+    reasons: dict[str, str] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     replayed: dict[str, str] = field(default_factory=dict)
     planned: list[PlannedStage] = field(default_factory=list)
@@ -143,22 +144,24 @@ class _Notes:
         schema: Mapping[str, Any] | None = None,
         options: AgentOptions | None = None,
     ) -> None:
-        assert self.on is not None
+        assert self.current is not None
         task = self._task(messages)
-        owner = next((one.distribution for one in self.owned if one.task is task), self.on.distribution)
-        self.prompts.append(Prompt(self.on.name, owner, task, model.id, port, tuple(messages), model, schema, options))
+        owner = next((one.distribution for one in self.owned if one.task is task), self.current.distribution)
+        self.prompts.append(
+            Prompt(self.current.name, owner, task, model.id, port, tuple(messages), model, schema, options)
+        )
 
     def _task(self, messages: Sequence[Message]) -> PromptTask | None:
-        """The task whose words the request begins with: of those of the latest name, else of any.
+        """Return the task with whose instructions the request begins: one of the latest name if possible, or any.
 
-        Several tasks of a plugin may share a name, and a stage may ask for what another one declares (evaluators of
-        traits do), so the words decide.
+        Several tasks of a plugin can share a name, and a stage can send a prompt that another one declares (trait
+        evaluators do), so the instructions decide.
         """
-        assert self.on is not None
+        assert self.current is not None
         system = messages[0].content if messages and messages[0].role == "system" else ""
-        own = [task for task in self.on.stage.prompts if task.name == self.latest]
+        own = [task for task in self.current.stage.prompts if task.name == self.latest]
         every = [one.task for one in self.owned]
-        for tasks in (own, [task for task in every if task.name == self.latest], self.on.stage.prompts, every):
+        for tasks in (own, [task for task in every if task.name == self.latest], self.current.stage.prompts, every):
             matching = [
                 task for task in tasks if task.instructions.strip() and system.startswith(task.instructions.strip())
             ]
@@ -167,21 +170,21 @@ class _Notes:
         return next((task for task in own if not task.instructions), None)
 
 
-async def _once(
+async def _preview_once(
     question: Question,
     config: VerificationConfig,
     plugins: Plugins,
     trust: Trust,
     answer: str,
-    no: set[str],
-) -> tuple[_Notes, set[str]]:
-    """One pass. `no` are the stages whose judge says no; the second value are stages whose judge failed the item."""
+    negative: set[str],
+) -> tuple[_Records, set[str]]:
+    """Run once, with false in replies of judges of `negative` stages; return the stages whose judge failed the item."""
     core = config.core
-    notes = _Notes(declared_tasks(plugins))
+    records = _Records(declared_tasks(plugins))
     pipeline = Planner(config, plugins).pipeline(question)
-    ports = _Ports(PortFactory(plugins, core.request_timeout), notes, answer, no)
-    answering = core.answering_models[0] if core.answering_models else _nobody("answering")
-    judge = core.parsing_models[0] if core.parsing_models else _nobody("judge")
+    ports = _PreviewPorts(PortFactory(plugins, core.request_timeout), records, answer, negative)
+    answering = core.answering_models[0] if core.answering_models else _placeholder_model("answering")
+    judge = core.parsing_models[0] if core.parsing_models else _placeholder_model("judge")
 
     def item(model: ModelConfig | None) -> Item:
         return Item(question, answering, model, 1, config, ports, trust, core.run_name)
@@ -191,122 +194,127 @@ async def _once(
     try:
         for state, stages in ((shared, pipeline.plan.of_scope("answer")), (judged, pipeline.plan.of_scope("item"))):
             for planned in stages:
-                notes.on, notes.latest = planned, ""
+                records.current, records.latest = planned, ""
                 (record,) = await pipeline.run_stages([planned], state)
-                notes.planned.append(planned)
+                records.planned.append(planned)
                 if record.error is not None:
-                    notes.failed[planned.name] = record.error
-                notes.why_not[planned.name] = record.reason or record.error or "the placeholder did not bring it up"
+                    records.failed[planned.name] = record.error
+                records.reasons[planned.name] = (
+                    record.reason or record.error or "the placeholder answer does not lead to it"
+                )
     finally:
         await pipeline.end(judged)
         await pipeline.end(shared)
-    asked = {prompt.stage for prompt in notes.prompts if prompt.schema is not None}
-    return notes, {veto.stage for veto in judged.all_vetoes()} & asked
+    asked = {prompt.stage for prompt in records.prompts if prompt.schema is not None}
+    return records, {veto.stage for veto in judged.all_vetoes()} & asked
 
 
-def _unsaid(notes: _Notes) -> Iterable[UnusedPrompt]:
-    said = {prompt.task for prompt in notes.prompts}
-    for planned in notes.planned:
+def _unused_prompts(records: _Records) -> Iterable[UnusedPrompt]:
+    sent = {prompt.task for prompt in records.prompts}
+    for planned in records.planned:
         for task in planned.stage.prompts:
-            if task not in said:
-                said.add(task)
-                replayed = notes.replayed.get(planned.name)
-                why = f"what {replayed} says is recorded" if replayed is not None else notes.why_not[planned.name]
+            if task not in sent:
+                sent.add(task)
+                replayed = records.replayed.get(planned.name)
+                why = (
+                    f"the answers of {replayed} are recorded" if replayed is not None else records.reasons[planned.name]
+                )
                 yield UnusedPrompt(task, planned.name, why)
 
 
-def _nobody(role: str) -> ModelConfig:
+def _placeholder_model(role: str) -> ModelConfig:
     return ModelConfig(id=role, interface="none", model_name=f"({role} model)")
 
 
 @dataclass(frozen=True, slots=True)
-class _Ports:
-    """Gives stages ports that keep what they are asked. What adapters declare about a model holds here too."""
+class _PreviewPorts:
+    """A factory of ports that record requests. What adapters declare about a model applies here too."""
 
-    hub: PortFactory
-    notes: _Notes
+    factory: PortFactory
+    records: _Records
     answer: str
-    no: set[str]
+    negative: set[str]
 
     @property
     def plugins(self) -> Plugins:
         """The plugins of the run."""
-        return self.hub.plugins
+        return self.factory.plugins
 
-    def llm(self, model: ModelConfig) -> _Port:
-        """The port for text."""
-        return _Port(self, model)
+    def llm(self, model: ModelConfig) -> _PreviewPort:
+        """Return the recording port of a model."""
+        return _PreviewPort(self, model)
 
     parser = agent = llm
 
     def answers_through_agent(self, model: ModelConfig, info: CallInfo) -> bool:
-        """As the adapter declares; without one, where the model has MCP servers."""
-        return self._declared(lambda: self.hub.answers_through_agent(model, info), bool(model.mcp_urls_dict))
+        """Return what the adapter declares; without an adapter, whether the model has MCP servers."""
+        return self._declared(lambda: self.factory.answers_through_agent(model, info), bool(model.mcp_urls_dict))
 
     def recorded(self, model: ModelConfig) -> bool:
-        """As the adapter declares."""
-        return self._declared(lambda: self.hub.recorded(model), False)
+        """Return what the adapter declares; False without an adapter."""
+        return self._declared(lambda: self.factory.recorded(model), False)
 
     def instructions(self, task: str, interface: str) -> Sequence[str]:
-        """What plugins add, and a note of the task that comes."""
-        self.notes.latest = task
-        return self.hub.instructions(task, interface)
+        """Return the instructions that plugins add, and record the task of the next request."""
+        self.records.latest = task
+        return self.factory.instructions(task, interface)
 
     async def consult(self, service: str, query: str, ask: Ask, info: CallInfo) -> str:
-        """A placeholder: nobody is asked."""
+        """Return a placeholder; the service is not called."""
         return f"[placeholder: what {service} finds]"
 
     def enter_workspace(self, workspace: Path) -> None:
-        """Nothing is started."""
+        """Do nothing: no process is started."""
 
     async def leave_workspace(self, workspace: Path) -> None:
-        """Nothing was."""
+        """Do nothing."""
 
     @staticmethod
-    def _declared(ask: Callable[[], bool], otherwise: bool) -> bool:
+    def _declared(declared: Callable[[], bool], otherwise: bool) -> bool:
         try:
-            return ask()
+            return declared()
         except PluginError:
             return otherwise
 
 
 @dataclass(frozen=True, slots=True)
-class _Port:
-    """All three ports of one model."""
+class _PreviewPort:
+    """All three ports of one model, which record requests."""
 
-    ports: _Ports
+    ports: _PreviewPorts
     model: ModelConfig
 
     async def aclose(self) -> None:
-        """Nothing is open."""
+        """Do nothing: nothing is open."""
 
     async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
-        self._note("llm", messages)
+        self._record("llm", messages)
         return LLMReply(self.ports.answer)
 
     async def parse(
         self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
     ) -> ParserReply:
-        notes = self.ports.notes
-        self._note("parser", messages, schema)
-        assert notes.on is not None
+        records = self.ports.records
+        self._record("parser", messages, schema)
+        assert records.current is not None
         return ParserReply(
-            example_for_schema(schema, self.ports.answer, yes=notes.on.name not in self.ports.no), "json_schema"
+            example_for_schema(schema, self.ports.answer, yes=records.current.name not in self.ports.negative),
+            "json_schema",
         )
 
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
-        self._note("agent", messages, options=options)
+        self._record("agent", messages, options=options)
         return AgentReply((Message.assistant(self.ports.answer),))
 
-    def _note(
+    def _record(
         self,
         port: PortName,
         messages: Sequence[Message],
         schema: Mapping[str, Any] | None = None,
         options: AgentOptions | None = None,
     ) -> None:
-        notes = self.ports.notes
+        records = self.ports.records
         if not self.ports.recorded(self.model):
-            notes.add(self.model, port, messages, schema, options)
-        elif notes.on is not None:
-            notes.replayed[notes.on.name] = self.model.id
+            records.add(self.model, port, messages, schema, options)
+        elif records.current is not None:
+            records.replayed[records.current.name] = self.model.id

@@ -1,4 +1,4 @@
-"""A JSON value that fits a schema and says nothing."""
+"""Example values for JSON schemas, used as placeholder replies."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any, Final
 
 Schema = Mapping[str, Any]
 
-_LONGEST: Final = 120
-_DEEPEST: Final = 12
+_MAX_LENGTH: Final = 120
+_MAX_DEPTH: Final = 12
 _TEXTS: Final[Mapping[str, str]] = {
     "date": "2000-01-01",
     "time": "00:00:00",
@@ -22,14 +22,17 @@ _TEXTS: Final[Mapping[str, str]] = {
 
 
 def example_for_schema(schema: Schema, words: str, *, yes: bool = True) -> str:
-    """JSON text that fits `schema`: text is taken from the beginning of `words`, letter by letter, so that a quotation
-    is found where it is looked for; truth values are `yes`; a list has one entry, or as many as it must have."""
+    """Return a JSON text that is valid under `schema`.
+
+    Strings are the beginning of `words`, so that a quotation of them is found in the answer; booleans are `yes`; a list
+    has one item, or as many as it must have.
+    """
     return json.dumps(_value(schema, schema, words.strip(), yes, 0), ensure_ascii=False)
 
 
 def _value(part: Schema, root: Schema, words: str, yes: bool, depth: int) -> Any:
-    part = _resolved(part, root)
-    if depth > _DEEPEST:
+    part = _resolve(part, root)
+    if depth > _MAX_DEPTH:
         return None
     if "const" in part:
         return part["const"]
@@ -37,12 +40,12 @@ def _value(part: Schema, root: Schema, words: str, yes: bool, depth: int) -> Any
         return next((value for value in part["enum"] if value is not None), None)
     for key in ("anyOf", "oneOf"):
         if key in part:
-            options = [option for option in part[key] if _resolved(option, root).get("type") != "null"]
+            options = [option for option in part[key] if _resolve(option, root).get("type") != "null"]
             return _value(options[0], root, words, yes, depth + 1) if options else None
     if part.get("allOf"):
         merged: dict[str, Any] = {}
         for piece in part["allOf"]:
-            merged.update(_resolved(piece, root))
+            merged.update(_resolve(piece, root))
         return _value(merged, root, words, yes, depth + 1)
     kinds = part.get("type", "object" if "properties" in part else None)
     kind = next((one for one in kinds if one != "null"), "null") if isinstance(kinds, list) else kinds
@@ -74,13 +77,13 @@ def _number(part: Schema) -> float:
 def _text(part: Schema, words: str) -> str:
     if part.get("format") in _TEXTS:
         return _TEXTS[part["format"]]
-    text = words[: min(_LONGEST, part.get("maxLength", _LONGEST))] or "-"
+    text = words[: min(_MAX_LENGTH, part.get("maxLength", _MAX_LENGTH))] or "-"
     return text.ljust(part.get("minLength", 0), "-")
 
 
-def _resolved(part: Schema, root: Schema) -> Schema:
+def _resolve(part: Schema, root: Schema) -> Schema:
     found: Any = part
-    for _ in range(_DEEPEST):
+    for _ in range(_MAX_DEPTH):
         if "$ref" not in found:
             return dict(found)
         place: Any = root
