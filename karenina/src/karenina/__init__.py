@@ -14,6 +14,7 @@ from karenina_core import __version__
 if TYPE_CHECKING:
     from karenina_benchmark import Benchmark
     from karenina_benchmark.config_files import read_config, save_config
+    from karenina_benchmark.evaluation import aevaluate, evaluate
     from karenina_core import ModelConfig, Outcome, Question, VerificationConfig, VerificationResult
     from karenina_engine.results.result_set import VerificationResultSet
     from karenina_report import compare
@@ -26,7 +27,9 @@ _HOMES = {
     "VerificationConfig": "karenina_core",
     "VerificationResult": "karenina_core",
     "VerificationResultSet": "karenina_engine.results.result_set",
+    "aevaluate": "karenina_benchmark.evaluation",
     "compare": "karenina_report",
+    "evaluate": "karenina_benchmark.evaluation",
     "read_config": "karenina_benchmark.config_files",
     "save_config": "karenina_benchmark.config_files",
 }
@@ -40,7 +43,9 @@ __all__ = [
     "VerificationResult",
     "VerificationResultSet",
     "__version__",
+    "aevaluate",
     "compare",
+    "evaluate",
     "read_config",
     "save_config",
 ]

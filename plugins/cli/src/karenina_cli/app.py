@@ -22,6 +22,11 @@ COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
         "run",
         "Run a benchmark: call the model and the judge, and print each result and the summary.",
     ),
+    "judge": (
+        "judge_command",
+        "judge",
+        "Judge outputs of a product, a log or another program, by one template or rubric for all of them.",
+    ),
     "status": ("status_command", "status", "Show the progress of a run from its journal, also while it runs."),
     "resume": (
         "resume_command",
@@ -72,7 +77,7 @@ GROUPS: Final[dict[str, tuple[str, str, str]]] = {
 }
 """The built-in command groups: module, Typer application, and summary in the list of commands."""
 
-_OF_RUNS: Final = ("run", "resume")
+_OF_RUNS: Final = ("run", "judge", "resume")
 
 
 def build_app(wanted: str | None = None) -> typer.Typer:

@@ -1,0 +1,118 @@
+"""Models in short form: `interface:model_name`, with a base URL, or a JSON object."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from karenina_core.errors import ConfigError
+from karenina_toolkit.urls import complete_url, redact_url
+from karenina_toolkit.value_limits import find_problem_in_json
+
+_URL = re.compile(r"@(?P<url>https?://.*)$", re.IGNORECASE)
+_INTERFACE = re.compile(r"[A-Za-z_][\w.-]*")
+_HARMLESS = re.compile(r"[\w./-]{1,60}:?")
+_HARMLESS_NAME = re.compile(r"[\w./:-]{1,60}")
+_PATH = ("/", "./", "../", "~")
+_FORMS = 'write interface:model_name, interface:model_name@http://host/v1, or a JSON object such as {"interface": ...}'
+
+
+def parse_model(spec: str) -> dict[str, Any]:
+    """Return the model configuration of `spec`; its `id` may be missing. Raises `ConfigError`.
+
+    The interface ends at the first colon, so that names with a tag (`openai:llama3:8b`) stay whole; the base URL begins
+    at the first `@` that a URL follows.
+    """
+    text = spec.strip()
+    if text.startswith("{"):
+        return _object_of(text)
+    interface, colon, rest = text.partition(":")
+    if not colon or not rest or not _INTERFACE.fullmatch(interface):
+        shown = repr(text) if _HARMLESS.fullmatch(text) else "the text"
+        raise ConfigError([f"{shown} is not a model: {_FORMS}"])
+    found_url = _URL.search(rest)
+    if found_url is not None:
+        name = rest[: found_url.start()]
+        if not name:
+            raise ConfigError([f"the model of {interface!r} has a base URL but no name: {_FORMS}"])
+        return {"interface": interface, "model_name": name, "endpoint_base_url": found_url["url"]}
+    if not rest.startswith(_PATH):
+        _check_address(interface, rest)
+    return {"interface": interface, "model_name": rest}
+
+
+def _check_address(interface: str, rest: str) -> None:
+    """Raise `ConfigError` for an address without its scheme, which would become part of the name.
+
+    The call would then go to the provider's own server. The message shows nothing that may be a key.
+    """
+    name, _, address = rest.rpartition("@")
+    url = complete_url(address) if name else None
+    if url is None:
+        return
+    shown = name if _HARMLESS_NAME.fullmatch(name) else "NAME"
+    raise ConfigError(
+        [
+            f"the address of the server of {interface}:{shown} has no http:// or https://; did you mean "
+            f"{interface}:{shown}@{redact_url(url)}? Write a name that contains such an '@' as a JSON object, with "
+            "model_name and endpoint_base_url"
+        ]
+    )
+
+
+def _object_of(text: str) -> dict[str, Any]:
+    """Return a model given as a JSON object. Errors show nothing of the text, because it may contain a key."""
+    try:
+        found: dict[str, Any] = json.loads(text)
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+        raise ConfigError([f"the JSON object of a model is invalid at {place}: {error.msg}"]) from None
+    except (ValueError, RecursionError):
+        raise ConfigError(["the JSON object of a model contains too large a number, or is nested too deeply"]) from None
+    trouble = find_problem_in_json(text, found)
+    if trouble is not None:
+        place = f" in {trouble.where}" if trouble.where else ""
+        raise ConfigError([f"the JSON object of a model cannot be used: {trouble.what}{place}; {trouble.cure}"])
+    return found
+
+
+def parse_models(specs: Iterable[str], recordings: Iterable[Path] = ()) -> list[dict[str, Any]]:
+    """Return the models of one role, each with an `id`: its own, or its name, with a number if that is taken.
+
+    Each file of `recordings` is one more model, which gives the answers in the file.
+    """
+    models = [parse_model(spec) for spec in specs]
+    models += [
+        {"id": "recorded", "interface": recording_interface(), "model_name": "recorded", "manual_traces": str(path)}
+        for path in recordings
+    ]
+    taken = {model["id"] for model in models if isinstance(model.get("id"), str)}
+    for model in models:
+        if "id" in model:
+            continue
+        base = str(model.get("model_name") or model.get("interface") or "model")
+        id, number = base, 2
+        while id in taken:
+            id, number = f"{base}-{number}", number + 1
+        taken.add(id)
+        model["id"] = id
+    return models
+
+
+def recording_interface() -> str:
+    """Return the adapter that replays recordings, or the one to install. Raises `ConfigError`."""
+    from karenina_core import plugins
+    from karenina_core.catalog import read_catalog
+    from karenina_core.config import registered_adapters
+
+    installed = [
+        offered.spec.interface for offered in registered_adapters(plugins.active_plugins()) if offered.spec.recorded
+    ]
+    found = installed or list(read_catalog()["recorders"])
+    if len(found) > 1:
+        names = ", ".join(found)
+        raise ConfigError([f"several adapters replay recordings ({names}): select one with --answering '{{...}}'"])
+    return found[0]

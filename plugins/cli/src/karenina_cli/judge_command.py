@@ -1,0 +1,121 @@
+"""`karenina judge`: judge outputs that have no benchmark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from karenina_cli.configuration import configuration
+from karenina_cli.model_specs import SPEC_HELP, parse_models
+from karenina_cli.options import ConfigFile, Settings
+from karenina_cli.screen import get_screen
+
+if TYPE_CHECKING:
+    from karenina_cli.screen import Screen
+    from karenina_core.data.rubrics import Rubric
+
+
+def judge(
+    ctx: typer.Context,
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="Outputs: a .jsonl file with one `response` a line (and perhaps `id` and `question`), or one text.",
+            show_default=False,
+        ),
+    ],
+    template: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.py", help="The answer template: Python with a class Answer.", show_default=False),
+    ] = None,
+    rubric: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="A benchmark file whose rubric scores the outputs.", show_default=False),
+    ] = None,
+    judge: Annotated[
+        str | None, typer.Option("--judge", "-j", metavar="SPEC", help=f"The judge: {SPEC_HELP}", show_default=False)
+    ] = None,
+    config: ConfigFile = None,
+    settings: Settings = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="The results; FILE's name with .results.jsonl here by default."),
+    ] = None,
+    journal: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The journal; beside the output by default.", show_default=False)
+    ] = None,
+    fail_under: Annotated[
+        float | None,
+        typer.Option(min=0.0, max=1.0, help="Exit with 1 if the pass rate is below this, or there is none."),
+    ] = None,
+    trust_all: Annotated[bool, typer.Option("--trust-all", help="Run code in the template and the rubric.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print results and summary as one JSON object.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress, and no results but the summary.")] = False,
+) -> None:
+    """Judge outputs of a product, a log or another program, by one template or rubric for all of them.
+
+    No model answers; the judge fills the template from each output, and a program compares. `karenina run
+    --recordings` judges answers to the questions of a benchmark.
+    """
+    screen = get_screen(ctx)
+    with screen.report_errors():
+        from karenina_benchmark.evaluation import prepare_evaluation
+        from karenina_benchmark.output_files import read_outputs
+        from karenina_cli.run_execution import execute_run
+        from karenina_engine.journal.request import RunRequest
+        from karenina_engine.results.result_file import check_output, default_journal, default_output
+
+        path = output if output is not None else default_output(file)
+        check_output(path)
+        benchmark, chosen = prepare_evaluation(
+            read_outputs(file),
+            template=_read_template(template),
+            rubric=_read_rubric(rubric, trust_all=trust_all),
+            judge=parse_models([judge])[0] if judge is not None else None,
+            config=_read_settings(config, settings, screen),
+        )
+        request = RunRequest(
+            benchmark,
+            chosen,
+            trust="all" if trust_all else None,
+            output=path,
+            journal=journal or default_journal(path),
+            config_file=config,
+        )
+        execute_run(screen, request, fail_under=fail_under, as_json=as_json, quiet=quiet)
+
+
+def _read_template(path: Path | None) -> str | None:
+    if path is None:
+        return None
+    from karenina_core.errors import ConfigError
+    from karenina_toolkit import bounded_files
+
+    try:
+        return bounded_files.read_text(path)
+    except bounded_files.FileError as error:
+        raise ConfigError([f"the template {error.path} cannot be read: {error.what}; {error.cure}"]) from error
+
+
+def _read_rubric(path: Path | None, *, trust_all: bool) -> Rubric | None:
+    if path is None:
+        return None
+    from karenina_benchmark import Benchmark
+    from karenina_core.data.trust import Trust
+    from karenina_core.errors import ConfigError
+    from karenina_engine.journal.trust_store import load_trust
+
+    found = Benchmark.load(path, Trust.all() if trust_all else load_trust()).global_rubric
+    if not found:
+        raise ConfigError([f"{path} has no rubric of its own: add traits under `rubric`"])
+    return found
+
+
+def _read_settings(config: Path | None, settings: list[str] | None, screen: Screen) -> dict[str, Any]:
+    values = configuration(None, config, settings).given()
+    if values.pop("answering_models", None):
+        screen.note("answering_models has no effect here: the outputs take the place of a model's answers.")
+    return values

@@ -1,0 +1,210 @@
+"""`karenina.evaluate`, `aevaluate` and `karenina judge`: outputs that already exist are judged."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_runs import CommandResult, run_karenina
+
+from karenina import Outcome, aevaluate, evaluate
+from karenina.rubrics import RegexRubricTrait
+from karenina.templates import BaseAnswer, ExactMatch, VerifiedField
+from karenina_core import plugins as plugin_room
+from karenina_core.errors import ConfigError
+from karenina_core.models.model import ModelConfig
+from karenina_core.models.ports import CallInfo, ErrorCategory, Message, PortError
+from karenina_core.plugins import Plugins
+from karenina_engine.results.result_set import VerificationResultSet
+from karenina_testing import ScriptedModels
+
+TEMPLATE = """from karenina.templates import BaseAnswer, ExactMatch, VerifiedField
+
+
+class Answer(BaseAnswer):
+    gene: str = VerifiedField(description="The gene that is named", ground_truth="BCL2", verify_with=ExactMatch())
+"""
+DOI = RegexRubricTrait(name="doi", pattern="doi:")
+CONVERSATION = [
+    {"role": "user", "content": "Which gene?"},
+    {"role": "assistant", "content": "It is BCL2."},
+]
+
+
+class Answer(BaseAnswer):
+    gene: str = VerifiedField(description="The gene that is named", ground_truth="BCL2", verify_with=ExactMatch())
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in [name for name in os.environ if name.startswith("KARENINA_")]:
+        monkeypatch.delenv(name)
+
+
+class Judge:
+    """A judge that extracts the first word in capitals, and notes its prompts."""
+
+    def __init__(self) -> None:
+        self.prompts: list[str] = []
+        self.models = ScriptedModels(fill=self._fill)
+
+    def _fill(self, messages: Sequence[Message], _schema: Mapping[str, Any], _info: CallInfo) -> Mapping[str, Any]:
+        prompt = messages[-1].content
+        self.prompts.append(prompt)
+        if "unreachable" in prompt:
+            raise PortError("no connection", category=ErrorCategory.PERMANENT)
+        found = re.search(r"\b(BCL2|TP53)\b", prompt)
+        return {"gene": found[0] if found is not None else None}
+
+
+@pytest.fixture
+def judge() -> Iterator[Judge]:
+    judge, room = Judge(), Plugins.discover()
+    room.register(judge.models)
+    with plugin_room.use_plugins(room):
+        yield judge
+
+
+def command(*arguments: str | Path) -> CommandResult:
+    return run_karenina("judge", *arguments, plugins=plugin_room.active_plugins())
+
+
+def test_a_text_is_judged_by_a_template(judge: Judge) -> None:
+    right = evaluate(response="It is BCL2.", template=Answer, judge="scripted:j")
+    wrong = evaluate(response="It is TP53.", template=TEMPLATE, judge={"interface": "scripted", "model_name": "j"})
+
+    assert (right.outcome, right.template.parsed_llm_response) == (Outcome.CORRECT, {"gene": "BCL2"})
+    assert (wrong.outcome, wrong.template.parsed_gt_response) == (Outcome.WRONG, {"gene": "BCL2"})
+    assert len(judge.prompts) == 2
+
+
+def test_a_conversation_is_judged_by_its_last_answer(judge: Judge) -> None:
+    found = evaluate(
+        response=CONVERSATION, template=Answer, judge=ModelConfig(id="j", interface="scripted", model_name="j")
+    )
+
+    assert found.outcome is Outcome.CORRECT
+    assert found.evaluation_input == "It is BCL2."
+    assert found.template.trace_messages
+
+
+def test_a_text_is_scored_by_traits_without_a_judge() -> None:
+    found = evaluate(response="see doi:10.1000/182", rubric=[DOI])
+
+    assert found.outcome is Outcome.SCORED
+    assert found.rubric is not None
+    assert found.rubric.get_all_trait_scores() == {"doi": True}
+
+
+def test_template_and_rubric_are_combined(judge: Judge) -> None:
+    found = evaluate(response="BCL2", template=Answer, rubric=[DOI], judge="scripted:j", question="Which gene?")
+
+    assert found.outcome is Outcome.CORRECT
+    assert found.rubric is not None
+    assert found.rubric.get_all_trait_scores() == {"doi": False}
+    assert found.metadata.question_text == "Which gene?"
+
+
+def test_outputs_are_judged_in_a_running_loop(judge: Judge) -> None:
+    async def both() -> list[Outcome]:
+        texts = ("It is BCL2.", "It is TP53.")
+        found = await asyncio.gather(*(aevaluate(response=one, template=Answer, judge="scripted:j") for one in texts))
+        return [one.outcome for one in found]
+
+    assert asyncio.run(both()) == [Outcome.CORRECT, Outcome.WRONG]
+
+
+def test_a_journal_spares_the_second_call(judge: Judge) -> None:
+    for _ in range(2):
+        evaluate(response="It is BCL2.", template=Answer, judge="scripted:j", journal="replies.journal")
+
+    assert len(judge.prompts) == 1
+
+
+def test_a_failing_judge_is_not_a_wrong_answer(judge: Judge) -> None:
+    assert evaluate(response="unreachable", template=Answer, judge="scripted:j").outcome is Outcome.PARSE_ERROR
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, "give template=, rubric= or both"),
+        ({"rubric": [DOI], "config": {"answering_models": []}}, "answering_models cannot be set here"),
+        ({"rubric": [DOI], "judge": "scripted:j", "config": {"parsing_models": []}}, "both name judges"),
+        ({"rubric": [DOI], "judge": "gpt-5"}, "names no model: write interface:model_name"),
+        ({"rubric": [DOI], "config": {"abstention_enabld": True}}, "did you mean 'abstention_enabled'"),
+    ],
+)
+def test_bad_arguments_are_refused_with_a_cure(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        evaluate(response="BCL2", **arguments)
+
+
+def test_a_file_of_outputs_is_judged(judge: Judge) -> None:
+    lines = [{"response": "It is BCL2."}, "It is TP53.", {"id": "chat", "messages": CONVERSATION, "question": "Which?"}]
+    Path("out.jsonl").write_text("\n".join(map(json.dumps, lines)), "utf-8")
+    Path("t.py").write_text(TEMPLATE, "utf-8")
+    done = command("out.jsonl", "--template", "t.py", "-j", "scripted:j")
+
+    assert done.code == 0, done.err
+    assert "2 of 3 judged" in done.out
+    found = {one.question_id: one for one in VerificationResultSet.load("out.results.jsonl")}
+    assert {name: one.outcome.value for name, one in found.items()} == {
+        "line-1": "correct",
+        "line-2": "wrong",
+        "chat": "correct",
+    }
+    assert found["chat"].metadata.question_text == "Which?"
+    assert command("out.jsonl", "--template", "t.py", "-j", "scripted:j", "--fail-under", "0.9").code == 1
+    assert len(judge.prompts) == 3
+
+
+def test_a_text_file_is_one_output(judge: Judge) -> None:
+    Path("answer.txt").write_text("see doi:10.1000/182", "utf-8")
+    Path("rubric.yaml").write_text(
+        'karenina: 1\nname: r\nrubric:\n  - {name: doi, type: regex, pattern: "doi:"}\nquestions:\n'
+        "  - {question: q, answer: {gene: {description: d, ground_truth: x}}}\n",
+        "utf-8",
+    )
+    done = command("answer.txt", "--rubric", "rubric.yaml")
+
+    assert done.code == 0, done.err
+    assert [one.question_id for one in VerificationResultSet.load("answer.results.jsonl")] == ["answer.txt"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{}\n", "line 1 holds no output: it needs one of the keys response, output"),
+        ('"a"\n[1]\n', "line 2 is neither a JSON text nor an object"),
+        ("{\n", "line 1 is not JSON"),
+        ("", "holds no outputs"),
+        ('{"id": "a", "response": "x"}\n{"id": "a", "response": "y"}\n', "two outputs have the id 'a'"),
+    ],
+)
+def test_bad_files_of_outputs_end_with_2(judge: Judge, text: str, message: str) -> None:
+    Path("out.jsonl").write_text(text, "utf-8")
+    Path("t.py").write_text(TEMPLATE, "utf-8")
+    done = command("out.jsonl", "--template", "t.py", "-j", "scripted:j")
+
+    assert done.code == 2
+    assert message in done.err
+    assert not judge.prompts
+
+
+def test_code_in_a_template_needs_trust(judge: Judge) -> None:
+    Path("out.txt").write_text("It is BCL2.", "utf-8")
+    Path("t.py").write_text(TEMPLATE + "\n    def verify(self):\n        return True\n", "utf-8")
+    refused = command("out.txt", "--template", "t.py", "-j", "scripted:j")
+    trusted = command("out.txt", "--template", "t.py", "-j", "scripted:j", "--trust-all", "-o", "trusted.jsonl")
+
+    assert refused.code == 4
+    assert "not trusted" in refused.out
+    assert trusted.code == 0, trusted.err
