@@ -175,7 +175,7 @@ def test_only_the_traits_that_are_named_are_scored() -> None:
 def test_a_name_in_both_rubrics_is_refused_before_any_call() -> None:
     asked, models = benchmark(SAFE), judging()
     asked.dynamic_rubric = DynamicRubric.of(SAFE)
-    with pytest.raises(ConfigError, match="'safe' stands in the rubric and in the dynamic rubric"):
+    with pytest.raises(ConfigError, match="'safe' is used in the rubric and in the dynamic rubric"):
         run(asked, models)
     assert models.requests == []
 

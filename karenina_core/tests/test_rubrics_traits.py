@@ -70,8 +70,8 @@ def test_a_pydantic_class_is_a_trait_of_kind_template():
     ("kind", "fields", "said"),
     [
         (LLMRubricTrait, {"name": " "}, "visible"),
-        (LLMRubricTrait, {"name": "t", "kind": "literal"}, "come together"),
-        (LLMRubricTrait, {"name": "t", "classes": {"a": "", "b": ""}}, "come together"),
+        (LLMRubricTrait, {"name": "t", "kind": "literal"}, "needs `classes`"),
+        (LLMRubricTrait, {"name": "t", "classes": {"a": "", "b": ""}}, "no other kind has it"),
         (LLMRubricTrait, {"name": "t", "kind": "literal", "classes": {"a": ""}}, "at least two"),
         (
             LLMRubricTrait,
@@ -142,8 +142,8 @@ def test_traits_are_put_into_the_list_of_their_kind():
     assert [trait.name for trait in rubric.callable_traits] == ["words", "short"]
 
 
-def test_a_name_may_stand_once_in_a_rubric():
-    with pytest.raises(ValueError, match=r"'cites' stands twice .*llm and regex"):
+def test_trait_names_are_unique_in_a_rubric():
+    with pytest.raises(ValueError, match=r"have the name 'cites' .*llm and regex"):
         Rubric(llm_traits=[LLMRubricTrait(name="cites")], regex_traits=[RegexRubricTrait(name="cites", pattern="x")])
 
 
@@ -153,7 +153,7 @@ def test_merging_puts_the_global_traits_first():
 
 
 def test_a_clash_in_a_merge_names_both_traits():
-    with pytest.raises(ValueError, match=r"'a' stands in the global rubric \(llm trait\).*\(regex trait\)"):
+    with pytest.raises(ValueError, match=r"'a' is used in the global rubric \(llm trait\).*\(regex trait\)"):
         Rubric.merge(Rubric.of(LLMRubricTrait(name="a")), Rubric.of(RegexRubricTrait(name="a", pattern="x")))
 
 

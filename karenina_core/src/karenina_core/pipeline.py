@@ -45,7 +45,7 @@ class Pipeline:
         self._item_timeout = item_timeout
         self._answer_stages = plan.of_scope("answer")
         self._item_stages = plan.of_scope("item")
-        self._facts = {planned.name: _facts(planned) for planned in plan.stages}
+        self._constant_values = {planned.name: _constant_values(planned) for planned in plan.stages}
         self._listener = listener
 
     async def answer(self, item: Item) -> State:
@@ -100,14 +100,14 @@ class Pipeline:
         Processes for agents in workspaces end with these stages, so that tools of an answer cannot affect judges.
         """
         task = asyncio.current_task()
-        said: list[dict[str, Any]] = []
+        values: list[dict[str, Any]] = []
         try:
             for planned in stages:
-                said.append(await self._run_one(planned, state, task))  # noqa: PERF401 - a comprehension is one more coroutine
+                values.append(await self._run_one(planned, state, task))  # noqa: PERF401 - a comprehension is one more coroutine
         finally:
             for folder in list(state.workspaces):
                 await state.leave_workspace(folder)
-        records = _RECORDS.validate_python(said)
+        records = _RECORDS.validate_python(values)
         state.records += records
         return records
 
@@ -117,20 +117,20 @@ class Pipeline:
         skip = self._skip(planned, state, context, task)
         if skip is not None:
             logger.debug("[%s] %s skipped: %s", state.item.question.id, planned.name, skip.why)
-            return {**self._facts[planned.name], "status": "skipped", "reason": skip.why}
+            return {**self._constant_values[planned.name], "status": "skipped", "reason": skip.why}
         finished = self._listener.stage_started(planned.name, state.item)
         began = time.monotonic()
         error = await self._execute(planned, state, context, task)
-        said = {
-            **self._facts[planned.name],
+        values = {
+            **self._constant_values[planned.name],
             "status": "failed" if error is not None else "ran",
             "error": error,
             "seconds": time.monotonic() - began,
-            **_called(context),
+            **_call_values(context),
         }
         if finished is not None:
-            finished(StageRecord(**said))
-        return said
+            finished(StageRecord(**values))
+        return values
 
     def _skip(
         self, planned: PlannedStage, state: State, context: VerificationContext, task: asyncio.Task[Any] | None
@@ -186,21 +186,21 @@ class Pipeline:
         return raised.message
 
     def _fail(self, planned: PlannedStage, state: State, failure: BaseException) -> str:
-        said = describe_error(failure, planned.stage)
+        message = describe_error(failure, planned.stage)
         logger.error(
             "[%s] %s of %s %s failed: %s",
             state.item.question.id,
             planned.name,
             planned.distribution,
             planned.version,
-            said,
+            message,
             exc_info=logger.isEnabledFor(logging.DEBUG),
         )
         if state.first_error() is None:
             late = isinstance(failure, ItemTimeout)
             outcome = Outcome.TIMED_OUT if late else planned.stage.error_outcome
-            state.error = ItemError(planned.name, said, outcome)
-        return said
+            state.error = ItemError(planned.name, message, outcome)
+        return message
 
 
 async def _in_time(waiting: Awaitable[None], deadline: float, late: ItemTimeout) -> None:
@@ -220,7 +220,7 @@ async def _in_time(waiting: Awaitable[None], deadline: float, late: ItemTimeout)
         raise
 
 
-def _called(context: VerificationContext) -> dict[str, Any]:
+def _call_values(context: VerificationContext) -> dict[str, Any]:
     """Return the values on calls for a stage's record; empty if it made none."""
     usage, notes = context.usage, context.notes
     if usage is NO_USAGE and not context.failed_calls and (notes is None or not notes.retries):
@@ -236,7 +236,7 @@ def _called(context: VerificationContext) -> dict[str, Any]:
     }
 
 
-def _facts(planned: PlannedStage) -> dict[str, Any]:
+def _constant_values(planned: PlannedStage) -> dict[str, Any]:
     """Return the values that are the same in all records of a stage."""
     return {
         "name": planned.name,

@@ -118,7 +118,7 @@ def test_a_name_that_is_static_and_dynamic_is_refused() -> None:
     benchmark, question = rubrics()
     benchmark.dynamic_rubric = DynamicRubric.of(SHORT.model_copy(update={"summary": "shortness"}))
 
-    with pytest.raises(ValueError, match="'short' stands in the rubric and in the dynamic rubric"):
+    with pytest.raises(ValueError, match="'short' is used in the rubric and in the dynamic rubric"):
         benchmark.with_shared_traits(question)
     with (
         plugin_room.use_plugins(make_plugins()),

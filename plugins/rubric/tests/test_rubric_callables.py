@@ -96,7 +96,7 @@ def with_a_decorator() -> Callable[[str], bool]:
     ids=["module", "closure", "decorator"],
 )
 def test_a_function_that_needs_other_names_is_refused_when_made(function: Callable[[str], bool], name: str) -> None:
-    with pytest.raises(ValueError, match=f"'c' cannot be imported, and its source needs {name} of its module: import"):
+    with pytest.raises(ValueError, match=f"'c' cannot be imported, and its source uses {name} of its module: import"):
         CallableRubricTrait.from_callable("c", function)
 
 

@@ -159,7 +159,7 @@ def test_it_is_for_questions_with_traits_that_are_not_agentic(static: Any, dynam
 
 def test_a_name_that_is_static_and_dynamic_is_refused_when_the_plan_is_made() -> None:
     question = Question(question="Q", rubric=[SAFE], dynamic_rubric=[SAFE])  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="'safe' stands in the rubric and in the dynamic rubric"):
+    with pytest.raises(ValueError, match="'safe' is used in the rubric and in the dynamic rubric"):
         RubricEvaluation().included(None, question)  # type: ignore[arg-type]
 
 

@@ -1,1 +1,1 @@
-"""Plain data: questions, rubrics and traits, trust, results and their sections, outcomes."""
+"""Plain data: questions, rubrics and traits, trust, results and outcomes."""

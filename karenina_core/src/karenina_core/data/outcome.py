@@ -1,4 +1,4 @@
-"""`Outcome`: the one word in which every item ends."""
+"""`Outcome`: the classification of every item."""
 
 from __future__ import annotations
 
@@ -7,45 +7,45 @@ from typing import Final
 
 
 class Outcome(StrEnum):
-    """How an item ended. `stages.md`, "Verdict and outcome", has the rule; every item has exactly one."""
+    """The outcome of an item. Every item has exactly one; `karenina_core.stages.finalize.outcome` has the rule."""
 
     CORRECT = "correct"
-    """All that the template asks for is right."""
+    """Everything that the template verifies is correct."""
     PARTIAL = "partial"
-    """Not right, with a granular result above 0."""
+    """Not correct, with a granular result above 0."""
     WRONG = "wrong"
-    """Judged, and not right."""
+    """Judged, and not correct."""
     TRUNCATED = "truncated"
-    """Not right, and the answer was cut off at its token limit."""
+    """Not correct, and the answer was cut off at its token limit."""
     ABSTAINED = "abstained"
-    """The model refused."""
+    """The model refused to answer."""
     INSUFFICIENT = "insufficient"
-    """The answer does not hold what the template asks for."""
+    """The answer lacks what the template needs."""
     AUTO_FAILED = "auto_failed"
-    """A guard or rule failed it."""
+    """A guard or rule failed the item."""
     SCORED = "scored"
     """Has rubric scores and no verdict."""
     TEMPLATE_ERROR = "template_error"
-    """Not judged: the template is broken."""
+    """Not judged: the template is invalid."""
     MODEL_ERROR = "model_error"
-    """Not judged: the answering model could not be reached or replied nothing."""
+    """Not judged: the answering model could not be reached or sent an empty reply."""
     PARSE_ERROR = "parse_error"
     """Not judged: the judge failed."""
     STAGE_ERROR = "stage_error"
     """Not judged: another stage failed."""
     TIMED_OUT = "timed_out"
-    """Not judged: the item's time (`item_timeout`) was out, whichever stage was at work, the judge's too."""
+    """Not judged: the item took longer than `item_timeout`, in any stage."""
     RUBRIC_ERROR = "rubric_error"
-    """Not judged: a rubric trait could not be scored, and there is no verdict. The other traits keep their scores."""
+    """Not judged: a rubric trait could not be scored, and there is no verdict. Other traits keep their scores."""
 
     @property
     def judged(self) -> bool:
-        """Whether the item was judged at all; the errors were not."""
+        """Whether the item was judged; items with errors were not."""
         return self not in NOT_JUDGED
 
     @property
     def has_verdict(self) -> bool:
-        """Whether the item counts in a pass rate: judged, and not merely scored."""
+        """Whether the item counts in a pass rate: it was judged, and not only scored."""
         return self not in NO_VERDICT
 
 

@@ -1,4 +1,4 @@
-"""`Question`: what is asked, the right answer, and how an answer is judged."""
+"""`Question`: a question, its correct answer, and how answers to it are judged."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from karenina_core.data.rubrics import DynamicRubric, Rubric
 
 
 def question_id(text: str) -> str:
-    """The id of a question that was given none: a URN that depends on nothing but its text."""
+    """Return the default id of a question: a URN that depends only on its text."""
     return uuid5(NAMESPACE_URL, f"karenina:question:{text}").urn
 
 
@@ -35,25 +35,27 @@ class FewShotExample(BaseModel):
 
 
 class Question(BaseModel):
-    """One question of a benchmark. Immutable: `changed` gives another one, `Benchmark.replace` puts it in place.
+    """One question of a benchmark. Immutable: `changed` returns a changed copy, which `Benchmark.replace` puts in.
 
-    `answer_template` is source text or a class. A class is the caller's own code: it is kept beside the fields, is
-    trusted, and is stored by its source; a source is read only when the template is needed (`template_of`). A blank
-    template and an empty rubric mean none. `id` defaults to a URN derived from the text, so the same text has the same
-    id everywhere. Raises pydantic's `ValidationError` (a `ValueError`) for an empty text and for fields that do not
-    fit.
+    `answer_template` is source text or a class. A class is the caller's own code: it is trusted, is available as
+    `answer_class`, and is stored in files by its source. A source is loaded when the template is needed
+    (`template_of`). A blank template or an empty rubric is None. `id` defaults to a URN derived from the text, so that
+    equal texts have equal ids. Raises pydantic's `ValidationError` (a `ValueError`) for an empty text and for fields of
+    a wrong type.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     id: str = Field(default="", description="Unique in a benchmark; results are paired by it.")
     question: str = Field(min_length=1, description="The text that the answering model gets.")
-    raw_answer: str | None = Field(default=None, description="The right answer in words, for people.")
+    raw_answer: str | None = Field(default=None, description="The correct answer as text for human readers.")
     answer_template: str | None = Field(default=None, description="Source of the answer template.")
-    keywords: tuple[str, ...] = Field(default=(), description="Words to choose and group questions by.")
-    few_shot_examples: tuple[FewShotExample, ...] = Field(default=(), description="Examples to show with it.")
-    rubric: Rubric | None = Field(default=None, description="Traits for this question alone.")
-    dynamic_rubric: DynamicRubric | None = Field(default=None, description="Traits that count where their concept is.")
+    keywords: tuple[str, ...] = Field(default=(), description="Words for selecting and grouping questions.")
+    few_shot_examples: tuple[FewShotExample, ...] = Field(default=(), description="Examples shown before the question.")
+    rubric: Rubric | None = Field(default=None, description="Traits for this question only.")
+    dynamic_rubric: DynamicRubric | None = Field(
+        default=None, description="Traits that are scored only for answers with their concept."
+    )
     workspace_path: str | None = Field(default=None, description="Its folder, relative to the workspace root.")
     author: JsonValue = Field(default=None, description="Who wrote it.")
     sources: JsonValue = Field(default=None, description="Where it comes from.")
@@ -61,7 +63,7 @@ class Question(BaseModel):
     date_created: str | None = Field(default=None, description="When it was added, ISO 8601.")
     date_modified: str | None = Field(default=None, description="When it was last changed, ISO 8601.")
     unread: dict[str, JsonValue] = Field(
-        default_factory=dict, description="What a file said about it that this version does not know; written back."
+        default_factory=dict, description="Fields of a file that this version does not know; saved unchanged."
     )
 
     _answer_class: type[Any] | None = PrivateAttr(default=None)
@@ -85,7 +87,7 @@ class Question(BaseModel):
     @classmethod
     def _visible(cls, text: str) -> str:
         if text and not text.strip():
-            raise ValueError("it has no visible character")
+            raise ValueError("the text must contain a visible character")
         return text
 
     @field_validator("answer_template")
@@ -100,29 +102,29 @@ class Question(BaseModel):
 
     @property
     def answer_class(self) -> type[Any] | None:
-        """The template class that the caller gave, where it was a class and not source."""
-        return (self.__pydantic_private__ or {}).get("_answer_class")  # an attribute of pydantic's is slow here
+        """The template, if it was given as a class and not as source."""
+        return (self.__pydantic_private__ or {}).get("_answer_class")  # much faster than an attribute of pydantic's
 
     @property
     def has_template(self) -> bool:
-        """Whether there is an answer template, be it a class or source. Reads nothing."""
+        """Whether there is an answer template, as a class or as source. Does not load it."""
         return self.answer_class is not None or self.answer_template is not None
 
     @property
     def attachment(self) -> object:
-        """What was given to `attach` last; None if nothing was."""
+        """The value that `attach` stored last, or None."""
         return (self.__pydantic_private__ or {}).get("_attachment")
 
     def attach(self, value: object) -> None:
-        """Keep what was made of the question, such as its loaded template. It is not part of the question's value."""
+        """Store a value derived from the question, such as its loaded template. It is ignored in comparisons."""
         self._attachment = value
 
     def trait_names(self) -> tuple[str, ...]:
-        """The names of its static traits, then of its dynamic ones."""
+        """Return the names of the static traits, then of the dynamic ones."""
         return tuple(name for rubric in (self.rubric, self.dynamic_rubric) if rubric for name in rubric.names)
 
     def changed(self, **changes: Any) -> Self:
-        """A question with these fields changed and checked; the others, `id` included, stay."""
+        """Return a validated copy with these fields changed; the others, `id` included, stay."""
         values: dict[str, Any] = {name: getattr(self, name) for name in type(self).model_fields}
         if self._answer_class is not None:
             values["answer_template"] = self._answer_class

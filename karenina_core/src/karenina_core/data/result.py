@@ -1,4 +1,4 @@
-"""`VerificationResult`: all that is known about one answer before one judge."""
+"""`VerificationResult`: the result of one item, which is an answer and its judge."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ SCHEMA_VERSION: Final = 1
 
 
 class VerificationResult(Section):
-    """One item's result. JSON round trips are exact: `model_validate_json(result.model_dump_json()) == result`.
+    """The result of one item. JSON round trips are exact: `model_validate_json(result.model_dump_json()) == result`.
 
-    The template section is always there, because the raw response lives in it; the others are None where nothing of
-    theirs was configured or ran.
+    The template section always exists, because it contains the raw response; the others are None if nothing of theirs
+    was configured or ran.
     """
 
     metadata: VerificationResultMetadata
@@ -35,34 +35,34 @@ class VerificationResult(Section):
     rubric: VerificationResultRubric | None = None
     deep_judgment: VerificationResultDeepJudgment | None = None
     deep_judgment_rubric: VerificationResultDeepJudgmentRubric | None = None
-    evaluation_input: str | None = Field(default=None, description="The text that the judge was shown.")
+    evaluation_input: str | None = Field(default=None, description="The text that the judge got.")
     used_full_trace: bool = False
     trace_extraction_error: str | None = None
     vetoes: list[VetoRecord] = []
     revisions: list[RevisionRecord] = []
     stages: list[StageRecord] = []
     extensions: dict[str, dict[str, Any]] = Field(
-        default_factory=dict, description="What stages of other distributions report, by distribution."
+        default_factory=dict, description="Further fields set by stages, by distribution."
     )
     schema_version: int = SCHEMA_VERSION
 
     @property
     def question_id(self) -> str:
-        """The question's id."""
+        """The id of the question."""
         return self.metadata.question_id
 
     @property
     def item(self) -> tuple[str, str, str, int]:
-        """What tells this item from the others of a run: question, answering model, judge, replicate."""
+        """The item's key in its run: the ids of question, answering model and judge, and the replicate."""
         meta = self.metadata
         return meta.question_id, meta.answering_id, meta.parsing_id, meta.replicate or 1
 
     def stage(self, name: str) -> StageRecord | None:
-        """The record of the stage called `name`."""
+        """Return the record of a stage; None if the stage was not in the plan."""
         return next((record for record in self.stages if record.name == name), None)
 
     def why(self) -> str:
-        """One sentence on how the item came to its outcome."""
+        """Return one sentence on the reason for the outcome."""
         if self.metadata.error:
             return self.metadata.error
         if self.vetoes:
@@ -80,15 +80,15 @@ class VerificationResult(Section):
         if self.outcome is Outcome.TRUNCATED:
             parts.append("the answer was cut off at its token limit")
         if self.outcome is Outcome.CORRECT:
-            return "every field matches" if not failed else f"passes although {parts[0]}"
+            return "every field matches" if not failed else f"correct although {parts[0]}"
         if self.outcome is Outcome.RUBRIC_ERROR:
             return f"not every trait could be scored: {'; '.join(self._unscored()) or 'a score is missing'}"
         if self.outcome is Outcome.SCORED:
             return "scored by traits only" if self.rubric is not None else "nothing to evaluate: there is no trait"
-        return "; ".join(parts) or "verify() says no"
+        return "; ".join(parts) or "verify() returned False"
 
     def _unscored(self) -> list[str]:
-        """Return why traits have no score: the errors, each with its traits, and the rubric stages that did not run."""
+        """Return why traits have no score: errors with their traits, and rubric stages that were skipped."""
         names: dict[str, list[str]] = {}
         for name, error in ((self.rubric and self.rubric.trait_errors) or {}).items():
             names.setdefault(error, []).append(name)

@@ -1,4 +1,4 @@
-"""The sections of a `VerificationResult`, with the reference's field names. null: did not run, or not said."""
+"""The sections of a `VerificationResult`. A null means that something did not run, or is not known."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Section(BaseModel):
 
 
 class ModelIdentity(Section):
-    """Which model it was: adapter interface, the provider's name, and the MCP servers it had."""
+    """A model in a result: its interface, the provider's name for it, and the names of its MCP servers."""
 
     interface: str
     model_name: str
@@ -33,7 +33,7 @@ class ModelIdentity(Section):
 
 
 class VerificationResultMetadata(Section):
-    """Which question, models and run; when; and whether it ended without errors."""
+    """The question, models, run and time of an item, and whether it ended without errors."""
 
     question_id: str
     template_id: str
@@ -51,7 +51,7 @@ class VerificationResultMetadata(Section):
     parsing_system_prompt: str | None = None
     completed_without_errors: bool = True
     error: str | None = None
-    execution_time: float = Field(default=0.0, description="Seconds, the answer's included.")
+    execution_time: float = Field(default=0.0, description="Seconds, including those of the answer.")
     timestamp: str = Field(default="", description="ISO 8601 in UTC with microseconds: when the item ended.")
 
     @property
@@ -66,7 +66,7 @@ class VerificationResultMetadata(Section):
 
 
 class VerificationResultTemplate(Section):
-    """The answer, what the judge extracted from it, and how that compares with the truth."""
+    """The answer, the values that the judge extracted from it, and how they compare with the truth."""
 
     raw_llm_response: str = ""
     trace_messages: list[dict[str, Any]] = []
@@ -122,7 +122,7 @@ class VerificationResultRubric(Section):
     rubric_evaluation_performed: bool = False
     rubric_evaluation_strategy: str | None = None
     llm_trait_scores: dict[str, int | bool | dict[str, Any] | None] | None = Field(
-        default=None, description="A trait of kind template has what the judge filled."
+        default=None, description="Scores by trait; for a trait of kind template, the values that the judge filled in."
     )
     llm_trait_labels: dict[str, str] | None = None
     llm_trait_reasoning: dict[str, str] | None = None
@@ -138,16 +138,16 @@ class VerificationResultRubric(Section):
     agentic_trait_reasoning: dict[str, str] | None = None
     agentic_trait_traces: dict[str, str] | None = None
     other_trait_scores: dict[str, dict[str, Any]] | None = Field(
-        default=None, description="The scores of kinds that plugins add, by the field that the plugin names."
+        default=None, description="Scores of kinds added by plugins, by the name that the plugin gives to the field."
     )
     trait_errors: dict[str, str] | None = None
 
     def get_all_trait_scores(self) -> dict[str, Any]:
-        """All scores by trait name, whatever their kind."""
+        """Return the scores of all kinds by trait name."""
         return {name: value for scores in self._by_kind().values() for name, value in scores.items()}
 
     def get_trait_by_name(self, name: str) -> tuple[Any, str] | None:
-        """The score of one trait and its kind (`llm`, `regex`, ..., or a plugin's own), or None."""
+        """Return the score of a trait and its kind (`llm`, `regex`, ..., or a plugin's own); None if it has none."""
         for kind, scores in self._by_kind().items():
             if name in scores:
                 return scores[name], kind.removesuffix("_trait_scores")
@@ -158,15 +158,15 @@ class VerificationResultRubric(Section):
         return {**own, **(self.other_trait_scores or {})}
 
     def labels(self) -> dict[str, str]:
-        """The class names of all literal traits, whatever scored them."""
+        """Return the class names of literal traits of all kinds, by trait name."""
         return (self.llm_trait_labels or {}) | (self.callable_trait_labels or {}) | (self.agentic_trait_labels or {})
 
     def reasons(self) -> dict[str, str]:
-        """The reasons of judges for their scores, by trait name."""
+        """Return the judges' reasons for their scores, by trait name."""
         return (self.llm_trait_reasoning or {}) | (self.agentic_trait_reasoning or {})
 
     def get_llm_trait_labels(self) -> dict[str, str]:
-        """The class names of literal traits."""
+        """Return the class names of literal LLM traits, by trait name."""
         return self.llm_trait_labels or {}
 
 
@@ -180,7 +180,7 @@ TRAIT_SCORES: Final = (
 
 
 class VerificationResultDeepJudgment(Section):
-    """What supports each extracted value: excerpts of the answer, and the judge's reasons."""
+    """The evidence for each extracted value: excerpts of the answer, and the judge's reasons."""
 
     deep_judgment_enabled: bool = False
     deep_judgment_performed: bool = False
@@ -195,7 +195,7 @@ class VerificationResultDeepJudgment(Section):
 
 
 class VerificationResultDeepJudgmentRubric(Section):
-    """What supports each trait's score."""
+    """The evidence for the score of each trait."""
 
     deep_judgment_rubric_performed: bool = False
     extracted_rubric_excerpts: dict[str, list[dict[str, Any]]] | None = None
@@ -211,7 +211,7 @@ class VerificationResultDeepJudgmentRubric(Section):
 
 
 class VetoRecord(Section):
-    """One stage's objection: which stage, why, and the outcome that it stands for."""
+    """A veto: the stage, its reason, and the outcome that it sets."""
 
     stage: str
     reason: str
@@ -219,7 +219,7 @@ class VetoRecord(Section):
 
 
 class RevisionRecord(Section):
-    """One change of an artifact by a stage that did not produce it."""
+    """A change of an artifact by a stage that did not produce it."""
 
     artifact: str
     stage: str
@@ -229,22 +229,22 @@ class RevisionRecord(Section):
 
 
 class StageRecord(Section):
-    """What became of one planned stage."""
+    """The record of one planned stage."""
 
     name: str
     slot: str | None = None
     status: Literal["ran", "skipped", "failed"]
     reason: str | None = Field(default=None, description="Why it was skipped.")
-    error: str | None = Field(default=None, description="What it failed with.")
+    error: str | None = Field(default=None, description="The error that it failed with.")
     seconds: float = 0.0
     calls: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
     retries: dict[str, int] = Field(
-        default_factory=dict, description="Failed requests that were made again, by category."
+        default_factory=dict, description="Numbers of repeated requests, by category of error."
     )
-    waited: float = Field(default=0.0, description="Seconds between them.")
-    failed_calls: int = Field(default=0, description="Calls that brought no whole reply, in all their tries.")
+    waited: float = Field(default=0.0, description="Seconds waited between repeated requests.")
+    failed_calls: int = Field(default=0, description="Calls that failed in all their tries.")
     distribution: str
     version: str
 
@@ -279,4 +279,4 @@ def _free_fields() -> dict[str, str]:
 
 
 FREE_FIELDS: Final[dict[str, str]] = _free_fields()
-"""Result fields that a stage may set by name, because no artifact stands for them, with their section."""
+"""The section of each result field that stages set by name, because it has no artifact."""

@@ -1,4 +1,4 @@
-"""Which sources a user trusts to be executed: by content, never by place."""
+"""`Trust`: the sources and values that a user trusts, identified by their content."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Self
 
 
 def digest_of(source: str) -> str:
-    """The SHA-256 of `source`, in hexadecimal: what trust is given to. One changed character is another source."""
+    """Return the SHA-256 of `source` in hexadecimal, which identifies a trusted source."""
     return hashlib.sha256(source.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def digest_of_values(file: Path, values: Iterable[tuple[str, str]]) -> str:
     """Return the SHA-256, in hexadecimal, of a file's resolved path and the names and values that it sets.
 
-    The order of the values does not count. A changed value, one more or one less, or another folder is another digest.
+    The order of the values has no effect. The digest changes with any value, name or folder.
     """
     text = json.dumps([str(file.resolve()), sorted(set(values))])
     return digest_of(f"restricted values\0{text}")
@@ -26,9 +26,9 @@ def digest_of_values(file: Path, values: Iterable[tuple[str, str]]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """What the user trusts: the sources and restricted values whose digest is in `digests`, or `everything`.
+    """The user's trust in the sources and restricted values whose digest is in `digests`, or in `everything`.
 
-    A trusted source may be executed; trusted values of a benchmark take effect. The default trusts nothing.
+    Trusted sources may be executed; trusted values of a benchmark take effect. The default trusts nothing.
     """
 
     digests: frozenset[str] = frozenset()
@@ -36,15 +36,15 @@ class Trust:
 
     @classmethod
     def all(cls) -> Self:
-        """Trust every source: for files that are all the caller's own."""
+        """Return trust in everything, for files that are the caller's own."""
         return cls(everything=True)
 
     def covers_values(self, file: Path, values: Iterable[tuple[str, str]]) -> bool:
-        """Return whether exactly these restricted values of exactly this file are trusted."""
+        """Return whether exactly these restricted values of this file are trusted."""
         return self.everything or (bool(self.digests) and digest_of_values(file, values) in self.digests)
 
     def covers(self, source: str) -> bool:
-        """Whether `source` may be executed."""
+        """Return whether `source` may be executed."""
         return self.everything or (bool(self.digests) and digest_of(source) in self.digests)
 
 

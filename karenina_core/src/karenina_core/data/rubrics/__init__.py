@@ -1,4 +1,4 @@
-"""Rubric traits: qualities of an answer that have no single right value, as data. Scoring them is a stage's work."""
+"""Rubric traits: qualities of an answer that have no single correct value, as data. Stages score them."""
 
 from karenina_core.data.rubrics.agentic import AgenticRubricTrait
 from karenina_core.data.rubrics.base import (

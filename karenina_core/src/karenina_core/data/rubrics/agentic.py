@@ -14,10 +14,10 @@ from karenina_core.models.model import SECRECY
 
 @register_trait_kind
 class AgenticRubricTrait(ScaledTrait):
-    """A quality that a judge agent scores after it looked around in the workspace, the trace, or both.
+    """A quality that a judge agent scores after it examined the workspace, the trace, or both.
 
-    `model_override` holds the fields of a model configuration, checked when a run begins. A key does not belong into
-    a file that is passed on, so an API key in it is refused.
+    `model_override` contains fields of a `ModelConfig`, which are checked before a run. It must not contain an API key,
+    because files with traits are shared.
     """
 
     from_files: ClassVar[FromFiles] = "any"
@@ -25,10 +25,12 @@ class AgenticRubricTrait(ScaledTrait):
     context_mode: Literal["workspace_only", "trace_and_workspace", "trace_only"] = Field(
         default="trace_and_workspace", description="What the agent may see."
     )
-    materialize_trace: bool = Field(default=False, description="Give the trace as a file instead of in the prompt.")
-    persist_trace: bool = Field(default=False, description="Keep that file after the evaluation.")
-    max_turns: int = Field(default=15, gt=0, description="Most assistant turns.")
-    timeout_seconds: float = Field(default=120, gt=0, description="Most seconds.")
+    materialize_trace: bool = Field(
+        default=False, description="Write the trace to a file for the agent instead of the prompt."
+    )
+    persist_trace: bool = Field(default=False, description="Keep the file of the trace after the evaluation.")
+    max_turns: int = Field(default=15, gt=0, description="Maximum assistant turns.")
+    timeout_seconds: float = Field(default=120, gt=0, description="Seconds for the whole agent run.")
     model_override: dict[str, JsonValue] | None = Field(
         default=None,
         description="Another model for this trait.",
@@ -39,11 +41,11 @@ class AgenticRubricTrait(ScaledTrait):
     def _consistent(self) -> Self:
         if "." in self.name:
             raise ValueError(
-                f"the name {self.name!r} has a dot, which separates trait and field in results; leave it out"
+                f"the name {self.name!r} contains a dot, which separates trait and field in results; remove it"
             )
         if self.materialize_trace and self.context_mode == "workspace_only":
-            raise ValueError("materialize_trace needs a trace, which context_mode workspace_only leaves out")
+            raise ValueError("materialize_trace needs a trace, which context_mode workspace_only excludes")
         override = self.model_override or {}
         if any(override.get(name) for name, secrecy in SECRECY.items() if secrecy == "key"):
-            raise ValueError("model_override holds an API key; take it out and set the adapter's environment variable")
+            raise ValueError("model_override contains an API key: set the adapter's environment variable instead")
         return self

@@ -1,4 +1,4 @@
-"""`RubricTrait`: what every kind of trait has, and the register of the kinds."""
+"""`RubricTrait`, the base of all kinds of traits, and the registry of the kinds."""
 
 from __future__ import annotations
 
@@ -13,38 +13,38 @@ if TYPE_CHECKING:
 
 
 class RubricTrait(BaseModel):
-    """One quality that an answer may have. Immutable data; how it is scored is the business of a trait evaluator.
+    """A quality of answers. Immutable data, which trait evaluators score.
 
-    A subclass is one *kind* of trait: it gives `type` a literal value of its own, and is made known with
-    `register_trait_kind`. Scores of a trait are stored under its `name`, so a name is unique in a rubric.
+    A subclass is one *kind* of trait: it gives `type` a literal value of its own, and is registered with
+    `register_trait_kind`. Scores are stored under the `name` of the trait, which is unique in a rubric.
     """
 
     from_files: ClassVar[FromFiles] = "any"
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    type: str = Field(description="The kind of trait; it tells the kinds apart in JSON.")
+    type: str = Field(description="The kind of trait.")
     name: str = Field(min_length=1, description="Unique name in the rubric; scores are stored under it.")
-    description: str | None = Field(default=None, description="What the quality is, as a judge is told it.")
+    description: str | None = Field(default=None, description="The description of the quality for judges.")
     summary: str | None = Field(default=None, description="The concept in a few words, for presence checks.")
     higher_is_better: bool | None = Field(
-        default=True, description="Whether more of it is good; None where no direction has a meaning."
+        default=True, description="Whether a higher score is better; None if scores have no direction."
     )
     unread: dict[str, JsonValue] = Field(
-        default_factory=dict, description="What a file said about it that this version does not know; written back."
+        default_factory=dict, description="Fields of a file that this version does not know; saved unchanged."
     )
 
     @model_validator(mode="after")
     def _named(self) -> RubricTrait:
         if not self.name.strip():
-            raise ValueError("a trait's name must have at least one visible character")
+            raise ValueError("a trait's name must contain a visible character")
         return self
 
 
 class UnknownTrait(RubricTrait):
-    """A trait that cannot be scored, kept with all its fields as they were read.
+    """A trait that cannot be scored, with all its fields as they were read.
 
-    Its kind is not registered, since its plugin is not installed, or its fields do not fit its kind: `unscorable` says
-    why then. Its score is reported as an error instead of being left out.
+    Either its kind is not registered, because its plugin is not installed, or its fields are invalid for its kind, and
+    `unscorable` is the reason. Its missing score is reported as an error.
     """
 
     from_files: ClassVar[FromFiles] = "any"
@@ -58,16 +58,16 @@ TraitT = TypeVar("TraitT", bound=RubricTrait)
 
 
 def register_trait_kind(kind: type[TraitT]) -> type[TraitT]:
-    """Make a kind of trait known, so that files can hold it; also usable as a class decorator.
+    """Register a kind of trait, so that files can contain it. Can be used as a class decorator.
 
-    The default of the class's `type` field is the name. Registering the same class again changes nothing. Raises
-    `ValueError` when the class has no such default, or when another class has the name.
+    The default of the class's `type` field is the name of the kind. Registering a class again has no effect. Raises
+    `ValueError` if there is no such default, or if another class has the name.
     """
     name = kind.model_fields["type"].default
     if not isinstance(name, str) or not name:
         raise ValueError(
-            f"{kind.__module__}.{kind.__qualname__} gives its field `type` no default; "
-            f'write `type: Literal["my_kind"] = "my_kind"` in it'
+            f"the field `type` of {kind.__module__}.{kind.__qualname__} has no default; "
+            f'declare it as `type: Literal["my_kind"] = "my_kind"`'
         )
     known = _KINDS.setdefault(name, kind)
     if known is not kind:
@@ -79,26 +79,25 @@ def register_trait_kind(kind: type[TraitT]) -> type[TraitT]:
 
 
 def trait_kinds() -> Mapping[str, type[RubricTrait]]:
-    """The registered kinds by name, those of the core first."""
+    """Return the registered kinds by name, those of the core first."""
     return dict(_KINDS)
 
 
 def trait_from_json(data: Mapping[str, Any]) -> RubricTrait:
-    """The trait that `trait_to_json` gave `data` for.
+    """Return the trait that `trait_to_json` converted to `data`.
 
-    A `type` that nobody registered gives an `UnknownTrait`, so nothing that a file holds is lost, and so does
-    `unscorable`. Raises `ValueError` (pydantic's `ValidationError` is one) for a missing `type` and for fields that do
-    not fit the kind.
+    It is an `UnknownTrait`, so that nothing in a file is lost, if its `type` is not registered or it has `unscorable`.
+    Raises `ValueError` (pydantic's `ValidationError` is one) for a missing `type` and for invalid fields.
     """
     name = data.get("type")
     if not isinstance(name, str) or not name:
-        raise ValueError(f"a trait needs a `type`, one of {', '.join(_KINDS)}; this one has {sorted(data)}")
+        raise ValueError(f"the trait has no `type` among its fields {sorted(data)}: add one of {', '.join(_KINDS)}")
     kind = UnknownTrait if data.get("unscorable") else _KINDS.get(name, UnknownTrait)
     return kind.model_validate(dict(data))
 
 
 def trait_to_json(trait: RubricTrait) -> dict[str, JsonValue]:
-    """The trait as JSON values with its `type` first, without the fields that have their default."""
+    """Return the trait as JSON values with its `type` first, without fields that have their default."""
     values: dict[str, JsonValue] = trait.model_dump(mode="json", exclude_defaults=True)
     values.pop("type", None)
     return {"type": trait.type, **values}

@@ -25,10 +25,9 @@ class CallableRubricTrait(ScaledTrait):
     """A quality that a function computes from the answer's text.
 
     `f(text)` returns a bool, for kind score a number (an int or float), and for kind literal the name of a class. The
-    function is named by its import path, or is given as source text, which runs only after the user trusted it.
-    Nothing is ever pickled or unpickled: `pickled` only carries what another program stored, so that saving loses
-    nothing, and a trait that has nothing else cannot be scored. A function that may take long limits itself: a run can
-    leave it (`item_timeout`), and cannot end it.
+    function is given by its import path or as source text, which runs only if the user trusts it. Nothing is ever
+    pickled or unpickled: `pickled` only preserves what another program stored, and a trait with nothing else cannot
+    be scored. A slow function must limit its own time: after `item_timeout` a run ignores it, but cannot stop it.
     """
 
     from_files: ClassVar[FromFiles] = "any"
@@ -37,74 +36,74 @@ class CallableRubricTrait(ScaledTrait):
     function: str | None = Field(
         default=None,
         description='Import path, "package.module:function".',
-        json_schema_extra={"from_files": "never"},  # many a function of an installed package runs what it is given
+        json_schema_extra={"from_files": "never"},  # functions of installed packages may execute their argument
     )
     source: str | None = Field(default=None, description="Python source that defines the function.")
     pickled: str | None = Field(default=None, description="Another program's pickled function; never loaded.")
-    invert_result: bool = Field(default=False, description="Kind boolean: True where the function says False.")
+    invert_result: bool = Field(default=False, description="Kind boolean: invert the function's result.")
 
-    _given: Callable[[str], object] | None = PrivateAttr(default=None)
+    _callable: Callable[[str], object] | None = PrivateAttr(default=None)
 
     @model_validator(mode="after")
     def _one_function(self) -> Self:
         given = [name for name in ("function", "source", "pickled") if getattr(self, name) is not None]
         if len(given) != 1:
             raise ValueError(
-                "a callable trait has either `function` (an import path) or `source`; "
-                f"this one has {' and '.join(given) or 'neither'}"
+                "a callable trait needs either `function` (an import path) or `source`, but this one has "
+                f"{' and '.join(given) or 'neither'}"
             )
         if self.function is not None and not _IMPORT_PATH.fullmatch(self.function):
-            raise ValueError(f'`function` is an import path such as "package.module:function", not {self.function!r}')
+            raise ValueError(f'`function` must be an import path like "package.module:function", not {self.function!r}')
         if self.source is not None and not self.source.strip():
-            raise ValueError("`source` is empty; give the source of a function")
+            raise ValueError("`source` is empty: it must be the source of a function")
         if self.invert_result and self.kind != "boolean":
-            raise ValueError('invert_result belongs to kind "boolean"')
+            raise ValueError('invert_result is only for kind "boolean"')
         return self
 
     @classmethod
     def from_callable(cls, name: str, function: Callable[[str], bool | float | str], **fields: Any) -> Self:
         """Return a trait that calls `function`; `fields` are further fields of the trait.
 
-        The function is the caller's own code and needs no trust in this process. Files get the import path of a
-        function of an importable module, and the source of another one. Raises `ValueError` for a function that has
-        neither (a lambda, a built-in made at run time), and for one whose source needs names of its module.
+        The function is the caller's own code and needs no trust in this process. Files contain its import path, or its
+        source if its module cannot be imported. Raises `ValueError` for a function that has neither (such as a lambda),
+        and for one whose source uses names of its module.
         """
         path = f"{getattr(function, '__module__', None)}:{getattr(function, '__qualname__', '')}"
         importable = _IMPORT_PATH.fullmatch(path) and not path.startswith("__main__:")
         place: dict[str, Any] = {"function": path} if importable else {"source": _source_of(function, name)}
         trait = cls(name=name, **place, **fields)
-        trait._given = function
+        trait._callable = function
         return trait
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, CallableRubricTrait) and self.__dict__ == other.__dict__  # a file has no `given`
+        return isinstance(other, CallableRubricTrait) and self.__dict__ == other.__dict__  # ignores the callable
 
     @property
     def given(self) -> Callable[[str], object] | None:
-        """The function that the caller of `from_callable` gave; None for a trait of a file."""
-        return self._given
+        """The function that was passed to `from_callable`; None for a trait from a file."""
+        return self._callable
 
 
 def _source_of(function: Callable[..., object], name: str) -> str:
-    """Return the source of a function that works by itself. Raises `ValueError`."""
+    """Return the source of a function. Raises `ValueError` if it does not work on its own."""
     try:
         source = textwrap.dedent(inspect.getsource(function))
     except (OSError, TypeError):
         source = ""
     if not source.startswith(("def ", "@")):
-        why = "has no import path and no source that stands alone; define it with `def` in a module"
+        why = "has neither an import path nor a source of its own: define it with `def` in a module"
         raise ValueError(f"the function of trait {name!r} {why}")
     code = compile(source, "<callable trait>", "exec")
     missing = sorted(_globals(code) - {*vars(builtins), function.__name__})
     if missing:
         raise ValueError(
-            f"the function of trait {name!r} cannot be imported, and its source needs {', '.join(missing)} of its "
-            "module: import or define that inside the function, or put the function into a module"
+            f"the function of trait {name!r} cannot be imported, and its source uses {', '.join(missing)} of its "
+            "module: import or define this inside the function, or move the function to a module"
         )
     return source
 
 
 def _globals(code: CodeType) -> set[str]:
-    """Return the names that code looks up outside of its functions."""
+    """Return the global names that the code uses."""
     own = {one.argval for one in dis.get_instructions(code) if one.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
     return own.union(*(_globals(inner) for inner in code.co_consts if isinstance(inner, CodeType)))

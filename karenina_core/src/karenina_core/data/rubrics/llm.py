@@ -14,7 +14,7 @@ from karenina_core.models.from_files import FromFiles
 
 
 def owned_trait_fields() -> frozenset[str]:
-    """Return the names of fields of traits that members of this project own, whether they are installed or not."""
+    """Return the names of the trait fields that members of this project own, whether they are installed or not."""
     return frozenset(read_catalog()["trait_fields"])
 
 
@@ -22,17 +22,17 @@ def owned_trait_fields() -> frozenset[str]:
 class LLMRubricTrait(ScaledTrait):
     """A quality that a judge model scores from the answer's text.
 
-    `extra` holds the fields that a plugin owns (`Stage.trait_settings`), which checks them before a run. Those of the
-    members of this project are given and written like the trait's own fields; one that is None is left out.
+    `extra` contains the fields that a plugin owns (`Stage.trait_settings`), which the plugin checks before a run. Those
+    owned by members of this project are read and written like the trait's own fields, unless they are None.
     """
 
     from_files: ClassVar[FromFiles] = "any"
     type: Literal["llm"] = "llm"
-    extra: dict[str, JsonValue] = Field(default_factory=dict, description="The values of fields that a plugin owns.")
+    extra: dict[str, JsonValue] = Field(default_factory=dict, description="Fields that plugins own.")
 
     @model_validator(mode="before")
     @classmethod
-    def _gather(cls, values: Any) -> Any:
+    def _collect_extra(cls, values: Any) -> Any:
         if not isinstance(values, Mapping) or not values.keys() & owned_trait_fields():
             return values
         owned = {name: values[name] for name in values if name in owned_trait_fields()}
@@ -43,7 +43,7 @@ class LLMRubricTrait(ScaledTrait):
         return {**rest, "extra": {**extra, **{name: value for name, value in owned.items() if value is not None}}}
 
     @model_serializer(mode="wrap")
-    def _spread(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _flatten_extra(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
         values: dict[str, Any] = write(self)
         extra = values.pop("extra", {})
         owned = {name: value for name, value in extra.items() if name in owned_trait_fields()}

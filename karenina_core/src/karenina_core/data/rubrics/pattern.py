@@ -1,4 +1,4 @@
-"""`RegexRubricTrait`: a pattern that the answer has or has not."""
+"""`RegexRubricTrait`: whether the answer matches a pattern."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ from karenina_core.models.from_files import FromFiles
 
 @register_trait_kind
 class RegexRubricTrait(RubricTrait):
-    """True where `pattern` is found anywhere in the answer; the other way round with `invert_result`.
+    """A trait that is true if `pattern` is found anywhere in the answer, or with `invert_result`, if it is not.
 
-    Patterns are those of the `regex` library. One that does not compile is refused when a file with it is loaded, and
-    before a run.
+    Patterns are those of the `regex` library. They are checked when a file is loaded and before a run.
     """
 
     from_files: ClassVar[FromFiles] = "any"
     type: Literal["regex"] = "regex"
     pattern: str = Field(min_length=1, description="The pattern to search for.")
-    case_sensitive: bool = Field(default=True, description="Whether upper and lower case differ.")
-    invert_result: bool = Field(default=False, description="True where the pattern is not found.")
+    case_sensitive: bool = Field(default=True, description="Whether matching is case-sensitive.")
+    invert_result: bool = Field(default=False, description="The score is true if the pattern is not found.")

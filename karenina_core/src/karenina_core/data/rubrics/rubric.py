@@ -1,4 +1,4 @@
-"""`Rubric` and `DynamicRubric`: traits that belong together."""
+"""`Rubric` and `DynamicRubric`: collections of traits."""
 
 from __future__ import annotations
 
@@ -28,20 +28,22 @@ def _list_of(trait: RubricTrait) -> str:
 
 
 class Rubric(BaseModel):
-    """The traits by which answers are scored: lists by kind, and `other_traits` for the kinds that plugins add.
+    """The traits by which answers are scored: one list for each kind, and `other_traits` for kinds added by plugins.
 
-    Immutable. A plain list of traits (or of their JSON, with a `type` each) is accepted in place of the lists. A name
-    may stand only once in a rubric; `ValueError` names the clash.
+    Immutable. A plain list of traits (or of their JSON, each with a `type`) is accepted in place of the lists. Raises
+    `ValueError` if two traits have the same name.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     llm_traits: tuple[LLMRubricTrait, ...] = Field(default=(), description="Scored by a judge model.")
-    regex_traits: tuple[RegexRubricTrait, ...] = Field(default=(), description="Found by a pattern.")
+    regex_traits: tuple[RegexRubricTrait, ...] = Field(default=(), description="Matched by a pattern.")
     callable_traits: tuple[CallableRubricTrait, ...] = Field(default=(), description="Computed by a function.")
-    metric_traits: tuple[MetricRubricTrait, ...] = Field(default=(), description="Counted against expected things.")
+    metric_traits: tuple[MetricRubricTrait, ...] = Field(default=(), description="Counted against expected statements.")
     agentic_traits: tuple[AgenticRubricTrait, ...] = Field(default=(), description="Investigated by an agent.")
-    other_traits: tuple[SerializeAsAny[RubricTrait], ...] = Field(default=(), description="Kinds that plugins add.")
+    other_traits: tuple[SerializeAsAny[RubricTrait], ...] = Field(
+        default=(), description="Traits of kinds added by plugins."
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -55,7 +57,7 @@ class Rubric(BaseModel):
             elif isinstance(given, Mapping):
                 trait = trait_from_json(given)
             else:
-                raise ValueError(f"trait {position + 1} of the rubric is no trait but a {type(given).__name__}")  # noqa: TRY004
+                raise ValueError(f"trait {position + 1} of the rubric is not a trait but a {type(given).__name__}")  # noqa: TRY004
             lists.setdefault(_list_of(trait), []).append(trait)
         return lists
 
@@ -73,19 +75,19 @@ class Rubric(BaseModel):
             first = seen.setdefault(trait.name, trait)
             if first is not trait:
                 raise ValueError(
-                    f"the trait name {trait.name!r} stands twice in one rubric "
-                    f"({first.type} and {trait.type}); rename one"
+                    f"two traits of the rubric have the name {trait.name!r} "
+                    f"({first.type} and {trait.type}); rename one of them"
                 )
         return self
 
     @classmethod
     def of(cls, *traits: RubricTrait) -> Self:
-        """A rubric of these traits, each put into the list of its kind."""
+        """Return a rubric of these traits."""
         return cls.model_validate(list(traits))
 
     @property
     def traits(self) -> Iterator[RubricTrait]:
-        """All traits: by kind, in the order of the fields, and within a kind as they were given."""
+        """All traits: by kind in the order of the fields, and within a kind in the given order."""
         for name, _ in _LISTS:
             yield from getattr(self, name)
         yield from self.other_traits
@@ -103,9 +105,9 @@ class Rubric(BaseModel):
 
     @classmethod
     def merge(cls, global_rubric: Self | None, question_rubric: Self | None) -> Self:
-        """The benchmark's traits and the question's in one rubric; the benchmark's come first in each kind.
+        """Return the traits of the benchmark and of the question in one rubric, the benchmark's first in each kind.
 
-        Raises `ValueError` for a name that both have, naming the two traits.
+        Raises `ValueError` for a name that both have.
         """
         ours = tuple(global_rubric.traits) if global_rubric is not None else ()
         theirs = tuple(question_rubric.traits) if question_rubric is not None else ()
@@ -113,16 +115,16 @@ class Rubric(BaseModel):
         for trait in theirs:
             if trait.name in known:
                 raise ValueError(
-                    f"the trait name {trait.name!r} stands in the global rubric ({known[trait.name].type} trait) and "
+                    f"the trait name {trait.name!r} is used in the global rubric ({known[trait.name].type} trait) and "
                     f"in the question's rubric ({trait.type} trait); rename one of them"
                 )
         return cls.of(*ours, *theirs)
 
 
 class DynamicRubric(Rubric):
-    """Traits that count only for the answers in which their concept is present.
+    """Traits that are scored only for answers that contain their concept.
 
-    Each trait needs a `summary` or a `description`: it is what the presence check looks for.
+    Each trait needs a `summary` or a `description` for the check whether the concept is present.
     """
 
     @model_validator(mode="after")
@@ -130,18 +132,18 @@ class DynamicRubric(Rubric):
         for trait in self.traits:
             if not (trait.summary or trait.description or getattr(trait, "unscorable", None)):
                 raise ValueError(
-                    f"the dynamic trait {trait.name!r} has neither summary nor description, so no one can say "
-                    "whether an answer is about it; add a summary"
+                    f"the dynamic trait {trait.name!r} has neither summary nor description, so that its presence in an "
+                    "answer cannot be checked; add a summary"
                 )
         return self
 
 
 def check_dynamic_names(rubric: Rubric | None, dynamic: DynamicRubric | None) -> None:
-    """Raise `ValueError` where a name stands in the static and in the dynamic rubric of one question."""
+    """Raise `ValueError` if the static and the dynamic rubric of a question share a trait name."""
     if rubric is None or dynamic is None:
         return
     both = sorted(set(rubric.names) & set(dynamic.names))
     if both:
         raise ValueError(
-            f"the trait name {both[0]!r} stands in the rubric and in the dynamic rubric; rename one of them"
+            f"the trait name {both[0]!r} is used in the rubric and in the dynamic rubric; rename one of them"
         )

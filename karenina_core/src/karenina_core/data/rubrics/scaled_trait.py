@@ -1,4 +1,4 @@
-"""`ScaledTrait`: the kinds of score that a judge gives, shared by the traits that a model or an agent scores."""
+"""`ScaledTrait`: the base of traits with scores on a scale, which judges, agents and functions give."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ Kind = Literal["boolean", "score", "literal", "template"]
 class ScaledTrait(RubricTrait):
     """A trait that is scored as yes or no, on a scale, as one of ordered classes, or by filling a schema.
 
-    For `score` the bounds are whole numbers, both ends included (1 to 5 where not given). For `literal` the score is
-    the position of the class in `classes`, from 0, so their order is the scale and the bounds follow from it.
-    `kind` may also be given as a pydantic class: that is kind `template`, and the class's JSON Schema is kept in
-    `template_schema`; such a trait has no direction, so its `higher_is_better` is None.
+    For `score` the bounds are whole numbers, both included (1 to 5 by default). For `literal` the score is the position
+    of the class in `classes`, from 0; their order is the scale and sets the bounds. `kind` may also be a pydantic
+    class: this is kind `template`, and `template_schema` is the class's JSON Schema. Such a trait has no direction, so
+    that its `higher_is_better` is None.
     """
 
     from_files: ClassVar[FromFiles] = "any"
-    kind: Kind = Field(default="boolean", description="How it is scored.")
-    min_score: int | None = Field(default=None, description="Lowest score of kind score (1).")
-    max_score: int | None = Field(default=None, description="Highest score of kind score (5).")
+    kind: Kind = Field(default="boolean", description="The kind of score.")
+    min_score: int | None = Field(default=None, description="Kind score: lowest score (default 1).")
+    max_score: int | None = Field(default=None, description="Kind score: highest score (default 5).")
     classes: dict[str, str] | None = Field(
         default=None, description="Kind literal: class name to description, from the lowest class to the highest."
     )
     template_schema: dict[str, JsonValue] | None = Field(
-        default=None, description="Kind template: JSON Schema of what the judge fills."
+        default=None, description="Kind template: JSON Schema of the values that the judge fills in."
     )
 
     @model_validator(mode="before")
@@ -51,27 +51,25 @@ class ScaledTrait(RubricTrait):
     @model_validator(mode="after")
     def _scale_fits_kind(self) -> ScaledTrait:
         if (self.classes is not None) != (self.kind == "literal"):
-            raise ValueError('`classes` (name to description, in order) and kind "literal" come together')
+            raise ValueError('kind "literal" needs `classes` (name to description, in order), and no other kind has it')
         if (self.template_schema is not None) != (self.kind == "template"):
-            raise ValueError('`template_schema` and kind "template" come together')
+            raise ValueError('kind "template" needs `template_schema`, and no other kind has it')
         if self.kind == "template" and self.higher_is_better is not None:
-            raise ValueError("a trait of kind template has no direction: leave higher_is_better out")
+            raise ValueError("a trait of kind template has no direction: remove higher_is_better")
         low, high = self.min_score, self.max_score
         if self.classes is not None:
             if len(self.classes) < 2:
                 raise ValueError("a literal trait needs at least two classes to choose between")
             own = (0, len(self.classes) - 1)
             if low not in (None, own[0]) or high not in (None, own[1]):
-                raise ValueError(
-                    f"the scores of these classes go from 0 to {own[1]}; leave min_score and max_score out"
-                )
+                raise ValueError(f"the scores of these classes go from 0 to {own[1]}: remove min_score and max_score")
             low, high = own
         elif self.kind == "score":
             low, high = 1 if low is None else low, 5 if high is None else high
             if low >= high:
                 raise ValueError(f"min_score ({low}) must be below max_score ({high})")
         elif low is not None or high is not None:
-            raise ValueError(f'min_score and max_score belong to kind "score"; a {self.kind} trait has none')
+            raise ValueError(f'min_score and max_score are only for kind "score", not "{self.kind}": remove them')
         object.__setattr__(self, "min_score", low)
         object.__setattr__(self, "max_score", high)
         return self
