@@ -23,7 +23,7 @@ from karenina_engine.results.result_set import VerificationResultSet
 from karenina_engine.scheduling.plugin import plugin as engine_plugin
 from karenina_otel import OtelSettings, plugin
 from karenina_otel.observer import RunObserver
-from karenina_otel.outlet import Outlet
+from karenina_otel.telemetry import Telemetry
 from karenina_testing import ScriptedModels
 
 SCHEMA: Mapping[str, Any] = {"type": "object", "properties": {"gene": {"type": "string"}}}
@@ -166,12 +166,12 @@ def traced(
     on_result: Callable[[Any], None] | None = None,
     journal: Path | None = None,
     kept: Callable[[Got], None] | None = None,
-    outlet: Callable[[], Outlet] | None = None,
+    telemetry: Callable[[], Telemetry] | None = None,
     **settings: Any,
 ) -> Got:
     """A run of a question for each of `truths`, and what OpenTelemetry got of it; `kept` gets that after errors too.
 
-    With `outlet` it goes there, and is not got.
+    With `telemetry`, spans go there and are not returned.
     """
     spans, records = InMemorySpanExporter(), InMemoryLogRecordExporter()
     tracers, logs = TracerProvider(), LoggerProvider()
@@ -182,7 +182,7 @@ def traced(
     def close() -> None:
         got.closed += 1
 
-    memory = Outlet(tracers.get_tracer("tests"), logs.get_logger("tests"), close)
+    memory = Telemetry(tracers.get_tracer("tests"), logs.get_logger("tests"), close)
 
     class Traces:
         @hookimpl
@@ -192,7 +192,7 @@ def traced(
         @hookimpl
         def karenina_observers(self, config: VerificationConfig) -> list[object]:
             chosen = config.section(OtelSettings)
-            return [RunObserver(chosen, outlet or (lambda: memory))] if chosen.otel else []
+            return [RunObserver(chosen, telemetry or (lambda: memory))] if chosen.otel else []
 
     room = Plugins()
     for one in (core_plugin, engine_plugin, Stages(), models or ScriptedModels(), Traces()):

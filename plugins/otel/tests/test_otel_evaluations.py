@@ -101,7 +101,7 @@ def test_events_belong_to_the_call_that_brought_the_answer() -> None:
     assert {event.attributes["karenina.judge.id"] for event in got.events} == {"judge", "other"}
 
 
-def test_events_belong_to_the_item_where_no_call_brought_an_answer() -> None:
+def test_events_belong_to_the_item_without_an_answer_call() -> None:
     def say(*_asked: Any) -> str:
         raise PortError("no", category=ErrorCategory.PERMANENT)
 
@@ -110,7 +110,7 @@ def test_events_belong_to_the_item_where_no_call_brought_an_answer() -> None:
 
 
 @pytest.mark.parametrize("also", [True, False])
-def test_evaluations_stand_on_the_items_span_too_unless_that_is_not_wanted(also: bool) -> None:
+def test_item_spans_have_evaluations_too_unless_disabled(also: bool) -> None:
     item = traced(otel_span_events=also).one("karenina item")
     assert [event.attributes["gen_ai.evaluation.name"] for event in item.events] == ["correctness", "warm"] * also
 

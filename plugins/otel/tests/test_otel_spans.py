@@ -14,7 +14,7 @@ from karenina_core.models.ports import AgentReply, CallInfo, ErrorCategory, LLMR
 from karenina_testing import ScriptedModels
 
 
-def test_calls_lie_in_stages_and_these_in_answers_and_items_of_the_run() -> None:
+def test_spans_nest_as_run_answer_item_stage_and_call() -> None:
     got = traced()
     run = ["karenina run"]
     answer = [*run, "karenina answer"]
@@ -52,7 +52,7 @@ def test_all_judges_of_an_answer_stand_in_its_span() -> None:
     assert len(got.named("chat tested")) == 1
 
 
-def test_a_call_says_what_was_asked_of_whom_and_what_it_took() -> None:
+def test_a_call_span_has_model_request_and_usage() -> None:
     usage = Usage(100, 20, 60, 7, 1, 30)
     models = ScriptedModels(say=lambda _messages, _info: LLMReply("yes", usage, "length", "tested-2026-11"))
     got = traced(models)
@@ -152,7 +152,7 @@ def failing_on_second(_messages: Sequence[Message], info: CallInfo) -> str:
 
 
 @pytest.mark.parametrize("content", [False, True])
-def test_content_is_told_where_it_is_asked_for_and_secrets_never(content: bool) -> None:
+def test_content_is_sent_only_if_enabled_and_secrets_never(content: bool) -> None:
     models = ScriptedModels(say=failing_on_second, fill=lambda _messages, _schema, _info: JUDGED)
     told = traced(models, truths=[TRUTH, TRUTH], otel_content=content).everything
     assert [text in told for text in (QUESTION, SAID, JUDGED, WHY, TRUTH)] == [content] * 5
@@ -172,7 +172,7 @@ def test_messages_have_the_shape_of_the_conventions() -> None:
     )
 
 
-def test_each_answer_can_be_a_trace_of_its_own_that_links_to_the_run() -> None:
+def test_each_answer_can_be_a_trace_linked_to_the_run() -> None:
     got = traced(truths=["right", "wrong"], otel_trace_per_answer=True)
     run, answers = got.one("karenina run"), got.named("karenina answer")
     assert len({span.context.trace_id for span in (run, *answers)}) == 3

@@ -13,7 +13,7 @@ from karenina_core.models.ports import Usage
 from karenina_core.plugins import active_plugins
 from karenina_engine.cost.price_source import FREE, to_dollars
 from karenina_engine.cost.price_table import list_price_sources
-from karenina_prices.published import PublishedPrices
+from karenina_prices.published_prices import PublishedPrices
 
 THEN = datetime(2026, 11, 1, 12, tzinfo=UTC)
 PRICES = PublishedPrices(at=THEN)
@@ -53,7 +53,7 @@ def test_a_model_is_found_where_it_is_served(model: str, served_by: str | None, 
     ],
     ids=["model", "own server", "proxy", "provider", "nothing known", "no price of output", "no price at all"],
 )
-def test_what_the_list_does_not_price_is_unknown_and_not_free(model: str, served_by: str) -> None:
+def test_a_model_without_a_listed_price_is_not_free(model: str, served_by: str) -> None:
     assert PRICES.tariff(model, served_by) is None
 
 

@@ -1,7 +1,7 @@
 """OpenTelemetry for Karenina's runs: spans, and an event for each verdict and score. The entry point names `plugin`.
 
-Where it goes is said as for every program with OpenTelemetry, by the variables `OTEL_*`; a program that has set up the
-SDK itself keeps its own. Nothing of the SDK is imported by a run that did not ask for it.
+The destination is configured as in every program with OpenTelemetry, by the variables `OTEL_*`; if the program has set
+up the SDK itself, that set-up is used. The SDK is imported only by runs with `otel = true`.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ __all__ = ["OtelSettings", "plugin"]
 
 
 class plugin:  # noqa: N801 - the entry point's name
-    """What this distribution offers to Karenina."""
+    """The hook implementations of this distribution."""
 
     @staticmethod
     @hookimpl
     def karenina_settings() -> list[type[BaseModel]]:
-        """Whether runs are traced, and what of them is told."""
+        """Return the settings of tracing."""
         from karenina_otel.settings import OtelSettings
 
         return [OtelSettings]
@@ -33,18 +33,18 @@ class plugin:  # noqa: N801 - the entry point's name
     @staticmethod
     @hookimpl
     def karenina_observers(config: VerificationConfig) -> list[object]:
-        """What traces a run, where the configuration asks for it. Raises `ConfigError` where an exporter is missing."""
+        """Return the observer that traces a run, if the configuration enables it. Raises `ConfigError`."""
         from karenina_otel.settings import OtelSettings
 
         settings = config.section(OtelSettings)
         if not settings.otel:
             return []
-        from karenina_otel import outlet
+        from karenina_otel import telemetry
         from karenina_otel.observer import RunObserver
 
-        if outlet.disabled():
+        if telemetry.is_disabled():
             return []
-        outlet.check()
+        telemetry.check_exporters()
         return [RunObserver(settings)]
 
 

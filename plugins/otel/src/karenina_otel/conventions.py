@@ -1,8 +1,8 @@
-"""The names that spans and events carry.
+"""The names of attributes of spans and events.
 
-Those that begin with `gen_ai.` are of the semantic conventions for generative AI as the registry of semantic
-conventions 1.41 has them (status: development); they have since moved to a registry of their own, `gen-ai-dev`
-1.42.0-dev, in which the names used here are the same. Where the conventions name nothing, ours begin with `karenina.`.
+Those that begin with `gen_ai.` are from the semantic conventions for generative AI in the registry of semantic
+conventions 1.41 (status: development); they are also in the separate registry `gen-ai-dev` 1.42.0-dev, with the same
+names. Attributes that the conventions do not define begin with `karenina.`.
 """
 
 from __future__ import annotations
@@ -94,8 +94,8 @@ _BY_INTERFACE: Final = {
 }
 
 
-def plain(attributes: Mapping[str, Value | None]) -> dict[str, Value]:
-    """Attributes that can be sent: without those that are None, and with text that every encoding can hold."""
+def clean_attributes(attributes: Mapping[str, Value | None]) -> dict[str, Value]:
+    """Return attributes without None values, and with text that every encoding supports."""
     return {
         name: replace_surrogates(value) if isinstance(value, str) else value
         for name, value in attributes.items()
@@ -104,10 +104,10 @@ def plain(attributes: Mapping[str, Value | None]) -> dict[str, Value]:
 
 
 def server_of(model: ModelConfig, spec: AdapterSpec | None) -> tuple[str, dict[str, Value]]:
-    """The provider of a model, by the conventions' names where they have one, and its server's address.
+    """Return the provider of a model, by its name in the conventions if it has one, and its server's address.
 
-    Of the address only host and port are told: a URL may hold a secret. A server that nobody knows has the name of the
-    interface that speaks to it, since that is what its telemetry looks like.
+    Only host and port of the address are included, because a URL can hold a secret. An unknown server has the name of
+    the model's interface, since that determines its telemetry.
     """
     served_by = spec.served_by(model) if spec is not None and spec.served_by is not None else None
     found = served_by or model.endpoint_base_url or model.model_provider or ""

@@ -1,4 +1,4 @@
-"""What a result says, as evaluations: one of the verdict, and one of each score of a trait."""
+"""The evaluations of a result: one for the verdict, and one for each trait score."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from karenina_otel.conventions import (
     EVALUATION_NAME,
     EVALUATION_VALUE,
     Value,
-    plain,
+    clean_attributes,
 )
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ CORRECTNESS: Final = "correctness"
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """One verdict or score. Where there is none, `error` is the kind of error that stood in its way."""
+    """One verdict or score. If there is none, `error` is the kind of error that prevented it."""
 
     name: str
     value: float | None = None
@@ -36,8 +36,8 @@ class Evaluation:
     error: str | None = None
 
     def attributes(self) -> dict[str, Value]:
-        """It as the conventions' event has it."""
-        return plain(
+        """Return the attributes of the event that the conventions define."""
+        return clean_attributes(
             {
                 EVALUATION_NAME: self.name,
                 EVALUATION_VALUE: self.value,
@@ -49,9 +49,9 @@ class Evaluation:
 
 
 def evaluations(result: VerificationResult, *, content: bool) -> Iterator[Evaluation]:
-    """All evaluations of a result.
+    """Yield all evaluations of a result.
 
-    Without `content` no explanation quotes an answer, a judge or a message of an error: it names stages and fields.
+    Without `content`, explanations name stages and fields only; they quote no answer, judge or error message.
     """
     if result.outcome is not Outcome.SCORED:
         verdict = result.template.verify_result if result.outcome.judged else None
@@ -63,12 +63,12 @@ def evaluations(result: VerificationResult, *, content: bool) -> Iterator[Evalua
             error=None if result.outcome.judged else result.outcome.value,
         )
     if result.rubric is not None:
-        labels = {**result.rubric.labels(), **_reported(result, "trait_labels")}
+        labels = {**result.rubric.labels(), **_from_extensions(result, "trait_labels")}
         deep = (result.deep_judgment_rubric and result.deep_judgment_rubric.rubric_trait_reasoning) or {}
         reasons = {
             **deep,
             **result.rubric.reasons(),
-            **_reported(result, "trait_reasoning"),
+            **_from_extensions(result, "trait_reasoning"),
             **(result.rubric.trait_errors or {}),
         }
         yield from _scores(result.rubric, labels, reasons if content else {})
@@ -88,14 +88,14 @@ def _why_without_content(result: VerificationResult) -> str:
     return result.why()
 
 
-def _reported(result: VerificationResult, field: str) -> dict[str, str]:
-    """What the stages of other distributions report under a name that ends so, by trait."""
+def _from_extensions(result: VerificationResult, field: str) -> dict[str, str]:
+    """Return by trait what stages of other distributions report under names that end in `field`."""
     return {
-        str(trait): str(said)
+        str(trait): str(text)
         for section in result.extensions.values()
         for name, entries in section.items()
         if name.endswith(field) and isinstance(entries, Mapping)
-        for trait, said in entries.items()
+        for trait, text in entries.items()
     }
 
 
@@ -117,7 +117,7 @@ def _scores(
 
 
 def _value(score: Any) -> tuple[float | None, str | None]:
-    """The number that a score is, and its label. A score that is a table (a trait with a template) has neither."""
+    """Return the number and the label of a score; one with several fields (a trait with a template) has neither."""
     if isinstance(score, bool):
         return float(score), str(score).lower()
     if isinstance(score, (int, float)):

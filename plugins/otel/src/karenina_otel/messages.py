@@ -1,4 +1,4 @@
-"""Messages in the shape that the conventions give them: as JSON, for the spans of runs that tell content."""
+"""Messages as JSON in the format of the conventions, for the spans of runs with `otel_content`."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
 
 
 def input_messages(messages: Sequence[Message]) -> str:
-    """What a model was sent."""
+    """Return the messages sent to a model."""
     return _json([_message(message) for message in messages])
 
 
 def output_messages(reply: Reply) -> str:
-    """What a model replied; of an agent, all that was said."""
-    said = [_message(message) for message in _said(reply)]
+    """Return the reply of a model; for an agent, its whole trace."""
+    replied = [_message(message) for message in _reply_messages(reply)]
     reason = {"tool_calls": "tool_call", "other": "stop"}.get(reply.finish_reason, reply.finish_reason)
-    return _json([*said[:-1], *({**last, "finish_reason": reason} for last in said[-1:])])
+    return _json([*replied[:-1], *({**last, "finish_reason": reason} for last in replied[-1:])])
 
 
-def _said(reply: Reply) -> Sequence[Message]:
+def _reply_messages(reply: Reply) -> Sequence[Message]:
     if isinstance(reply, AgentReply):
         return reply.trace
     if isinstance(reply, Turn):

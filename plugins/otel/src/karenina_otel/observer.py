@@ -1,4 +1,4 @@
-"""What is told of one run: a span for the run, each answer, item, stage and call, and an event for each evaluation."""
+"""The observer of one run: a span for the run, each answer, item, stage and call, and an event for each evaluation."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from opentelemetry.trace import Link, NonRecordingSpan, Span, SpanContext, SpanK
 
 from karenina_core import hookimpl
 from karenina_core.text import replace_surrogates
-from karenina_otel import conventions as named
-from karenina_otel.calls import asked, became
-from karenina_otel.conventions import Value, plain
+from karenina_otel import conventions as names
+from karenina_otel.calls import end_attributes, start_attributes
+from karenina_otel.conventions import Value, clean_attributes
 from karenina_otel.evaluations import evaluations
-from karenina_otel.outlet import Outlet, open_outlet
+from karenina_otel.telemetry import Telemetry, open_telemetry
 
 if TYPE_CHECKING:
     from karenina_core import VerificationResult
@@ -43,7 +43,7 @@ _SCOPE: Final = otel_context.create_key("karenina-scope")
 
 @dataclass(eq=False)
 class _Scope:
-    """An answer, or an item of it, while it lasts. `last` is when its last stage ended, in nanoseconds."""
+    """An answer or an item in progress. `last` is the time when its last stage ended, in nanoseconds."""
 
     span: Span
     item: Item
@@ -53,8 +53,8 @@ class _Scope:
 
 
 @dataclass(eq=False)
-class _Open:
-    """What has begun and not ended. `event` is held so that its identity stays its own."""
+class _OpenSpan:
+    """An open span. `event` is held so that its `id` stays unique."""
 
     event: object
     span: Span
@@ -63,46 +63,46 @@ class _Open:
 
 @dataclass(eq=False)
 class RunObserver:
-    """Tells OpenTelemetry of one run. Each run has one of its own, told of that run alone."""
+    """An observer that sends the spans and events of one run to OpenTelemetry. Each run has its own."""
 
     settings: OtelSettings
-    open_outlet: Callable[[], Outlet] = open_outlet
-    _outlet: Outlet | None = None
+    open_telemetry: Callable[[], Telemetry] = open_telemetry
+    _telemetry: Telemetry | None = None
     _run: Span = field(default=trace.INVALID_SPAN)
     _began: int = 0
     _name: str | None = None
     _has_judges: bool = True
-    _answers: dict[int, tuple[_Scope, _Open]] = field(default_factory=dict)
+    _answers: dict[int, tuple[_Scope, _OpenSpan]] = field(default_factory=dict)
     _items: dict[tuple[str, str, str, int], _Scope] = field(default_factory=dict)
-    _open: dict[int, _Open] = field(default_factory=dict)
+    _open: dict[int, _OpenSpan] = field(default_factory=dict)
 
     # ---- the run
 
     @hookimpl
     def karenina_run_started(self, event: RunStarted) -> None:
-        """Begin the span of the run, under that of the program that runs it."""
-        self._outlet = self.open_outlet()
+        """Begin the span of the run, as a child of the program's current span."""
+        self._telemetry = self.open_telemetry()
         self._began = time.time_ns()
         core = event.config.core
         self._name = core.run_name
         self._has_judges = bool(core.parsing_models)
         attributes: dict[str, Value | None] = {
-            named.RUN_NAME: core.run_name,
+            names.RUN_NAME: core.run_name,
             "karenina.run.items": event.items,
             "karenina.evaluation_mode": core.evaluation_mode,
         }
-        self._run = self._outlet.tracer.start_span("karenina run", attributes=plain(attributes))
+        self._run = self._telemetry.tracer.start_span("karenina run", attributes=clean_attributes(attributes))
 
     @hookimpl
     def karenina_run_finished(self, event: RunFinished) -> None:
-        """End all that is open, and send what is left."""
-        if self._outlet is None:
+        """End all open spans, and send the rest."""
+        if self._telemetry is None:
             return
         for left in [*self._open.values(), *(opened for _, opened in self._answers.values())]:
-            left.span.set_attribute(named.INTERRUPTED, True)
+            left.span.set_attribute(names.INTERRUPTED, True)
             left.span.end()
         for scope in self._items.values():
-            scope.span.set_attribute(named.INTERRUPTED, True)
+            scope.span.set_attribute(names.INTERRUPTED, True)
             scope.span.end()
         self._open.clear()
         self._answers.clear()
@@ -114,32 +114,32 @@ class RunObserver:
             "karenina.run.not_judged": summary.not_judged,
             "karenina.run.scored": summary.scored,
             "karenina.run.pass_rate": summary.pass_rate.value,
-            named.INTERRUPTED: event.interrupted,
+            names.INTERRUPTED: event.interrupted,
             "karenina.run.stopped": event.stopped,
         }
-        self._run.set_attributes(plain(attributes))
+        self._run.set_attributes(clean_attributes(attributes))
         self._run.end()
-        self._outlet.close()
+        self._telemetry.close()
 
     # ---- answers and items
 
     @hookimpl
     def karenina_answer_started(self, event: AnswerStarted) -> None:
         """Begin the span of an answer."""
-        if self._outlet is None:
+        if self._telemetry is None:
             return
         links = None
         parent = trace.set_span_in_context(self._run, Context())
         if self.settings.otel_trace_per_answer:
             links = [Link(self._run.get_span_context())]
             parent = Context()
-        attributes = self._of(event.item)
+        attributes = self._item_attributes(event.item)
         if self.settings.otel_content:
-            attributes |= plain({"karenina.question.text": event.item.question.question})
-        span = self._outlet.tracer.start_span("karenina answer", parent, attributes=attributes, links=links)
+            attributes |= clean_attributes({"karenina.question.text": event.item.question.question})
+        span = self._telemetry.tracer.start_span("karenina answer", parent, attributes=attributes, links=links)
         scope = _Scope(span, event.item)
         token = otel_context.attach(otel_context.set_value(_SCOPE, scope, trace.set_span_in_context(span, parent)))
-        self._answers[id(event)] = scope, _Open(event, span, token)
+        self._answers[id(event)] = scope, _OpenSpan(event, span, token)
 
     @hookimpl
     def karenina_answer_finished(self, event: AnswerStarted) -> None:
@@ -150,23 +150,22 @@ class RunObserver:
 
     @hookimpl
     def karenina_item_started(self, event: ItemStarted) -> None:
-        """Begin the span of an item, for the rest of the task that works on it."""
-        if self._outlet is None:
+        """Begin the span of an item, for the rest of the task that runs it."""
+        if self._telemetry is None:
             return
-        answer = _scope()
-        span = self._outlet.tracer.start_span("karenina item", attributes=self._of(event.item))
+        answer = _current_scope()
+        span = self._telemetry.tracer.start_span("karenina item", attributes=self._item_attributes(event.item))
         scope = _Scope(span, event.item, answer)
         self._items[event.item.key] = scope
         otel_context.attach(otel_context.set_value(_SCOPE, scope, trace.set_span_in_context(span)))
 
     @hookimpl
     def karenina_item_finished(self, result: VerificationResult) -> None:
-        """End the span of an item, and tell its evaluations.
+        """End the span of an item, and send its evaluations.
 
-        One that was worked on in another process gets its span now; of one that an earlier run has worked on, and told
-        of, nothing is told.
+        An item that ran in another process gets its span now; one that an earlier run has run and reported is skipped.
         """
-        if self._outlet is None:
+        if self._telemetry is None:
             return
         ended = _nanoseconds(result.metadata.timestamp)
         scope = self._items.pop(result.item, None)
@@ -175,24 +174,24 @@ class RunObserver:
         elif ended >= self._began:
             parent = trace.set_span_in_context(self._run, Context())
             began = ended - int(result.metadata.execution_time * 1e9)
-            span, evaluated = self._outlet.tracer.start_span("karenina item", parent, start_time=began), None
+            span, evaluated = self._telemetry.tracer.start_span("karenina item", parent, start_time=began), None
         else:
             return
-        attributes = self._of_result(result)
-        span.set_attributes(attributes | self._verdict(result))
+        attributes = self._result_attributes(result)
+        span.set_attributes(attributes | self._verdict_attributes(result))
         if not result.outcome.judged:
-            span.set_status(Status(StatusCode.ERROR, self._told(result.metadata.error) or result.outcome.value))
+            span.set_status(Status(StatusCode.ERROR, self._content(result.metadata.error) or result.outcome.value))
         where = trace.set_span_in_context(NonRecordingSpan(evaluated or span.get_span_context()), Context())
         for one in evaluations(result, content=self.settings.otel_content):
             found = one.attributes()
             if self.settings.otel_span_events:
-                span.add_event(named.EVALUATION, found, timestamp=ended)
-            self._outlet.events.emit(
+                span.add_event(names.EVALUATION, found, timestamp=ended)
+            self._telemetry.events.emit(
                 LogRecord(
                     timestamp=ended,
                     context=where,
                     severity_number=SeverityNumber.INFO,
-                    event_name=named.EVALUATION,
+                    event_name=names.EVALUATION,
                     attributes=attributes | found,
                 )
             )
@@ -203,9 +202,11 @@ class RunObserver:
     @hookimpl
     def karenina_stage_started(self, event: StageStarted) -> None:
         """Begin the span of a stage."""
-        if self._outlet is None:
+        if self._telemetry is None:
             return
-        span = self._outlet.tracer.start_span(f"stage {event.stage}", attributes=plain({named.STAGE: event.stage}))
+        span = self._telemetry.tracer.start_span(
+            f"stage {event.stage}", attributes=clean_attributes({names.STAGE: event.stage})
+        )
         self._enter(event, span)
 
     @hookimpl
@@ -220,101 +221,101 @@ class RunObserver:
             "karenina.stage.calls": record.calls,
             "karenina.stage.failed_calls": record.failed_calls or None,
         }
-        opened.span.set_attributes(plain(attributes))
+        opened.span.set_attributes(clean_attributes(attributes))
         if record.status == "failed":
-            opened.span.set_status(Status(StatusCode.ERROR, self._told(record.error)))
+            opened.span.set_status(Status(StatusCode.ERROR, self._content(record.error)))
         now = time.time_ns()
         self._leave(opened, now)
-        scope = _scope()
+        scope = _current_scope()
         if scope is not None:
             scope.last = now
 
     @hookimpl
     def karenina_call_started(self, event: CallStarted) -> None:
-        """Begin the span of a call. Recorded answers are looked up, and no model is called for them."""
+        """Begin the span of a call. Recorded answers are skipped, since no model is called for them."""
         spec = event.call.endpoint.spec
-        if self._outlet is None or (spec is not None and spec.recorded):
+        if self._telemetry is None or (spec is not None and spec.recorded):
             return
-        name, attributes = asked(event.call, content=self.settings.otel_content)
+        name, attributes = start_attributes(event.call, content=self.settings.otel_content)
         kind = SpanKind.INTERNAL if event.call.endpoint.port == "agent" else SpanKind.CLIENT
-        self._enter(event, self._outlet.tracer.start_span(name, kind=kind, attributes=attributes))
+        self._enter(event, self._telemetry.tracer.start_span(name, kind=kind, attributes=attributes))
 
     @hookimpl
     def karenina_call_finished(self, event: CallStarted, made: CallOutcome) -> None:
-        """End the span of a call. The last one that brought an answer is what the answer's evaluations are about."""
+        """End the span of a call. The evaluations of an answer refer to its last call with a reply."""
         opened = self._open.pop(id(event), None)
         if opened is None:
             return
-        opened.span.set_attributes(became(event.call, made, content=self.settings.otel_content))
+        opened.span.set_attributes(end_attributes(event.call, made, content=self.settings.otel_content))
         if made.error is not None:
-            opened.span.set_status(Status(StatusCode.ERROR, self._told(str(made.error))))
+            opened.span.set_status(Status(StatusCode.ERROR, self._content(str(made.error))))
         self._leave(opened)
-        scope = _scope()
+        scope = _current_scope()
         if made.reply is None or scope is None or scope.answer is not None:
             return
         if event.call.is_model_call and event.call.endpoint.model.id == scope.item.answering_model.id:
             scope.evaluated = opened.span.get_span_context()
 
-    # ---- inside
+    # ---- internals
 
     def _enter(self, event: object, span: Span) -> None:
-        self._open[id(event)] = _Open(event, span, otel_context.attach(trace.set_span_in_context(span)))
+        self._open[id(event)] = _OpenSpan(event, span, otel_context.attach(trace.set_span_in_context(span)))
 
-    def _leave(self, opened: _Open, now: int | None = None) -> None:
+    def _leave(self, opened: _OpenSpan, now: int | None = None) -> None:
         opened.span.end(now)
         if opened.token is not None:
             otel_context.detach(opened.token)
 
-    def _told(self, message: str | None) -> str | None:
-        """A message that may quote an answer, where content is told."""
+    def _content(self, message: str | None) -> str | None:
+        """Return a message that can quote an answer, or None without `otel_content`."""
         return replace_surrogates(message) if message and self.settings.otel_content else None
 
-    def _of(self, item: Item) -> dict[str, Value]:
+    def _item_attributes(self, item: Item) -> dict[str, Value]:
         judge = item.parsing_model
-        return plain(
+        return clean_attributes(
             {
-                named.RUN_NAME: self._name,
-                named.QUESTION: item.question.id,
-                named.ANSWERING: item.answering_model.id,
-                named.JUDGE: judge.id if judge is not None else None,
-                named.REPLICATE: item.replicate,
+                names.RUN_NAME: self._name,
+                names.QUESTION: item.question.id,
+                names.ANSWERING: item.answering_model.id,
+                names.JUDGE: judge.id if judge is not None else None,
+                names.REPLICATE: item.replicate,
             }
         )
 
-    def _of_result(self, result: VerificationResult) -> dict[str, Value]:
+    def _result_attributes(self, result: VerificationResult) -> dict[str, Value]:
         question, answering, judge, replicate = result.item
-        return plain(
+        return clean_attributes(
             {
-                named.RUN_NAME: self._name,
-                named.QUESTION: question,
-                named.ANSWERING: answering,
-                named.JUDGE: judge if self._has_judges else None,
-                named.REPLICATE: replicate,
+                names.RUN_NAME: self._name,
+                names.QUESTION: question,
+                names.ANSWERING: answering,
+                names.JUDGE: judge if self._has_judges else None,
+                names.REPLICATE: replicate,
             }
         )
 
-    def _verdict(self, result: VerificationResult) -> dict[str, Value]:
+    def _verdict_attributes(self, result: VerificationResult) -> dict[str, Value]:
         granular = result.template.verify_granular_result
         found: dict[str, Value | None] = {
-            named.OUTCOME: result.outcome.value,
+            names.OUTCOME: result.outcome.value,
             "karenina.verify_result": result.template.verify_result,
             "karenina.granular_score": float(granular) if isinstance(granular, (int, float)) else None,
-            named.ERROR_TYPE: None if result.outcome.judged else result.outcome.value,
+            names.ERROR_TYPE: None if result.outcome.judged else result.outcome.value,
         }
         if self.settings.otel_content:
             found["karenina.answer"] = result.template.raw_llm_response
             found["karenina.raw_answer"] = result.metadata.raw_answer
-        return plain(found)
+        return clean_attributes(found)
 
 
-def _scope() -> _Scope | None:
-    """The answer or item that the current task works on."""
+def _current_scope() -> _Scope | None:
+    """Return the answer or item of the current task."""
     found = otel_context.get_value(_SCOPE)
     return found if isinstance(found, _Scope) else None
 
 
 def _nanoseconds(timestamp: str) -> int:
-    """An ISO 8601 time as nanoseconds since 1970; now where there is none."""
+    """Return an ISO 8601 time as nanoseconds since 1970, or the current time if it is invalid."""
     try:
         return int(datetime.fromisoformat(timestamp).timestamp() * 1e9)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The configuration names of this distribution."""
+"""The settings of OpenTelemetry."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _NO_CHANGE: Final[dict[str, JsonValue]] = {"changes_results": False}
 
 
 class OtelSettings(BaseModel):
-    """What OpenTelemetry is told of a run. Where it goes is said by the variables `OTEL_*`."""
+    """The settings of tracing. The destination is configured by the variables `OTEL_*`."""
 
     from_files: ClassVar[FromFiles] = "never"
     model_config = ConfigDict(frozen=True)
 
     otel: bool = Field(
         default=False,
-        description="Send spans and evaluation events to OpenTelemetry, as the variables OTEL_* say.",
+        description="Send spans and evaluation events to OpenTelemetry, as configured by the variables OTEL_*.",
         json_schema_extra=_NO_CHANGE,
     )
     otel_content: bool = Field(
@@ -29,11 +29,11 @@ class OtelSettings(BaseModel):
     )
     otel_span_events: bool = Field(
         default=True,
-        description="Note each evaluation on the item's span too, for backends that take no log records.",
+        description="Add each evaluation to the item's span too, for backends that accept no log records.",
         json_schema_extra=_NO_CHANGE,
     )
     otel_trace_per_answer: bool = Field(
         default=False,
-        description="Make each answer a trace of its own that links to the run's: for large runs, and for sampling.",
+        description="Make each answer a trace of its own, linked to the run's: for large runs, and for sampling.",
         json_schema_extra=_NO_CHANGE,
     )

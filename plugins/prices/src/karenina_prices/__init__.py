@@ -1,4 +1,4 @@
-"""Karenina plugin for prices: the public ones of many providers, as genai-prices collects them. It asks nobody."""
+"""Public prices of many providers from the package genai-prices. The entry point names `plugin`."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ __all__ = ["plugin"]
 
 
 class plugin:  # noqa: N801 - the entry point's name
-    """What this distribution offers to Karenina."""
+    """The hook implementations of this distribution."""
 
     @staticmethod
     @hookimpl
     def karenina_prices() -> list[PriceSource]:
-        """The list that the installed release of genai-prices carries."""
-        from karenina_prices.published import PublishedPrices
+        """Return the price list of the installed release of genai-prices."""
+        from karenina_prices.published_prices import PublishedPrices
 
         return [PublishedPrices()]

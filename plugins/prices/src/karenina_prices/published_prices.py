@@ -1,4 +1,4 @@
-"""The prices that the installed release of genai-prices carries, as tariffs."""
+"""The price list of the installed release of genai-prices, as tariffs."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _THOUSAND: Final = 1000
 
 @dataclass
 class PublishedPrices:
-    """The list of genai-prices: what providers publish, in dollars, without discounts of anybody's own.
+    """The price list of genai-prices: the published prices of providers in dollars, without individual discounts.
 
-    `at` is the time whose prices are meant, now where it is None: prices that begin on a day, or hold for hours of the
-    day, are those of that time. It is looked at when a model is looked up, which a run does once.
+    `at` is the time for which prices are returned, or None for the time of the lookup: some prices begin on a day, or
+    are valid for hours of the day. A run looks up each model once.
     """
 
     name: str = "genai-prices"
@@ -33,12 +33,12 @@ class PublishedPrices:
 
     @cached_property
     def edition(self) -> str:
-        """The release, and the digest of the prices in it: the release alone does not say what was unpacked."""
+        """The release and a digest of its prices: the release alone does not identify the installed data."""
         data = files("genai_prices").joinpath("data.py").read_bytes()
         return f"{version('genai-prices')} (data {hashlib.sha256(data).hexdigest()[:12]})"
 
     def tariff(self, model_name: str, served_by: str | None) -> tuple[Tariff, str] | None:
-        """The tariff of the model at this provider; where the provider is not known, of the one whose name it has."""
+        """Return the tariff of the model at this provider, or by the model's name if the provider is not known."""
         from genai_prices.data_snapshot import get_snapshot
 
         provider_id, url = None, None
@@ -52,18 +52,18 @@ class PublishedPrices:
         known = f"{provider.id}/{model.id}"
         tariff = _tariff(model.get_prices(at))
         if tariff is None:
-            # An empty list of prices means that there is none, or that nobody wrote it down: the name tells.
+            # An empty list of prices means that the model is free, or that its price is missing: the name decides.
             return (FREE, known) if model_name.lower().endswith(":free") else None
         return tariff, known
 
 
 def _provider(name: str) -> str:
-    """The provider's name as the list knows it: LangChain's `azure_openai` and `azure_ai` are not OpenAI's own."""
+    """Return the provider's name in the list: LangChain's `azure_openai` and `azure_ai` are Azure, not OpenAI."""
     return _AZURE if name.lower().startswith(_AZURE) else name
 
 
 def _tariff(price: ModelPrice) -> Tariff | None:
-    """The tariff of what is charged for text; None where input or output has no price."""
+    """Return the tariff for text; None if input or output has no price."""
     if price.input_mtok is None or price.output_mtok is None:
         return None
     listed = [price.input_mtok, price.output_mtok, price.cache_read_mtok, price.cache_write_mtok]
@@ -73,7 +73,7 @@ def _tariff(price: ModelPrice) -> Tariff | None:
     return Tariff(
         _rates(listed, 0),
         tuple((start, _rates(listed, start + 1)) for start in starts),
-        to_picodollars(_at(requests, 0) / _THOUSAND) if requests is not None else 0,
+        to_picodollars(_price_at(requests, 0) / _THOUSAND) if requests is not None else 0,
     )
 
 
@@ -82,14 +82,14 @@ def _is_tiered(price: Decimal | TieredPrices | None) -> TypeGuard[TieredPrices]:
 
 
 def _rates(listed: list[Decimal | TieredPrices | None], size: int) -> Rates:
-    """The rates of a request of so many input tokens."""
-    read, write, cached, cache_write, reasoning = (_at(one, size) if one is not None else None for one in listed)
+    """Return the rates of a request with `size` input tokens."""
+    read, write, cached, cache_write, reasoning = (_price_at(one, size) if one is not None else None for one in listed)
     assert read is not None
     assert write is not None
     return Rates.per_million(read, write, cached=cached, cache_write=cache_write, reasoning=reasoning)
 
 
-def _at(price: Decimal | TieredPrices, size: int) -> Decimal:
+def _price_at(price: Decimal | TieredPrices, size: int) -> Decimal:
     if isinstance(price, Decimal):
         return price
     found: Decimal = price.base

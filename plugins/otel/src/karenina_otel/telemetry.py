@@ -1,7 +1,7 @@
-"""Where spans and events go: the SDK that the program has set up, else one for this run, from the variables `OTEL_*`.
+"""The connection to OpenTelemetry: the SDK of the program, or one for this run, configured by the variables `OTEL_*`.
 
-A backend that is away costs a run nothing: the SDK sends from threads of its own, what it complains of is told once,
-and the last of it is waited for some seconds at the most.
+An unreachable backend does not delay a run: the SDK sends from threads of its own, its first warning is logged once,
+and the end of the run waits for the last spans for some seconds at most.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from karenina_core.version import __version__
 from karenina_otel.conventions import SCHEMA_URL
 
 SCOPE: Final = "karenina-otel"
-PATIENCE: Final = 5.0
-"""Seconds that the end of a run waits for its last spans to be taken."""
-_PATIENCE_IN_TROUBLE: Final = 0.5
+FLUSH_SECONDS: Final = 5.0
+"""The seconds that the end of a run waits until its last spans are sent."""
+_FLUSH_SECONDS_AFTER_WARNING: Final = 0.5
 _KINDS: Final = {
     "OTEL_TRACES_EXPORTER": "opentelemetry_traces_exporter",
     "OTEL_LOGS_EXPORTER": "opentelemetry_logs_exporter",
@@ -37,47 +37,47 @@ logger = logging.getLogger("karenina")
 
 
 @dataclass(frozen=True)
-class Outlet:
-    """A tracer, a logger of events, and what ends a run: it sends all that is left, in bounded time."""
+class Telemetry:
+    """A tracer, a logger of events, and the function that sends the rest at the end of a run, in bounded time."""
 
     tracer: Tracer
     events: Logger
     close: Callable[[], object]
 
 
-def disabled() -> bool:
-    """Whether the user has switched OpenTelemetry off altogether."""
+def is_disabled() -> bool:
+    """Return whether the user has disabled OpenTelemetry (`OTEL_SDK_DISABLED`)."""
     return os.environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
 
 
-def check() -> None:
-    """Look, before a run, whether the exporters that the environment names are installed. Raises `ConfigError`."""
-    if not _set_up_by_program():
+def check_exporters() -> None:
+    """Check, before a run, that the exporters that the environment names are installed. Raises `ConfigError`."""
+    if not _has_program_setup():
         for variable in _KINDS:
             _exporters(variable)
 
 
-def open_outlet() -> Outlet:
-    """Where this process's spans and events go. Raises what an exporter raises that cannot be made."""
-    if _set_up_by_program():
+def open_telemetry() -> Telemetry:
+    """Return the telemetry of this process. Raises the error of an exporter that cannot be created."""
+    if _has_program_setup():
         tracers, logs = trace.get_tracer_provider(), _logs.get_logger_provider()
         flushes = [found for one in (tracers, logs) if (found := getattr(one, "force_flush", None)) is not None]
-        return _outlet(tracers, logs, lambda: _finish(flushes, threading.Event()))
-    return own_outlet()
+        return _make_telemetry(tracers, logs, lambda: _finish(flushes, threading.Event()))
+    return make_own_telemetry()
 
 
-def _set_up_by_program() -> bool:
+def _has_program_setup() -> bool:
     return not isinstance(trace.get_tracer_provider(), ProxyTracerProvider)
 
 
-def _outlet(tracers: Any, logs: Any, close: Callable[[], object]) -> Outlet:
-    return Outlet(
+def _make_telemetry(tracers: Any, logs: Any, close: Callable[[], object]) -> Telemetry:
+    return Telemetry(
         tracers.get_tracer(SCOPE, __version__, SCHEMA_URL), logs.get_logger(SCOPE, __version__, SCHEMA_URL), close
     )
 
 
-def own_outlet() -> Outlet:
-    """An outlet of this run alone, made from the variables `OTEL_*`."""
+def make_own_telemetry() -> Telemetry:
+    """Return telemetry for this run only, configured by the variables `OTEL_*`."""
     from opentelemetry.sdk._logs import LoggerProvider
     from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
     from opentelemetry.sdk.resources import Resource
@@ -86,8 +86,8 @@ def own_outlet() -> Outlet:
 
     named = os.environ.get("OTEL_SERVICE_NAME") or "service.name=" in os.environ.get("OTEL_RESOURCE_ATTRIBUTES", "")
     resource = Resource.create({} if named else {"service.name": "karenina"})
-    trouble = _Trouble()
-    trouble.begin()
+    relay = _WarningRelay()
+    relay.begin()
     try:
         tracers = TracerProvider(resource=resource, shutdown_on_exit=False)
         logs = LoggerProvider(resource=resource, shutdown_on_exit=False)
@@ -96,34 +96,34 @@ def own_outlet() -> Outlet:
         for point in _exporters("OTEL_LOGS_EXPORTER"):
             logs.add_log_record_processor(BatchLogRecordProcessor(point.load()()))
     except BaseException:
-        trouble.end()
+        relay.end()
         raise
 
     def close() -> None:
-        left = _finish([tracers.shutdown, logs.shutdown], trouble.seen)
+        left = _finish([tracers.shutdown, logs.shutdown], relay.seen)
         if not left:
-            trouble.end()
+            relay.end()
             return
 
-        def give_up() -> None:  # what still tries ends in its own time, and unheard
+        def give_up() -> None:  # the remaining threads end later, and their warnings are suppressed
             for thread in left:
                 thread.join()
-            trouble.end()
+            relay.end()
 
         threading.Thread(target=give_up, name="karenina-otel", daemon=True).start()
 
-    return _outlet(tracers, logs, close)
+    return _make_telemetry(tracers, logs, close)
 
 
 def _exporters(variable: str) -> list[EntryPoint]:
-    """The exporters that a variable names, as the SDK's own set-up reads it. Raises `ConfigError`."""
+    """Return the exporters that a variable names, as the SDK reads it. Raises `ConfigError`."""
     found = []
     for name in os.environ.get(variable, "otlp").split(","):
         wanted = name.strip().lower() or "otlp"
         if wanted == "none":
             continue
         known = {point.name: point for point in entry_points(group=_KINDS[variable])}
-        candidates = _otlp(variable) if wanted == "otlp" else [wanted]
+        candidates = _otlp_names(variable) if wanted == "otlp" else [wanted]
         point = next((known[candidate] for candidate in candidates if candidate in known), None)
         if point is None:
             cure = (
@@ -131,60 +131,62 @@ def _exporters(variable: str) -> list[EntryPoint]:
                 if candidates[0] in ("otlp_proto_http", "otlp")
                 else f"install it, or set {variable} to one of {', '.join(sorted({*known, 'none'}))}"
             )
-            raise ConfigError([f"otel is true, and the exporter {wanted!r} ({variable}) is not installed: {cure}"])
+            raise ConfigError([f"otel is true, but the exporter {wanted!r} ({variable}) is not installed: {cure}"])
         found.append(point)
     return found
 
 
-def _otlp(variable: str) -> list[str]:
-    """The names of the exporter for the protocol that is asked for; of the usual one, HTTP, where none is."""
+def _otlp_names(variable: str) -> list[str]:
+    """Return the names of the exporter for the configured protocol; by default HTTP, then gRPC."""
     kind = variable.removeprefix("OTEL_").removesuffix("_EXPORTER")
-    asked = os.environ.get(f"OTEL_EXPORTER_OTLP_{kind}_PROTOCOL") or os.environ.get("OTEL_EXPORTER_OTLP_PROTOCOL")
-    if not asked:
+    protocol = os.environ.get(f"OTEL_EXPORTER_OTLP_{kind}_PROTOCOL") or os.environ.get("OTEL_EXPORTER_OTLP_PROTOCOL")
+    if not protocol:
         return ["otlp_proto_http", "otlp_proto_grpc"]
-    return [_PROTOCOLS.get(asked.strip().lower(), asked)]
+    return [_PROTOCOLS.get(protocol.strip().lower(), protocol)]
 
 
-def _finish(works: Sequence[Callable[[], object]], trouble: threading.Event) -> list[threading.Thread]:
-    """Do the works side by side; those that did not end in time. Where there is trouble little time is left to them."""
-    threads = [threading.Thread(target=work, name="karenina-otel", daemon=True) for work in works]
+def _finish(functions: Sequence[Callable[[], object]], warned: threading.Event) -> list[threading.Thread]:
+    """Run the functions in parallel; return the threads that did not end in time, which is short after a warning."""
+    threads = [threading.Thread(target=function, name="karenina-otel", daemon=True) for function in functions]
     began = time.monotonic()
     for thread in threads:
         thread.start()
     while left := [thread for thread in threads if thread.is_alive()]:
-        if time.monotonic() - began > (_PATIENCE_IN_TROUBLE if trouble.is_set() else PATIENCE):
-            if not trouble.is_set():
-                logger.warning("the last spans of the run may be missing: nobody took them in %g s", PATIENCE)
-                trouble.set()  # what comes of it later is not told again
+        if time.monotonic() - began > (_FLUSH_SECONDS_AFTER_WARNING if warned.is_set() else FLUSH_SECONDS):
+            if not warned.is_set():
+                logger.warning(
+                    "the last spans of the run may be missing: they could not be sent within %g s", FLUSH_SECONDS
+                )
+                warned.set()  # later warnings are not logged again
             return left
         left[0].join(0.02)
     return []
 
 
-class _Trouble(logging.Handler):
-    """Listens to what OpenTelemetry complains of while a run lasts, and tells the first of it in the run's own log."""
+class _WarningRelay(logging.Handler):
+    """A handler that relays the first warning of OpenTelemetry during a run to the run's own log."""
 
-    _listening: Final[list[_Trouble]] = []
-    _changing: Final = threading.Lock()
+    _active: Final[list[_WarningRelay]] = []
+    _lock: Final = threading.Lock()
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
         self.seen = threading.Event()
 
     def begin(self) -> None:
-        with self._changing:
-            self._listening.append(self)
-            told_by = logging.getLogger("opentelemetry")
-            told_by.addHandler(self)
-            told_by.propagate = False
+        with self._lock:
+            self._active.append(self)
+            source = logging.getLogger("opentelemetry")
+            source.addHandler(self)
+            source.propagate = False
 
     def end(self) -> None:
-        with self._changing:
-            if self in self._listening:
-                self._listening.remove(self)
-            told_by = logging.getLogger("opentelemetry")
-            told_by.removeHandler(self)
-            told_by.propagate = told_by.propagate or not self._listening
+        with self._lock:
+            if self in self._active:
+                self._active.remove(self)
+            source = logging.getLogger("opentelemetry")
+            source.removeHandler(self)
+            source.propagate = source.propagate or not self._active
 
     def emit(self, record: logging.LogRecord) -> None:
         first = not self.seen.is_set()

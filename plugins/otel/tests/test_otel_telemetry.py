@@ -18,8 +18,8 @@ from karenina_core.config import all_settings
 from karenina_core.errors import ConfigError
 from karenina_core.plugins import Plugins
 from karenina_engine.scheduling.find_observers import find_observers
-from karenina_otel import outlet, plugin
-from karenina_otel.outlet import own_outlet
+from karenina_otel import plugin, telemetry
+from karenina_otel.telemetry import make_own_telemetry
 
 
 @pytest.fixture(autouse=True)
@@ -68,7 +68,7 @@ def test_a_run_is_refused_where_its_exporter_is_not_installed(
         find_observers(plugins, VerificationConfig(otel=True))
 
 
-def test_the_sdk_is_not_imported_by_a_run_that_does_not_ask_for_it() -> None:
+def test_a_run_without_otel_does_not_import_the_sdk() -> None:
     program = (
         "import sys, karenina_otel\nfrom karenina_engine.scheduling.find_observers import find_observers\n"
         "from karenina_core import VerificationConfig, plugins\n"
@@ -81,23 +81,23 @@ def test_the_sdk_is_not_imported_by_a_run_that_does_not_ask_for_it() -> None:
     assert subprocess.check_output([sys.executable, "-c", program], text=True).strip() == "[]"
 
 
-def test_the_sdk_of_the_program_is_used_where_it_has_set_one_up() -> None:
+def test_the_sdk_that_the_program_set_up_is_used() -> None:
     program = """
 from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-from karenina_otel.outlet import check, open_outlet
+from karenina_otel.telemetry import check_exporters, open_telemetry
 
 spans = InMemorySpanExporter()
 provider = TracerProvider()
 provider.add_span_processor(SimpleSpanProcessor(spans))
 trace.set_tracer_provider(provider)
-check()
+check_exporters()
 with trace.get_tracer("program").start_as_current_span("outer"):
-    outlet = open_outlet()
-    outlet.tracer.start_span("first").end()
-outlet.close()
+    telemetry = open_telemetry()
+    telemetry.tracer.start_span("first").end()
+telemetry.close()
 provider.get_tracer("program").start_span("after").end()
 outer, after = spans.get_finished_spans()[1:]
 print([span.name for span in spans.get_finished_spans()], spans.get_finished_spans()[0].parent == outer.context)
@@ -109,7 +109,7 @@ print([span.name for span in spans.get_finished_spans()], spans.get_finished_spa
 
 def run() -> int:
     """How many results a run has that tells what the environment names."""
-    return len(traced(outlet=own_outlet).results)
+    return len(traced(telemetry=make_own_telemetry).results)
 
 
 def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -122,7 +122,7 @@ def test_a_collector_that_is_away_is_told_of_once(
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{port}")
-    monkeypatch.setattr(outlet, "PATIENCE", 600.0)  # what is away is not waited for: this would never end
+    monkeypatch.setattr(telemetry, "FLUSH_SECONDS", 600.0)  # what is away is not waited for: this would never end
     with caplog.at_level(logging.WARNING):
         assert run() == 1
     (once,) = warnings(caplog)
@@ -133,12 +133,12 @@ def test_a_collector_that_is_away_is_told_of_once(
 def test_a_collector_that_never_answers_is_not_waited_for(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(outlet, "PATIENCE", 0.2)
+    monkeypatch.setattr(telemetry, "FLUSH_SECONDS", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{silent.getsockname()[1]}")
         with caplog.at_level(logging.WARNING):
             assert run() == 1
-    assert warnings(caplog) == ["the last spans of the run may be missing: nobody took them in 0.2 s"]
+    assert warnings(caplog) == ["the last spans of the run may be missing: they could not be sent within 0.2 s"]
 
 
 def test_a_service_without_a_name_has_ours(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,7 +146,7 @@ def test_a_service_without_a_name_has_ours(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("OTEL_LOGS_EXPORTER", "none")
 
     def name() -> object:
-        found = own_outlet()
+        found = make_own_telemetry()
         span = found.tracer.start_span("one")
         found.close()
         return span.resource.attributes["service.name"]
