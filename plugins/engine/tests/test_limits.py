@@ -267,6 +267,6 @@ def test_the_limit_stays_within_its_bounds_and_no_place_is_lost(
         held.extend(arrived())
         for _ in held:
             server.release()
-        assert (server.held, server.queued, server._all.held) == (0, 0, 0)
+        assert (server.held, server.queued, server._limits.held) == (0, 0, 0)
 
     run(work)

@@ -22,11 +22,11 @@ PortKind = Literal["llm", "parser", "agent", "turn", "service"]
 
 @dataclass(frozen=True)
 class Endpoint:
-    """What is called: a model through one port of an adapter, or a service that is no model (the port `service`).
+    """The target of a call: a model through one port of an adapter, or a service (the port `service`).
 
-    `adapter` is its interface and version; `identity` are all parameters that may change a reply, as JSON values,
-    without secrets. `by_item` says that the reply depends on the question and replicate that it is for, and not only on
-    what is sent (recordings are looked up so). `spec` is what the adapter declares. Made once for each model and port.
+    `adapter` is its interface and version; `identity` holds all parameters that may change a reply, as JSON values and
+    without secrets. With `by_item` the reply depends also on the question and replicate (recordings are found by them).
+    `spec` is the adapter's. One is made for each model and port.
     """
 
     port: PortKind
@@ -39,7 +39,7 @@ class Endpoint:
 
     @cached_property
     def digest(self) -> bytes:
-        """A digest of all of it."""
+        """The digest of port, adapter and identity, or the one that a journal stored."""
         if self.stored_digest is not None:
             return self.stored_digest
         written = json.dumps([self.port, self.adapter, self.identity], sort_keys=True, default=str)
@@ -48,14 +48,13 @@ class Endpoint:
 
 @dataclass(frozen=True)
 class Call:
-    """One call that is about to be made.
+    """One call to make.
 
-    `asked` is what else decides the reply, as JSON values: the schema, or an agent's tools and bounds. `messages` are
-    what the model is sent; of a turn, those that the agent was given and its trace so far. `notes` say what the reply
-    took; they are complete when the reply is stored. `lasting` says whether the reply is all that the call leaves
-    behind; where it also leaves files that somebody reads, the reply alone is not taken from a journal to go on with.
-    `parts` says that it consists of calls that come this way themselves, such as an agent's turns, so that the whole is
-    neither limited nor repeated nor counted.
+    `messages` are sent to the model; of a turn, they are those of the agent and its trace so far. `request` holds what
+    else decides the reply, as JSON values: the schema, or an agent's tools and bounds. `notes` say what the reply took,
+    and are complete when the reply is stored. If the call is not `self_contained`, it also leaves files that others
+    read, and a run that is resumed does not take its reply from the journal. A `composite` call consists of calls that
+    are made and counted themselves, such as an agent's turns: it is not limited, retried or counted as a whole.
     """
 
     endpoint: Endpoint
@@ -68,14 +67,14 @@ class Call:
 
     @property
     def is_model_call(self) -> bool:
-        """Whether a model is asked: else nobody's places, tokens or prices are concerned."""
+        """Whether a model is called, and not a service, which has no limit, tokens or price."""
         return self.endpoint.port != "service"
 
     @cached_property
     def key(self) -> bytes:
-        """SHA-256 of target, messages, what else was asked, the replicate and the sample.
+        """The SHA-256 of endpoint, messages, request, replicate and sample.
 
-        Two calls with the same key would be answered alike, so that the reply to one serves the other.
+        Calls with the same key are identical: the reply to one serves the others.
         """
         info = self.info
         parts: list[Any] = [[message.to_dict() for message in self.messages], self.request, info.replicate, info.sample]
@@ -85,19 +84,19 @@ class Call:
 
     @cached_property
     def size(self) -> CallSize:
-        """How much is sent, by which a budget knows what it may cost."""
+        """How much is sent, from which a budget estimates the cost."""
         return measure_call(self.messages, self.request, is_agent=self.endpoint.port == "agent")
 
     def with_endpoint_digest(self, digest: bytes) -> Call:
-        """Return the call with the key that it has if its target has this digest."""
+        """Return the call with the key that it has for an endpoint with this digest."""
         return replace(self, endpoint=replace(self.endpoint, stored_digest=digest))
 
 
 @dataclass(frozen=True, slots=True)
 class CallOutcome:
-    """What became of a call: a `reply`, or the `error` that its last try ended in, and what it took.
+    """The outcome of a call: a `reply`, or the `error` of its last attempt.
 
-    One that was cut off has neither; such a one is told to observers, and never kept.
+    A call that was cancelled has neither; observers get its outcome, and it is not stored.
     """
 
     reply: Reply | None
@@ -106,15 +105,15 @@ class CallOutcome:
 
 
 class CallRecord(Protocol):
-    """What stores, ledgers and budgets use of a call: all but what is sent. A `Call`, or one of another process."""
+    """The part of a call that stores, ledgers and budgets use: a `Call`, or the record of one in another process."""
 
     @property
     def endpoint(self) -> Endpoint:
-        """What is called."""
+        """The target of the call."""
 
     @property
     def info(self) -> CallInfo:
-        """What the call is for."""
+        """The question, stage and judge of the call."""
 
     @property
     def key(self) -> bytes:
@@ -126,75 +125,75 @@ class CallRecord(Protocol):
 
     @property
     def self_contained(self) -> bool:
-        """Whether the reply is all that the call leaves behind."""
+        """Whether the reply is the only effect of the call."""
 
     @property
     def composite(self) -> bool:
-        """Whether the call consists of others that are recorded themselves."""
+        """Whether the call consists of other calls, which are recorded themselves."""
 
     @property
     def is_model_call(self) -> bool:
         """Whether a model is called, and not a service."""
 
     def with_endpoint_digest(self, digest: bytes) -> CallRecord:
-        """Return the call with the key that it has if its target has this digest."""
+        """Return the call with the key that it has for an endpoint with this digest."""
 
 
 class ReplyStore(Protocol):
-    """Where replies are kept, so that no finished call is made twice."""
+    """A store of replies, so that no finished call is made twice."""
 
     async def find(self, call: CallRecord) -> CallOutcome | None:
-        """What was kept of such a call, or None where it is to be made: then `store` or `leave` follows.
+        """Return the stored outcome of an identical call, or None if it is to be made: then `store` or `leave` follows.
 
-        Raises `PortError` where no call may be made and none was kept.
+        Raises `PortError` if no call may be made and no outcome is stored.
         """
 
-    def store(self, call: CallRecord, made: CallOutcome) -> Awaitable[None]:
-        """Keep what became of a call. When the awaitable returns it is safe, whatever happens to the process.
+    def store(self, call: CallRecord, outcome: CallOutcome) -> Awaitable[None]:
+        """Store the outcome of a call. When the awaitable returns, it survives the end of the process.
 
-        Awaiting it raises `PortError` for a reply that cannot be kept.
+        Awaiting it raises `PortError` if the reply cannot be stored.
         """
 
     def leave(self, call: CallRecord) -> None:
-        """Be told that a call that was not found is not made after all, or that nothing could be kept of it."""
+        """Note that a call that was not found is not made, or that its outcome cannot be stored."""
 
 
 class BudgetGuard(Protocol):
-    """What calls are paid from: `karenina_engine.cost.budget.Budget`, or the way to it from another process."""
+    """The budget of calls: `karenina_engine.cost.budget.Budget`, or one in another process."""
 
     async def reserve(self, call: CallRecord) -> int:
-        """Reserve the most that the call may cost; what is returned is given back to `release`. Raises `OverBudget`."""
+        """Reserve the most that the call may cost, and return the reservation for `release`. Raises `OverBudget`."""
 
     def spend(self, call: CallRecord, usage: Usage, cost: int | None) -> None:
-        """Count what a call did cost; None where that is not known."""
+        """Count the actual cost of a call; None if it is not known."""
 
     def release(self, reserved: int) -> None:
-        """Give back what `reserve` has reserved, after what the call did cost was counted."""
+        """Release a reservation, after the actual cost was counted."""
 
 
 class CallListener(Protocol):
-    """What each call of a run is reported to: `karenina_engine.scheduling.observers.Observers`."""
+    """A listener to the calls of a run: `karenina_engine.scheduling.observers.Observers`."""
 
     observes_calls: bool
-    """Whether calls are reported at all."""
+    """Whether any observer observes calls."""
 
     def call_started(self, call: Call) -> Callable[[CallOutcome], None]:
-        """Report that a call begins. What is returned reports what became of it."""
+        """Report that a call starts. Return a function that reports its outcome."""
 
 
 class CallLedger(Protocol):
-    """What counts the usage of calls: `karenina_engine.cost.ledger.Ledger`."""
+    """A ledger of the usage of calls: `karenina_engine.cost.ledger.Ledger`."""
 
     def record_call(self, call: CallRecord, usage: Usage) -> int | None:
         """Count a call that was made, and return its cost in picodollars; None if it is not known."""
 
     def record_cached(self, call: CallRecord, usage: Usage) -> None:
-        """Count a reply that was kept."""
+        """Count a reply that was stored earlier, or shared with an identical call."""
 
 
 @dataclass(slots=True)
 class CallCounts:
-    """How many calls a run has made now, how many replies it had kept or shared, and what both used."""
+    """Counts of calls: made now, answered by stored or shared replies (`cached`), failed; `used` and `saved` tokens."""
 
     made: int = 0
     cached: int = 0

@@ -24,7 +24,10 @@ R = TypeVar("R", LLMReply, ParserReply, AgentReply, Turn)
 
 @dataclass(slots=True)
 class CallRunner:
-    """Makes calls. `reply_store` is None if nothing is kept, `ledger` and `budget` if nothing counts the money."""
+    """A runner of model calls. Without `reply_store` no reply is stored, without `ledger` and `budget` no cost counted.
+
+    `storing` counts the replies that are being stored, `calling_services` the services that are being called.
+    """
 
     limits: ConcurrencyLimits
     policy: RetryPolicy = field(default_factory=RetryPolicy)
@@ -33,87 +36,86 @@ class CallRunner:
     ledger: CallLedger | None = None
     budget: BudgetGuard | None = None
     storing: int = 0
-    consulting: int = 0
+    calling_services: int = 0
     observers: CallListener | None = None
     _in_flight: dict[bytes, CallInFlight] = field(default_factory=dict)
 
     @property
     def in_flight(self) -> int:
-        """Calls that a model or a service is answering, and replies that are not yet kept."""
+        """The number of calls in flight, and of replies that are not stored yet."""
         return self.answering() + self.storing
 
     def take_counts(self) -> CallCounts:
-        """Return the counts so far, and begin new ones."""
+        """Return the counts so far, and reset them."""
         taken, self.tally = self.tally, CallCounts()
         return taken
 
     def answering(self) -> int:
-        """Calls that a model or a service is answering."""
-        return self.limits.held + self.consulting
+        """Return the number of calls that models and services are answering."""
+        return self.limits.held + self.calling_services
 
-    async def make(self, call: Call, ask: Callable[[], Awaitable[R]]) -> R:
-        """The reply to `call`: kept from earlier, or what `ask` brings.
+    async def make(self, call: Call, send: Callable[[], Awaitable[R]]) -> R:
+        """Return the reply to `call`: from the reply store, from an identical call in flight, or from `send`.
 
-        `ask` is one request, which may be made several times. Where the same call is under way, its reply serves both.
-        Raises `PortError` where all tries failed.
+        `send` makes one request, and may be called several times. Raises `PortError` if all attempts failed.
         """
         reply_store = self.reply_store
         if reply_store is None:
-            return await self._made(call, ask)
+            return await self._execute(call, send)
         while (other := self._in_flight.get(call.key)) is not None:
             await other.wait()
-            if other.made is not None:
-                shared: R = self._spared(call, other.made)
+            if other.outcome is not None:
+                shared: R = self._from_cache(call, other.outcome)
                 return shared
-            # Who made it was cancelled: now one of those who waited makes it.
+            # It was cancelled: one of the calls that waited makes it now.
         mine = self._in_flight[call.key] = CallInFlight()
         try:
-            kept = await reply_store.find(call)
-            if kept is not None:
-                mine.made = kept
-                found: R = self._spared(call, kept)
+            cached = await reply_store.find(call)
+            if cached is not None:
+                mine.outcome = cached
+                found: R = self._from_cache(call, cached)
                 return found
             try:
                 try:
-                    reply = await self._made(call, ask)
+                    reply = await self._execute(call, send)
                 except PortError as error:
-                    await self._keep(reply_store, call, mine, CallOutcome(None, error, call.notes))
+                    await self._store(reply_store, call, mine, CallOutcome(None, error, call.notes))
                     raise
-                await self._keep(reply_store, call, mine, CallOutcome(reply, None, call.notes))
+                await self._store(reply_store, call, mine, CallOutcome(reply, None, call.notes))
                 return reply
             finally:
-                if mine.made is None:
+                if mine.outcome is None:
                     reply_store.leave(call)
         finally:
             del self._in_flight[call.key]
             mine.end()
 
-    async def _keep(self, reply_store: ReplyStore, call: Call, mine: CallInFlight, made: CallOutcome) -> None:
-        """Keep what became of the call, and then have it for those who wait."""
+    async def _store(self, reply_store: ReplyStore, call: Call, mine: CallInFlight, outcome: CallOutcome) -> None:
+        """Store the outcome of the call, and then pass it to the calls that wait."""
         self.storing += 1
         try:
-            await reply_store.store(call, made)
+            await reply_store.store(call, outcome)
         except PortError as error:
-            mine.made = CallOutcome(None, error, call.notes)
+            mine.outcome = CallOutcome(None, error, call.notes)
             raise
         finally:
             self.storing -= 1
-        mine.made = made
+        mine.outcome = outcome
 
-    def _made(self, call: Call, ask: Callable[[], Awaitable[R]]) -> Awaitable[R]:
+    def _execute(self, call: Call, send: Callable[[], Awaitable[R]]) -> Awaitable[R]:
         """Make the call, and report it to the observers, if there are any."""
         observers = self.observers
         if observers is None or not observers.observes_calls:
-            return self._noted(call, ask)
-        return self._observed(call, ask, observers)
+            return self._with_counts(call, send)
+        return self._with_observers(call, send, observers)
 
-    async def _observed(self, call: Call, ask: Callable[[], Awaitable[R]], observers: CallListener) -> R:
+    async def _with_observers(self, call: Call, send: Callable[[], Awaitable[R]], observers: CallListener) -> R:
         """Make the call, and report it to the observers."""
         finished = observers.call_started(call)
         reply: R | None = None
         error: PortError | None = None
         try:
-            reply = await self._noted(call, ask)
+            reply = await self._with_counts(call, send)
         except PortError as failure:
             error = failure
             raise
@@ -121,10 +123,10 @@ class CallRunner:
             finished(CallOutcome(reply, error, call.notes))
         return reply
 
-    async def _noted(self, call: Call, ask: Callable[[], Awaitable[R]]) -> R:
-        """Make the call; what it took is added to what its stage has noted."""
+    async def _with_counts(self, call: Call, send: Callable[[], Awaitable[R]]) -> R:
+        """Make the call, count it, and add its notes to those of its stage."""
         try:
-            reply = await self._asked(call, ask)
+            reply = await self._dispatch(call, send)
         except PortError:
             self.tally.failed += not call.composite
             raise
@@ -136,80 +138,81 @@ class CallRunner:
             self.tally.used += reply.usage
         return reply
 
-    def _asked(self, call: Call, ask: Callable[[], Awaitable[R]]) -> Awaitable[R]:
-        """Have the call go the way of its kind."""
+    def _dispatch(self, call: Call, send: Callable[[], Awaitable[R]]) -> Awaitable[R]:
+        """Make the call as its kind requires."""
         if call.composite:
-            return ask()
+            return send()
         if not call.is_model_call:
-            return self._consulted(call, ask)
-        return self._ask(call, ask) if self.budget is None else self._covered(call, ask, self.budget)
+            return self._call_service(call, send)
+        return self._attempt(call, send) if self.budget is None else self._within_budget(call, send, self.budget)
 
-    async def _consulted(self, call: Call, ask: Callable[[], Awaitable[R]]) -> R:
-        """Ask a service, as often as the retries allow."""
-        self.consulting += 1
+    async def _call_service(self, call: Call, send: Callable[[], Awaitable[R]]) -> R:
+        """Call a service, and retry it as the policy allows."""
+        self.calling_services += 1
         began = time.monotonic()
         try:
-            return await self.policy.call(ask, call.notes)
+            return await self.policy.call(send, call.notes)
         finally:
-            self.consulting -= 1
+            self.calling_services -= 1
             call.notes.seconds = time.monotonic() - began - call.notes.waited
 
-    async def _covered(self, call: Call, ask: Callable[[], Awaitable[R]], budget: BudgetGuard) -> R:
-        """Make the call when the budget covers it. Raises `OverBudget`."""
+    async def _within_budget(self, call: Call, send: Callable[[], Awaitable[R]], budget: BudgetGuard) -> R:
+        """Make the call once the budget covers it. Raises `OverBudget`."""
         reserved = await budget.reserve(call)
         try:
-            return await self._ask(call, ask)
+            return await self._attempt(call, send)
         finally:
             budget.release(reserved)
 
-    def _count(self, call: Call, usage: Usage) -> None:
-        """Count what a request has used, also one of an agent that failed on its way."""
+    def _record_usage(self, call: Call, usage: Usage) -> None:
+        """Record the usage of a request, also of an agent that failed before its end."""
         if self.ledger is not None:
             cost = self.ledger.record_call(call, usage)
             if self.budget is not None:
                 self.budget.spend(call, usage, cost)
 
-    async def _ask(self, call: Call, ask: Callable[[], Awaitable[R]]) -> R:
+    async def _attempt(self, call: Call, send: Callable[[], Awaitable[R]]) -> R:
+        """Make the call within the server's limit, and retry it as the policy allows."""
         notes = call.notes
-        places = self.limits.limiter(call.endpoint.model)
+        limiter = self.limits.limiter(call.endpoint.model)
         while True:
-            place = places.acquire() or await places.wait(call.info.order)
+            permit = limiter.acquire() or await limiter.wait(call.info.order)
             began = time.monotonic()
             try:
-                reply = await ask()
+                reply = await send()
             except PortError as error:
                 if error.partial is not None:
-                    self._count(call, error.partial.usage)
+                    self._record_usage(call, error.partial.usage)
                 if is_refusal(error):
-                    places.on_overload(place, error.retry_after)
+                    limiter.on_overload(permit, error.retry_after)
                 else:
-                    places.release()
-                waiting = self.policy.next_delay(error, notes, places.seconds_refusing())
+                    limiter.release()
+                delay = self.policy.next_delay(error, notes, limiter.seconds_refusing())
             except BaseException:
-                places.release()
+                limiter.release()
                 raise
             else:
-                places.on_success()
+                limiter.on_success()
                 notes.seconds = time.monotonic() - began
-                self._count(call, reply.usage)
+                self._record_usage(call, reply.usage)
                 return reply
-            places.retrying += 1
+            limiter.retrying += 1
             self.limits.changed()
             try:
-                await asyncio.sleep(waiting)
+                await asyncio.sleep(delay)
             finally:
-                places.retrying -= 1
+                limiter.retrying -= 1
 
-    def _spared(self, call: Call, kept: CallOutcome) -> Any:
-        """What was kept, as if the call had been made: the reply with its usage, or its error."""
+    def _from_cache(self, call: Call, cached: CallOutcome) -> Any:
+        """Return a stored reply, or raise a stored error, as if the call had been made now."""
         if call.info.notes is not None:
-            call.info.notes.add(kept.notes)
-        if kept.error is not None:
-            raise copy_error(kept.error)
-        assert kept.reply is not None
+            call.info.notes.add(cached.notes)
+        if cached.error is not None:
+            raise copy_error(cached.error)
+        assert cached.reply is not None
         if call.is_model_call and not call.composite:
-            self.tally.cached += kept.reply.usage.calls
-            self.tally.saved += kept.reply.usage
+            self.tally.cached += cached.reply.usage.calls
+            self.tally.saved += cached.reply.usage
             if self.ledger is not None:
-                self.ledger.record_cached(call, kept.reply.usage)
-        return kept.reply
+                self.ledger.record_cached(call, cached.reply.usage)
+        return cached.reply

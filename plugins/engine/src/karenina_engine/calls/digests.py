@@ -1,4 +1,4 @@
-"""Digests of data that decides what a call is answered."""
+"""Digests of data on which the reply to a call depends."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def digest_recordings(model: ModelConfig) -> str | None:
 
 
 def digest_json(value: Any) -> bytes:
-    """Return a digest of `value` as JSON under the version of the core. What is no data is replaced by its name."""
+    """Return a digest of `value` as JSON and of the core's version. Values that are not data are replaced by names."""
     plain = to_jsonable_python(value, fallback=_named)
     return hashlib.sha256(json.dumps([__version__, plain], sort_keys=True).encode()).digest()
 
 
 def _named(value: object) -> str:
-    """Return what replaces a value that is no data, such as a function: the same in every process."""
+    """Return the name that replaces a value that is not data, such as a function: the same in every process."""
     return getattr(value, "__qualname__", type(value).__qualname__)

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class CallInFlight:
-    """A call that somebody makes, and that others with the same wait for. `made` stays None where it was cancelled."""
+    """A call that is being made, for which identical calls wait. `outcome` stays None if it was cancelled."""
 
-    ended: asyncio.Event | None = None  # most have nobody who waits
-    made: CallOutcome | None = None
+    ended: asyncio.Event | None = None  # made by the first call that waits; most calls have none
+    outcome: CallOutcome | None = None
 
     async def wait(self) -> None:
         """Return when the call has ended."""
@@ -24,6 +24,6 @@ class CallInFlight:
         await self.ended.wait()
 
     def end(self) -> None:
-        """Wake those who wait."""
+        """Wake the calls that wait."""
         if self.ended is not None:
             self.ended.set()

@@ -1,4 +1,4 @@
-"""Judges at temperature 0, where the user set no temperature and the server accepts one."""
+"""Judges at temperature 0, if the user set no temperature and the server accepts one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def with_zero_temperature(model: ModelConfig, spec: AdapterSpec) -> ModelConfig:
 
 
 class ZeroTemperatureParser:
-    """A port for JSON that asks at temperature 0, and without a temperature once the server has refused it."""
+    """A parser port that sends temperature 0, and no temperature once the server has refused it."""
 
     def __init__(self, make: Callable[[ModelConfig], ParserPort], model: ModelConfig, cold: ModelConfig) -> None:
         self._make = make
@@ -34,7 +34,7 @@ class ZeroTemperatureParser:
     async def parse(
         self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
     ) -> ParserReply:
-        """Ask for JSON that fits `schema`. Raises `PortError`."""
+        """Request JSON that fits `schema`. Raises `PortError`."""
         if self._plain is not None:
             return await self._plain.parse(messages, schema, info=info)
         try:
@@ -46,7 +46,7 @@ class ZeroTemperatureParser:
 
     def _without_temperature(self) -> ParserPort:
         if self._plain is None:  # else another call was refused at the same time
-            logger.info("judge %r is asked without a temperature: its server refuses 0", self._model.id)
+            logger.info("judge %r is called without a temperature: its server refuses 0", self._model.id)
             self._plain = self._make(self._model)
         return self._plain
 

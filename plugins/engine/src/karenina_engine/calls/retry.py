@@ -1,4 +1,4 @@
-"""The one retry layer: which failed calls are made again, and after how long."""
+"""The only retry layer: which failed calls are retried, and after which delay."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ DEFAULT_MAX_RETRIES: Final[Mapping[ErrorCategory, int]] = {
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How often a call may be made again for each category of error, and the waiting times in seconds.
+    """The most retries of a call for each category of error, and the delays between them in seconds.
 
-    The n-th wait is drawn between half and all of `base * 2**n`, at most `cap`; where the server named a time
-    (Retry-After) the wait is at least that long. All waits of a call together are at most `patience`: a call that
-    would have to wait longer fails. So does every call to a server that has refused all calls for that long.
+    The n-th delay is drawn between half and all of `base * 2**n`, at most `cap`; if the server sent a Retry-After
+    header, the delay is at least that long. All delays of a call together are at most `patience`: a call that would
+    have to wait longer fails. So does every call to a server that has refused all calls for that long.
     """
 
     max_retries: Mapping[ErrorCategory, int] = field(default_factory=lambda: DEFAULT_MAX_RETRIES)
@@ -35,33 +35,30 @@ class RetryPolicy:
     cap: float = 30.0
     patience: float = 300.0
 
-    def again(self, error: PortError, notes: CallNotes, draw: Callable[[], float] = random.random) -> float | None:
-        """Seconds after which a call that failed with `error` is made again, or None where it has failed for good.
-
-        `notes` say what it took so far.
-        """
+    def _draw_delay(self, error: PortError, notes: CallNotes) -> float | None:
+        """Return the delay before the next retry of a call; None if it is not retried."""
         if not error.retriable or notes.retries.get(error.category, 0) >= self.max_retries.get(error.category, 0):
             return None
         attempt = sum(notes.retries.values())
         full: float = min(self.cap, self.base * 2**attempt)
-        waiting = max(full / 2 + full / 2 * draw(), error.retry_after or 0.0)
-        return waiting if notes.waited + waiting <= self.patience else None
+        delay = max(full / 2 + full / 2 * random.random(), error.retry_after or 0.0)  # noqa: S311
+        return delay if notes.waited + delay <= self.patience else None
 
     def next_delay(self, error: PortError, notes: CallNotes, refusing: float = 0.0) -> float:
-        """Seconds to wait before the call is made again, as `notes` now say. Raises `error` if it failed for good.
+        """Return the delay before the next retry, and count the retry in `notes`. Raises `error` if there is none.
 
-        `refusing` are the seconds for which the server has refused all calls.
+        `refusing` is the number of seconds for which the server has refused all calls.
         """
-        waiting = self.again(error, notes) if refusing <= self.patience else None
-        if waiting is None:
+        delay = self._draw_delay(error, notes) if refusing <= self.patience else None
+        if delay is None:
             error.args = (f"{error}{self._why_not_again(error, notes, refusing)}",)
             raise error
         notes.retries[error.category.value] = notes.retries.get(error.category.value, 0) + 1
-        notes.waited += waiting
-        return waiting
+        notes.waited += delay
+        return delay
 
     def _why_not_again(self, error: PortError, notes: CallNotes, refusing: float) -> str:
-        """Return what is added to the message of a call that is not made again."""
+        """Return the end of the message of a call that is not retried."""
         parts = []
         tries = 1 + sum(notes.retries.values())
         if tries > 1:
@@ -76,10 +73,10 @@ class RetryPolicy:
         return "".join(f"; {part}" for part in parts)
 
     async def call(self, call: Callable[[], Awaitable[T]], notes: CallNotes) -> T:
-        """The result of `call`, made again as the budgets allow; `notes` say how often. Raises the last `PortError`."""
+        """Return the result of `call`, retried as the policy allows, and note retries in `notes`. Raises `PortError`."""
         while True:
             try:
                 return await call()
             except PortError as error:
-                waiting = self.next_delay(error, notes)
-            await asyncio.sleep(waiting)
+                delay = self.next_delay(error, notes)
+            await asyncio.sleep(delay)
