@@ -79,12 +79,12 @@ def test_bad_input_ends_with_2_and_a_cure(better: Path, tmp_path: Path) -> None:
     broken.write_text("{}\n", "utf-8")
 
     for arguments, message in (
-        ([better], "one answering model only"),
+        ([better], "contains only one answering model"),
         ([better, tmp_path / "missing.jsonl"], "missing.jsonl cannot be read"),
         ([better, broken], "line 1 is no result"),
-        ([better, better, "--cut", "clarity"], "is not TRAIT=SCORE"),
-        ([better, better, "--cut", "clarity=3"], "no result has a score of a trait 'clarity'"),
-        ([better, better, "--scale", "clarity=5:1"], "is not TRAIT=LOW:HIGH"),
+        ([better, better, "--cut", "clarity"], "is not of the form TRAIT=SCORE"),
+        ([better, better, "--cut", "clarity=3"], "no result has a score of the trait 'clarity'"),
+        ([better, better, "--scale", "clarity=5:1"], "is not of the form TRAIT=LOW:HIGH"),
         ([better, better, "--by", "colour"], "there is no column 'colour'"),
     ):
         done = compare(*arguments)
@@ -95,7 +95,7 @@ def test_bad_input_ends_with_2_and_a_cure(better: Path, tmp_path: Path) -> None:
 def test_it_says_how_often_equal_runs_fail() -> None:
     help = " ".join(compare("--help").out.split())
 
-    assert "Of 40 runs that are equally good, one fails" in help
+    assert "Of 40 equally good runs, one fails" in help
     assert "Exit codes:" in help
 
 

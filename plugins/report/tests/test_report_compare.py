@@ -87,7 +87,7 @@ def test_questions_with_the_same_text_are_one_unit_by_default() -> None:
     apart = only(compare(a, b, cluster="question_id").pairs)
 
     assert (verdicts(together).units, verdicts(apart).units, verdicts(apart).questions) == (6, 12, 12)
-    assert "12 questions have the text of another one" in together.notes[0]
+    assert "12 questions have the same text as another one" in together.notes[0]
     assert apart.notes == []
 
 
@@ -113,7 +113,7 @@ def test_only_judges_of_both_runs_count() -> None:
     assert pair.judges == ["manual:j", "manual:k"]
     assert verdicts(pair).difference == 0.5
     assert {judge: one.difference for judge, one in pair.by_judge.items()} == {"manual:j": 0.5, "manual:k": 0.5}
-    assert pair.notes == ["only one run has the judge manual:only a: it is left out"]
+    assert pair.notes == ["only one run has the judge manual:only a: this judge is left out"]
 
 
 def test_a_changed_template_is_listed_and_left_out() -> None:
@@ -244,7 +244,7 @@ def test_each_run_is_compared_with_the_baseline() -> None:
 
     assert [(pair.a, pair.b) for pair in compare(*runs, baseline=1).pairs] == [("A", "B"), ("C", "B")]
     assert [(pair.a, pair.b) for pair in compare(*runs, baseline="c").pairs] == [("A", "C"), ("B", "C")]
-    with pytest.raises(ConfigError, match="no run is called 'd'"):
+    with pytest.raises(ConfigError, match="there is no run 'd'"):
         compare(*runs, baseline="d")
 
 
@@ -255,7 +255,7 @@ def test_a_source_with_several_models_is_several_runs() -> None:
 
     assert [one.name for one in comparison.runs] == ["a", "b"]
     assert verdicts(only(comparison.pairs)).difference == 0.5
-    with pytest.raises(ConfigError, match="one answering model only"):
+    with pytest.raises(ConfigError, match="contains only one answering model"):
         compare(both, model="a")
 
 

@@ -60,4 +60,4 @@ def test_stored_answers_and_rows_with_equal_text_are_recognised() -> None:
     found, _ = pair()
 
     assert found.same_answers
-    assert any("748 questions have the text of another one" in note for note in found.notes)
+    assert any("748 questions have the same text as another one" in note for note in found.notes)

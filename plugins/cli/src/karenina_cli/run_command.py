@@ -90,8 +90,7 @@ def run(
         typer.Option(
             metavar="USD",
             help="The most to spend, in US dollars, including earlier runs with the journal. The run then stops "
-            "and can "
-            "be resumed with a higher budget.",
+            "and can be resumed with a higher budget.",
             show_default=False,
         ),
     ] = None,

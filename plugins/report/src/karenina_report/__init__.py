@@ -1,6 +1,6 @@
 """Reports on runs of Karenina: comparisons and statistics with intervals, and the questions that flipped.
 
-Importing this package loads nothing else; a name is loaded when it is first used.
+Names are imported when they are first used, so that importing the package is fast.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the benchmark of a run adds to its results: columns of its questions, and the scales of its traits."""
+"""Columns of a benchmark's questions, and the scales of its traits."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class BenchmarkQuestions:
 
 
 def read_benchmark_questions(benchmark: str | Path | Benchmark) -> BenchmarkQuestions:
-    """Return what a benchmark, or its file, states of its questions. Raises `CheckpointError`."""
+    """Return the columns and scales of a benchmark or its file. Raises `CheckpointError`."""
     if isinstance(benchmark, str | Path):
         from karenina_benchmark import Benchmark as Loaded
 

@@ -1,4 +1,4 @@
-"""What is not the same of a question in two runs: the verdict, and the answer, extraction or truth behind it."""
+"""Differences of a question between two runs: its verdict, and the answer, extraction or truth behind it."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from karenina_report.pairing import Pairing, Results
 
 
-def find_changes(pairing: Pairing, observed: Mapping[str, Sequence[PairedQuestion]]) -> list[Change]:
-    """Return the questions whose verdicts, partial credit or traits differ: flips first, the largest before others.
+def find_changes(pairing: Pairing, paired: Mapping[str, Sequence[PairedQuestion]]) -> list[Change]:
+    """Return the questions whose verdicts, partial credit or traits differ, flips first, largest change first.
 
-    `observed` are the questions of each metric, by its name. A question that only one run has judged is among them.
+    `paired` are the questions of each metric, by its name, including those that only one run has judged.
     """
     values: dict[str, dict[str, tuple[float | None, float | None]]] = {}
-    for metric, questions in observed.items():
+    for metric, questions in paired.items():
         for one in questions:
             a, b = one.a.mean, one.b.mean
             if a != b:
@@ -71,7 +71,7 @@ def _text(value: object) -> str:
 
 
 def _counted(results: Results, fact: Callable[[VerificationResult], Hashable]) -> dict[Hashable, float]:
-    """Return the share of the results that has each value: runs may have different numbers of replicates."""
+    """Return the share of results with each value, because runs may have different numbers of replicates."""
     counts = Counter(fact(one) for one in results)
     return {value: count / len(results) for value, count in counts.items()}
 

@@ -1,4 +1,4 @@
-"""The units of statistics: questions, or groups of questions that are alike."""
+"""The units of statistics: questions, or clusters of correlated questions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _QUESTION_TEXT: Final = "question_text"
 
 @dataclass(frozen=True, slots=True)
 class Units:
-    """The unit of each question, what units are (`name`), and what a reader must know about them."""
+    """The unit of each question, the kind of unit (`name`), and notes for the reader."""
 
     name: str
     by_question: Mapping[str, Hashable]
@@ -33,11 +33,10 @@ class Units:
 def assign_units(
     results: Iterable[VerificationResult], cluster: str | None, questions: BenchmarkQuestions | None = None
 ) -> Units:
-    """Return the units of these results' questions: those with one value of the column `cluster` are alike.
+    """Return the unit of each question: questions with the same value in the column `cluster` are one unit.
 
-    `questions` are those of the benchmark, with their columns. By default questions of one text are alike, which is
-    noted. A question without a value is a unit of its own. Raises
-    `ConfigError` for an unknown column.
+    `questions` are those of the benchmark, with their columns. By default questions with the same text are one unit,
+    with a note. A question without a value is a separate unit. Raises `ConfigError` for an unknown column.
     """
     first: dict[str, VerificationResult] = {}
     for result in results:
@@ -55,7 +54,7 @@ def assign_units(
     if cluster is not None:
         return Units(cluster, units, ())
     note = (
-        f"{sum(map(len, alike))} questions have the text of another one: those of one text are taken together "
-        f"({len(groups)} units); --cluster {QUESTION_ID} takes each by itself"
+        f"{sum(map(len, alike))} questions have the same text as another one, and count as one unit per text "
+        f"({len(groups)} units); --cluster {QUESTION_ID} separates them"
     )
     return Units("text", units, (note,))

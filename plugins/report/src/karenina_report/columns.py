@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from karenina_report.benchmark_questions import BenchmarkQuestions
 
 Column = Callable[["VerificationResult"], tuple[str, ...]]
-"""What a result has in a column: none, one or several values."""
+"""A function that returns the values of a result in a column: none, one or several."""
 
 
 def _as_values(value: object) -> tuple[str, ...]:
@@ -36,7 +36,7 @@ _RESULT_COLUMNS: Final[Mapping[str, Column]] = {
 def find_column(
     name: str, results: Iterable[VerificationResult], questions: BenchmarkQuestions | None = None
 ) -> Column:
-    """Return the column of this name: of every result, of the benchmark's `questions`, or reported by a stage.
+    """Return the column with this name: of all results, of the benchmark's `questions`, or reported by a stage.
 
     Raises `ConfigError` for a name that is none of these.
     """
@@ -49,5 +49,5 @@ def find_column(
     if name in reported:
         return lambda result: _as_values(next((own[name] for own in result.extensions.values() if name in own), None))
     known = [*_RESULT_COLUMNS, *(questions.columns if questions is not None else ()), *reported]
-    more = "" if questions is not None else "; with --benchmark FILE (in Python benchmark=) also those of its questions"
+    more = "" if questions is not None else "; --benchmark FILE (in Python benchmark=) adds those of its questions"
     raise ConfigError([f"there is no column {name!r}{did_you_mean(name, known)}; there are {', '.join(known)}{more}"])

@@ -1,4 +1,4 @@
-"""`karenina compare`: runs beside each other on the command line."""
+"""`karenina compare`: the difference of runs on the command line."""
 
 from __future__ import annotations
 
@@ -19,29 +19,26 @@ from karenina_report.options import (
     config_error,
     get_screen,
     is_number,
-    parse_cuts,
-    parse_scales,
+    parse_report_options,
 )
 
 if TYPE_CHECKING:
     from karenina_report.comparison_result import Comparison
 
 FAILED: Final = 1
-"""The exit code of a comparison that does not show what was asked for."""
+"""The exit code if --fail-on-regression or --require-within fails."""
 _OPTIONAL: Final = "--fail-on-regression"
 EPILOG: Final = (
-    "\b\nExit codes:\n"
-    "  0    the runs were compared\n"
-    "  1    --fail-on-regression or --require-within: the comparison fails them\n"
-    "  2    bad input: a file cannot be read, or the runs cannot be compared\n"
+    "\b\nExit codes:\n  0    the runs were compared\n  1    the condition of --fail-on-regression or "
+    "--require-within is not met\n  2    bad input: a file cannot be read, or the runs cannot be compared\n"
 )
 
 
 class CompareCommand(TyperCommand):
-    """The command, with one option whose value may be left out."""
+    """A command with one option whose value is optional."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Give the option the value 0 if none follows it."""
+        """Parse arguments, with the value 0 for the option if no number follows it."""
         given: list[str] = []
         for at, word in enumerate(args):
             bare = word == _OPTIONAL and not (at + 1 < len(args) and is_number(args[at + 1]))
@@ -59,7 +56,10 @@ def compare(
         ),
     ] = None,
     by: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Compare groups of questions, too: keyword, template_id, ...")
+        str | None,
+        typer.Option(
+            metavar="COLUMN", help="Also compare groups of questions by this column: keyword, template_id, ..."
+        ),
     ] = None,
     cluster: Cluster = None,
     model: Model = None,
@@ -67,20 +67,20 @@ def compare(
     scale: Scale = None,
     benchmark: BenchmarkFile = None,
     any_judge: Annotated[
-        bool, typer.Option("--any-judge", help="Compare runs that were judged by other judges or prompts.")
+        bool, typer.Option("--any-judge", help="Compare runs with different judges or judge prompts.")
     ] = False,
     any_template: Annotated[
-        bool, typer.Option("--any-template", help="Compare questions whose template, truth or text changed, too.")
+        bool, typer.Option("--any-template", help="Also compare questions whose template, truth or text changed.")
     ] = False,
-    changes: Annotated[int, typer.Option(min=0, help="How many flips and other changes are listed at most.")] = 20,
+    changes: Annotated[int, typer.Option(min=0, help="The most flips and other changes to list.")] = 20,
     fail_on_regression: Annotated[
         float | None,
         typer.Option(
             _OPTIONAL,
             metavar="[POINTS]",
             min=0,
-            help="Exit with 1 if a run is shown to be worse than the first (or the baseline) by more than so many "
-            "points: the upper limit of its difference is below. Of 40 runs that are equally good, one fails.",
+            help="Exit with 1 if a run is shown to be more than POINTS worse than the first (or the baseline): "
+            "the upper limit of its difference is below -POINTS. Of 40 equally good runs, one fails.",
         ),
     ] = None,
     require_within: Annotated[
@@ -88,9 +88,8 @@ def compare(
         typer.Option(
             metavar="POINTS",
             min=0,
-            help="Exit with 1 unless each run is shown to be at most so many points worse than the first (or the "
-            "baseline): the lower limit of its difference is above. Of 40 runs that are worse by just so many, one "
-            "passes.",
+            help="Exit with 1 unless each run is shown to be at most POINTS worse than the first (or the "
+            "baseline): the lower limit of its difference is above -POINTS. Of 40 runs that are POINTS worse, one passes.",
         ),
     ] = None,
     as_json: AsJson = False,
@@ -98,21 +97,16 @@ def compare(
     """Compare runs question by question: the difference with its interval, and the questions that flipped.
 
     Differences are the first run minus the second, in percentage points. A file with several answering models counts
-    as several runs. Questions that only one run has, and those whose template changed, are listed and left out.
+    as several runs. Questions that are in only one run, or whose template changed, are listed and left out.
     """
     screen = get_screen(ctx)
     with screen.report_errors():
-        from karenina_report.run_comparison import compare as compared
+        from karenina_report.run_comparison import compare as compare_runs
 
-        found = compared(
+        found = compare_runs(
             *files,
             baseline=baseline,
-            by=by,
-            cluster=cluster,
-            model=model,
-            cuts=parse_cuts(cut),
-            scales=parse_scales(scale),
-            benchmark=benchmark,
+            **parse_report_options(by, cluster, model, cut, scale, benchmark),
             any_judge=any_judge,
             any_template=any_template,
         )
@@ -136,7 +130,10 @@ def _failures(found: Comparison, regression: float | None, within: float | None)
     names = {run.label: run.name for run in found.runs}
     against = found.against(base)
     if not against:
-        raise config_error("no question has a verdict in both runs: there is nothing to hold a run to")
+        raise config_error(
+            "no question has a verdict in both runs, so the condition cannot be checked: compare "
+            "runs of the same questions"
+        )
     for label, limits in against:
         shown = "no interval" if limits is None else f"95% CI [{100 * limits[0]:+.2f}, {100 * limits[1]:+.2f}] points"
         what = f"{label} ({names[label]}) minus {base} ({names[base]})"

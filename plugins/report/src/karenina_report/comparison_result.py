@@ -1,4 +1,4 @@
-"""`Comparison`: what is known about two runs or more beside each other. Rates and differences are shares of 1."""
+"""The result of a comparison of runs. Rates and differences are shares of 1."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from karenina_engine.results.aggregate import Summary
 
 
 class ReportModel(BaseModel):
-    """The base of all parts of a comparison."""
+    """The base class of the models of reports."""
 
     model_config = ConfigDict(frozen=True, protected_namespaces=())
 
 
 class ComparedRun(ReportModel):
-    """One run by itself. `label` is what it is called in the comparison: A, B, ..."""
+    """One run of a comparison. `label` is its letter in the comparison: A, B, ..."""
 
     label: str
     name: str
@@ -27,10 +27,12 @@ class ComparedRun(ReportModel):
     calls: int
     input_tokens: int
     output_tokens: int
-    seconds: float = Field(description="Seconds that its items took, all together.")
-    cost_usd: float | None = Field(description="What all runs of its journal have spent; a lower bound if not all.")
+    seconds: float = Field(description="The total time of its items in seconds.")
+    cost_usd: float | None = Field(
+        description="The cost of all runs of its journal; a lower bound if some is not known."
+    )
     cost_is_whole: bool = Field(description="Whether the cost of every call is known.")
-    cost_is_shared: bool = Field(description="Whether the journal holds calls of other answering models, too.")
+    cost_is_shared: bool = Field(description="Whether the journal also contains calls of other answering models.")
 
 
 class PlainInterval(ReportModel):
@@ -42,7 +44,7 @@ class PlainInterval(ReportModel):
 
 
 class Flipped(ReportModel):
-    """How many questions have another value in both runs, and in which run it is higher."""
+    """The number of questions whose value differs between the runs, and the run with the higher value."""
 
     questions: int
     higher_in_a: int
@@ -50,7 +52,7 @@ class Flipped(ReportModel):
 
 
 class Bounds(ReportModel):
-    """The difference if every unjudged result of one run were wrong and of the other right, and the reverse."""
+    """The bounds of the difference: all unjudged results of one run wrong and of the other right, and the reverse."""
 
     unjudged_a: int
     unjudged_b: int
@@ -60,12 +62,12 @@ class Bounds(ReportModel):
 
 
 class Power(ReportModel):
-    """What the comparison could have shown.
+    """The power of a comparison.
 
-    `detectable` is the difference that is found in four of five cases; if it exceeds the share of questions that flip,
-    `six_flips` is True: at least six flips in one direction are needed. `questions` are those needed for differences
-    of 1, 3 and 5 points. `within` is the share of the variance that more replicates would lower and `at_best` what
-    would be detectable with any number of them; None if there is one replicate.
+    `detectable` is the difference that is found with 80% power. If it exceeds the share of questions that flip,
+    `six_flips` is True: at least six flips in one direction are needed. `questions` are the numbers of questions needed
+    for differences of 1, 3 and 5 points. `within` is the share of the variance that more replicates would reduce, and
+    `at_best` the detectable difference with any number of them; both are None with one replicate.
     """
 
     detectable: float
@@ -76,10 +78,11 @@ class Power(ReportModel):
 
 
 class Difference(ReportModel):
-    """One metric in both runs: A minus B, over the questions that have it in both.
+    """The difference A minus B of one metric, over the questions that have it in both runs.
 
-    `units` are the clusters, by default questions with another text. `p` is that of the sign-flip test, `p_exact` says
-    whether every pattern of signs was counted, `p_adjusted` is p for all pairs of runs together (Holm).
+    `units` is the number of clusters, by default questions with different texts. `p` is the p value of the sign-flip
+    test, `p_exact` whether every pattern of signs was counted, and `p_adjusted` the p value adjusted for all pairs of
+    runs (Holm).
     """
 
     metric: str
@@ -109,7 +112,7 @@ class Difference(ReportModel):
 
 
 class Group(ReportModel):
-    """The pass rates of the questions with one value of a column; nothing is corrected for the number of groups."""
+    """The pass rates of the questions with one value of a column, without correction for the number of groups."""
 
     value: str
     questions: int
@@ -130,10 +133,10 @@ class Side(ReportModel):
 
 
 class Change(ReportModel):
-    """A question whose verdicts, partial credit or traits are not the same in both runs.
+    """A question whose verdicts, partial credit or traits differ between the runs.
 
-    `changed` names what is not the same: answer, extraction, truth, verdict. `metrics` and `fields` have the means in
-    A and B of those that differ (None: not judged).
+    `changed` names what differs: answer, extraction, truth, verdict. `metrics` and `fields` have the means in A and B
+    of those that differ (None: not judged).
     """
 
     question_id: str
@@ -147,10 +150,10 @@ class Change(ReportModel):
 
 
 class Pair(ReportModel):
-    """Two runs beside each other. The first of `differences` is that of the pass rate, if there are verdicts.
+    """A comparison of two runs. The first of `differences` is that of the pass rate, if there are verdicts.
 
-    `changed` are questions that were left out because their template, truth or text changed, each with what did.
-    `unpaired` have a verdict in at most one of the runs. `unit` says what the clusters are.
+    `changed` are questions that were left out because their template, truth or text changed, with the changed parts.
+    `unpaired` have a verdict in at most one of the runs. `unit` is the kind of cluster.
     """
 
     a: str
@@ -170,16 +173,16 @@ class Pair(ReportModel):
 
     @property
     def flips(self) -> list[Change]:
-        """The questions whose verdict is not the same."""
+        """The questions whose verdict differs."""
         return [change for change in self.changes if change.flipped]
 
     def difference(self, metric: str = "pass rate") -> Difference | None:
-        """Return the difference of a metric; None if it is not in both runs."""
+        """Return the difference of a metric; None if a run does not have it."""
         return next((one for one in self.differences if one.metric == metric), None)
 
 
 class Comparison(ReportModel):
-    """Runs beside each other, and in pairs. `baseline` is the label of the run that others are held to."""
+    """Several runs and their comparisons in pairs. `baseline` is the label of the run to compare others with."""
 
     runs: Sequence[ComparedRun]
     pairs: Sequence[Pair]

@@ -10,13 +10,13 @@ from karenina_report.layout import clean, format_facts, format_table, shorten
 from karenina_report.metrics import RATE
 
 _FEW: Final = 20
-"""Units below which an interval is called rough."""
+"""The number of units below which an interval is called rough."""
 _MOST_NAMES: Final = 5
 _MOST_OF_A_QUESTION: Final = 300
 
 
 def comparison_lines(comparison: Comparison, width: int, most_changes: int) -> Iterator[str]:
-    """Return the lines that `karenina compare` prints, with at most so many changes of each pair."""
+    """Return the lines that `karenina compare` prints, with at most `most_changes` changes of each pair."""
     yield from format_facts([(run.label, _run_name(run)) for run in comparison.runs], width)
     yield ""
     yield from format_table(_beside(comparison.runs), width)
@@ -34,7 +34,7 @@ def _run_name(run: ComparedRun) -> str:
 
 
 def _beside(runs: Sequence[ComparedRun]) -> list[list[str]]:
-    """Return the table of the runs side by side."""
+    """Return the rows of the table of all runs."""
     rates = [percent(run.summary.pass_rate.value) for run in runs]
     return [
         ["", *(run.label for run in runs)],
@@ -69,7 +69,7 @@ def _pair_lines(pair: Pair, width: int, most_changes: int) -> Iterator[str]:
         rows = [[clean(one.value), str(one.questions), percent(one.a), percent(one.b), points(one.difference),
                  interval(one.low, one.high)] for one in pair.groups]  # fmt: skip
         yield from format_table([["", "questions", pair.a, pair.b, "difference", "95% CI"], *rows], width)
-        yield from format_facts([("", "Groups are exploratory: nothing is corrected for their number.")], width)
+        yield from format_facts([("", "Groups are exploratory: there is no correction for their number.")], width)
     yield from _change_lines(pair, width, most_changes)
 
 
@@ -89,7 +89,7 @@ def _pair_facts(pair: Pair) -> Iterator[tuple[str, str]]:
     for judge, one in pair.by_judge.items():
         yield "By judge", f"{clean(judge)}: {_difference_text(one)}, {p_text(one)}"
     if pair.same_answers:
-        yield "Answers", "the same stored answers in both runs: replicates are paired"
+        yield "Answers", "both runs have the same stored answers: replicates are paired"
     for what, ids in (
         (f"Only in {pair.a}", pair.only_a),
         (f"Only in {pair.b}", pair.only_b),
@@ -111,7 +111,7 @@ def _difference_text(one: Difference) -> str:
 
 
 def p_text(one: Difference) -> str:
-    """Return the p value in words, with the one adjusted for several pairs."""
+    """Return the p value as text, with the one adjusted for several pairs."""
     how = "sign flip" if one.p_exact else "sign flip, 100,000 draws"
     adjusted = f"; {p_value(one.p_adjusted)} for all pairs (Holm)" if one.p_adjusted is not None else ""
     return f"p = {p_value(one.p)} ({how}; mid-p {p_value(one.mid_p)}){adjusted}"
@@ -137,7 +137,7 @@ def _flips_text(one: Difference, pair: Pair) -> str:
 def _bounds_text(one: Difference, pair: Pair) -> str:
     bounds = one.bounds
     assert bounds is not None
-    holds = "the sign holds whatever they are" if bounds.sign_holds else "the sign depends on what they are"
+    holds = "the sign does not depend on them" if bounds.sign_holds else "the sign depends on them"
     return (
         f"{bounds.unjudged_a} results of {pair.a} and {bounds.unjudged_b} of {pair.b} are not judged: from "
         f"{points(bounds.low)} to {points(bounds.high)} points; {holds}"
@@ -149,19 +149,19 @@ def _power_text(one: Difference) -> str:
     assert power is not None
     found = f"{100 * power.detectable:.1f} points (80% power)"
     if power.six_flips:
-        found += ", more than flip at all: at least 6 flips in one direction are needed"
+        found += ", which is more than the share that flips: at least 6 flips in one direction are needed"
     needed = ", ".join(f"{count:,} for {size}" for size, count in power.questions.items())
     found += f"; questions needed for a difference in points: {needed}"
     if power.within is None or power.at_best is None:
-        return f"{found}; with one replicate it cannot be known whether more would help"
+        return f"{found}; whether more replicates would help is not known with one replicate"
     return f"{found}; more replicates: {100 * power.at_best:.1f} points at best"
 
 
 def _changed_text(pair: Pair) -> str:
     what = " or ".join(dict.fromkeys(name for names in pair.changed.values() for name in names))
     return (
-        f"{_questions(len(pair.changed))} with another {what}, which {'is' if len(pair.changed) == 1 else 'are'} not "
-        f"comparable without `karenina rescore`: {_names(list(pair.changed))}"
+        f"{_questions(len(pair.changed))} with a different {what}, not comparable without `karenina rescore`: "
+        f"{_names(list(pair.changed))}"
     )
 
 
@@ -215,8 +215,8 @@ def _outcomes(counts: object) -> str:
 def _several(comparison: Comparison) -> str:
     which = f"each run against {comparison.baseline}" if comparison.baseline is not None else "all pairs"
     return (
-        f"p values for all pairs are adjusted for {len(comparison.pairs)} comparisons ({which}), each metric by "
-        "itself; intervals hold at 95% each, not all at once."
+        f"p values for all pairs are adjusted for {len(comparison.pairs)} comparisons ({which}), separately for each "
+        "metric; intervals have 95% confidence each, not jointly."
     )
 
 

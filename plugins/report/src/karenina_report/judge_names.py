@@ -1,4 +1,4 @@
-"""What judges are called in reports."""
+"""The names of judges in reports."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def make_judge_namer(runs: Sequence[Iterable[VerificationResult]]) -> JudgeNamer:
-    """Return what names the judge of a result: its model; with its id too if a run has two judges of one model."""
+    """Return a function that names the judge of a result by its model, and its id if a run has two with one model."""
     ids: dict[tuple[int, str], set[str]] = defaultdict(set)
     for place, results in enumerate(runs):
         for result in results:

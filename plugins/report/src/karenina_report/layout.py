@@ -1,4 +1,4 @@
-"""Text for terminals and files: lines that fit a width, without padding and control characters."""
+"""Text layout for terminals and files: lines that fit a width, without padding and control characters."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _GAP: Final = 2
 
 
 def clean(text: str) -> str:
-    """Return `text` in one line and without characters that steer a terminal."""
+    """Return `text` in one line, without control characters."""
     return " ".join("".join(ch if ch.isprintable() else " " for ch in text).split())
 
 
@@ -22,7 +22,7 @@ def shorten(text: str, most: int) -> str:
 
 
 def format_facts(rows: Iterable[tuple[str, str]], width: int) -> Iterator[str]:
-    """Return lines of names and texts; a text that is too long goes on below itself, not below its name."""
+    """Yield lines of names and texts; a long text is wrapped in its own column."""
     everything = list(rows)
     indent = max((len(name) for name, _ in everything), default=0) + _GAP
     for name, text in everything:
@@ -32,9 +32,9 @@ def format_facts(rows: Iterable[tuple[str, str]], width: int) -> Iterator[str]:
 
 
 def format_table(rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
-    """Return the lines of a table: the first column to the left, numbers to the right.
+    """Yield the lines of a table: the first column left-aligned, the others right-aligned.
 
-    If it is too wide, the first column is repeated, and the others follow in several parts.
+    A table that is too wide is split into parts, which repeat the first column.
     """
     if not rows:
         return

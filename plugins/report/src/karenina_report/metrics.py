@@ -1,4 +1,4 @@
-"""What is compared: the verdict, partial credit and errors, each as a number in [0, 1] or as missing."""
+"""The metrics of verdicts: pass rate, partial credit and errors, each a number in [0, 1] or missing."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ NOT_JUDGED: Final = "not judged"
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One number of each result.
+    """A number for each result.
 
-    `value` is None if the result has none; `missing` is then True if it should have one, which counts in the bounds.
-    `questions` are the ids of those that have it, None if all have. `note` is what a reader must know to understand the
-    numbers.
+    `value` returns None if the result has none; `missing` then returns True if it should have one, which counts in the
+    bounds. `questions` are the ids of the questions that have it, or None for all. `note` explains the numbers to the
+    reader.
     """
 
     name: str
@@ -34,7 +34,7 @@ class Metric:
 
 
 def verdict_metrics(results: Iterable[VerificationResult]) -> Iterator[Metric]:
-    """Return the metrics of verdicts: the pass rate, the share of errors, and partial credit if there is some."""
+    """Yield the metrics of verdicts: the pass rate, the share of errors, and partial credit if there is any."""
     yield Metric(RATE, verdict, unjudged)
     yield Metric(NOT_JUDGED, lambda result: float(not result.outcome.judged), lambda _result: False)
     judged = [(one.question_id, partial_credit(one)) for one in results if verdict(one) is not None]
@@ -46,7 +46,7 @@ def verdict_metrics(results: Iterable[VerificationResult]) -> Iterator[Metric]:
 
 
 def verdict(result: VerificationResult) -> float | None:
-    """Return 1 for a correct result, 0 for another that has a verdict, else None."""
+    """Return 1 for a correct result, 0 for any other verdict, and None without a verdict."""
     return float(result.outcome is Outcome.CORRECT) if result.outcome.has_verdict else None
 
 

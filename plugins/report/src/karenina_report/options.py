@@ -1,11 +1,11 @@
-"""What the commands of reports share: where they print, and options that several of them have."""
+"""Options that several commands of reports have, and the screen that they print to."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn, Protocol, cast
+from typing import TYPE_CHECKING, Annotated, NoReturn, Protocol, TypedDict, cast
 
 import typer
 
@@ -17,13 +17,13 @@ Cluster = Annotated[
     str | None,
     typer.Option(
         metavar="COLUMN",
-        help="Take questions together that have one value of this column; by default those of one text.",
+        help="Treat questions with the same value in this column as one unit. Default: those with the same text.",
     ),
 ]
-Model = Annotated[str | None, typer.Option(metavar="ID", help="Only this answering model's results of each file.")]
+Model = Annotated[str | None, typer.Option(metavar="ID", help="Use only this answering model's results.")]
 Cut = Annotated[
     list[str] | None,
-    typer.Option(metavar="TRAIT=SCORE", help="Give the share of results whose trait has at least this score, too."),
+    typer.Option(metavar="TRAIT=SCORE", help="Also report the share of results whose trait has at least this score."),
 ]
 Scale = Annotated[
     list[str] | None, typer.Option(metavar="TRAIT=LOW:HIGH", help="The lowest and highest score of a trait.")
@@ -33,7 +33,7 @@ BenchmarkFile = Annotated[
     typer.Option(
         "--benchmark",
         metavar="FILE",
-        help="The benchmark, for columns of its questions (their metadata) and the scales of its traits.",
+        help="The benchmark, which adds columns (metadata of its questions) and the scales of its traits.",
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
@@ -45,7 +45,7 @@ class _Width(Protocol):
 
 
 class Screen(Protocol):
-    """What the command line sets as the object of its context: where a command prints."""
+    """The object that the command line sets in its context, to which a command prints."""
 
     @property
     def out(self) -> _Width:
@@ -79,30 +79,60 @@ def is_number(word: str) -> bool:
 
 
 def parse_cuts(given: Sequence[str] | None) -> Mapping[str, float]:
-    """Return the cuts by trait. Raises `ConfigError`."""
+    """Return the cut of each trait. Raises `ConfigError`."""
     found = {}
     for one in given or ():
         name, equals, score = one.rpartition("=")
         if not equals or not name or not is_number(score):
-            raise config_error(f"--cut {one} is not TRAIT=SCORE, such as --cut clarity=4")
+            raise config_error(f"--cut {one} is not of the form TRAIT=SCORE, such as --cut clarity=4")
         found[name] = float(score)
     return found
 
 
 def parse_scales(given: Sequence[str] | None) -> Mapping[str, tuple[float, float]]:
-    """Return the scales by trait. Raises `ConfigError`."""
+    """Return the scale of each trait. Raises `ConfigError`."""
     found = {}
     for one in given or ():
         name, equals, ends = one.rpartition("=")
         low, colon, high = ends.partition(":")
         if not (equals and name and colon and is_number(low) and is_number(high)) or float(low) >= float(high):
-            raise config_error(f"--scale {one} is not TRAIT=LOW:HIGH, such as --scale clarity=1:5")
+            raise config_error(f"--scale {one} is not of the form TRAIT=LOW:HIGH, such as --scale clarity=1:5")
         found[name] = (float(low), float(high))
     return found
 
 
 def config_error(text: str) -> ConfigError:
-    """Return the error of bad input; its class is imported when it is needed."""
+    """Return the error for bad input; its class is imported when needed."""
     from karenina_core.errors import ConfigError
 
     return ConfigError([text])
+
+
+class ReportOptions(TypedDict):
+    """The keyword arguments that `compare` and `describe` share."""
+
+    by: str | None
+    cluster: str | None
+    model: str | None
+    cuts: Mapping[str, float]
+    scales: Mapping[str, tuple[float, float]]
+    benchmark: Path | None
+
+
+def parse_report_options(
+    by: str | None,
+    cluster: str | None,
+    model: str | None,
+    cut: Sequence[str] | None,
+    scale: Sequence[str] | None,
+    benchmark: Path | None,
+) -> ReportOptions:
+    """Return the options of the command line as keyword arguments. Raises `ConfigError`."""
+    return {
+        "by": by,
+        "cluster": cluster,
+        "model": model,
+        "cuts": parse_cuts(cut),
+        "scales": parse_scales(scale),
+        "benchmark": benchmark,
+    }

@@ -1,4 +1,4 @@
-"""The values of one metric in two runs, question by question, and the difference between them."""
+"""The values of one metric in two runs, paired by question, and the estimate of their difference."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 _CLOSE = 1e-9
 _POINTS = (1, 3, 5)
 Place = tuple[Hashable, ...]
-"""What pairs two observations of one question: replicate and judge."""
+"""The key that pairs two observations of one question: replicate and judge."""
 
 
 @dataclass(slots=True)
 class MetricValues:
-    """A metric of one question in one run: its values by replicate and judge, and how many are missing.
+    """The values of a metric for one question in one run, by replicate and judge, and the number of missing ones.
 
     `unpaired` are the values of replicates that the other run, with the same stored answers, does not have.
     """
@@ -37,7 +37,7 @@ class MetricValues:
 
     @property
     def count(self) -> int:
-        """How many values there are."""
+        """The number of values."""
         return sum(map(len, self.values.values()))
 
     @property
@@ -57,7 +57,7 @@ class MetricValues:
 
     @property
     def asked(self) -> int:
-        """How many results there are, with a value or without."""
+        """The number of results, with or without a value."""
         return self.count + len(self.unpaired) + self.missing
 
     @property
@@ -67,7 +67,7 @@ class MetricValues:
 
 @dataclass(slots=True)
 class PairedQuestion:
-    """A metric of one question in both runs."""
+    """The values of a metric for one question in both runs."""
 
     id: str
     a: MetricValues
@@ -90,10 +90,10 @@ class PairedQuestion:
 def pair_values(
     metric: Metric, pairing: Pairing, judges: Sequence[str] | None = None, ids: Iterable[str] | None = None
 ) -> list[PairedQuestion]:
-    """Return the questions with a value, or a missing one, of the metric.
+    """Return the questions with a value, or a missing value, of the metric.
 
-    `judges` are those whose results count, by default those of the pairing, and `ids` the questions, by default all.
-    Replicates that only one run has judged do not count if both hold the same stored answers.
+    Only results of `judges` are used, by default those of the pairing, and only the questions `ids`, by default all. If
+    both runs have the same stored answers, replicates that only one run has judged are left out.
     """
     wanted = set(pairing.judges if judges is None else judges)
     found = []
@@ -125,7 +125,7 @@ def _add_value(side: MetricValues, metric: Metric, result: VerificationResult, p
 
 
 def _set_unpaired_aside(one: PairedQuestion) -> None:
-    """Set the values of replicates aside that only one run has."""
+    """Move the values of replicates that only one run has to `unpaired`."""
     both = one.a.values.keys() & one.b.values.keys()
     for side in (one.a, one.b):
         side.unpaired = [value for place, some in side.values.items() if place not in both for value in some]
@@ -134,7 +134,7 @@ def _set_unpaired_aside(one: PairedQuestion) -> None:
 
 @lru_cache(maxsize=4096)
 def as_fraction(value: float) -> Fraction:
-    """Return the fraction that is meant: 2/3 for 0.6666666666666666."""
+    """Return the fraction nearest to a float: 2/3 for 0.6666666666666666."""
     near = Fraction(value).limit_denominator(MOST_PARTS)
     return near if abs(near - Fraction(value)) < _CLOSE else Fraction(value)
 

@@ -1,4 +1,4 @@
-"""Which questions, judges and answers of two runs belong together, and which cannot be compared."""
+"""The pairing of questions, judges and answers of two runs, and the check whether they can be compared."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 
 Results = list["VerificationResult"]
 RESCORE: Final = (
-    "score both runs with the same templates and judge prompts first: `karenina rescore JOURNAL BENCHMARK -o RESULTS` "
-    "makes no call"
+    "first score both runs with the same templates and judge prompts: `karenina rescore JOURNAL BENCHMARK -o RESULTS`, "
+    "which makes no call,"
 )
 
 
 @dataclass(slots=True)
 class Pairing:
-    """The questions of both runs with their results, and what stands in the way.
+    """The questions of both runs with their results.
 
-    `changed` are questions in both runs whose template, truth or text is not the same, each with what changed; they are
-    not among `questions`. `judges` are those whose results are compared, `judge_name` names the judge of a result.
-    `same_answers` is True if both runs hold the same stored answers, so that replicates belong together; `same_judges`
+    `changed` are questions in both runs whose template, truth or text differs, with the changed parts; they are not
+    among `questions`. `judges` are those whose results are compared, and `judge_name` returns the judge of a result.
+    `same_answers` is True if both runs have the same stored answers, so that replicates are paired, and `same_judges`
     if both have the same judges.
     """
 
@@ -44,9 +44,9 @@ class Pairing:
 
 
 def pair_runs(a: Run, b: Run, *, any_judge: bool = False, any_template: bool = False) -> Pairing:
-    """Return what can be compared of two runs.
+    """Return the questions, judges and answers that can be compared.
 
-    Raises `ConfigError` if no question or no judge is in both, or if templates or judge prompts differ throughout.
+    Raises `ConfigError` if no question or no judge is in both runs, or if all templates or judge prompts differ.
     """
     found = Pairing(judge_name=make_judge_namer([a.results, b.results]))
     found.notes += _other_settings(a, b)
@@ -78,20 +78,21 @@ def _by_question(results: Iterable[VerificationResult]) -> dict[str, Results]:
 
 
 def _choose_judges(found: Pairing, a: Run, b: Run, *, any_judge: bool) -> None:
-    """Fill `judges` with those of both runs. Raises `ConfigError` if there is none."""
+    """Set `judges` to those of both runs. Raises `ConfigError` if there is none."""
     ours, theirs = (_prompts(run.results, found.judge_name) for run in (a, b))
     if any_judge:
         found.judges = [*dict.fromkeys([*ours, *theirs])]
         found.same_judges = set(ours) == set(theirs)
         if not found.same_judges:
-            found.notes.append("the runs have different judges: a difference may be that of the judges")
+            found.notes.append("the runs have different judges: a difference may come from the judges")
         return
     both = [name for name in ours if name in theirs]
     if not both:
         raise ConfigError(
             [
-                f"{a.name} was judged by {', '.join(ours)} and {b.name} by {', '.join(theirs)}: a difference would be "
-                "that of the judges too; judge both by the same one, or compare them all the same with --any-judge"
+                f"{a.name} was judged by {', '.join(ours)} and {b.name} by {', '.join(theirs)}, so a difference "
+                "may come "
+                "from the judges: use the same judge for both, or compare them nevertheless with --any-judge"
             ]
         )
     added = _added_prompts(a, b)
@@ -102,19 +103,20 @@ def _choose_judges(found: Pairing, a: Run, b: Run, *, any_judge: bool) -> None:
         raise ConfigError(
             [
                 f"{what} of the judge changed between {a.name} and {b.name}, so their verdicts are not comparable: "
-                f"{RESCORE} if its journal has replies to the same prompts, else `karenina run` again with the journal "
-                "asks only the judge; --any-judge compares them all the same"
+                f"{RESCORE} if its journal has replies to the same prompts; otherwise run `karenina run` again "
+                "with the "
+                "journal, which calls only the judge; --any-judge compares them nevertheless"
             ]
         )
-    found.notes += [f"the system prompt of the judge {name} changed: it is left out" for name in changed]
+    found.notes += [f"the system prompt of the judge {name} changed: this judge is left out" for name in changed]
     left_out = [name for name in [*ours, *theirs] if name not in both]
-    found.notes += [f"only one run has the judge {name}: it is left out" for name in dict.fromkeys(left_out)]
+    found.notes += [f"only one run has the judge {name}: this judge is left out" for name in dict.fromkeys(left_out)]
 
 
 def _prompts(
     results: Iterable[VerificationResult], judge_name: Callable[[VerificationResult], str]
 ) -> dict[str, set[str]]:
-    """Return the judges with their system prompts."""
+    """Return the system prompts of each judge."""
     found: dict[str, set[str]] = defaultdict(set)
     for result in results:
         found[judge_name(result)].add(result.metadata.parsing_system_prompt or "")
@@ -122,7 +124,7 @@ def _prompts(
 
 
 def _added_prompts(a: Run, b: Run) -> list[str]:
-    """Return the judges' tasks to which the user added other instructions, as far as journals state it."""
+    """Return the judges' tasks whose added instructions differ, as far as the journals show."""
     ours, theirs = a.journal_info.judge_prompts, b.journal_info.judge_prompts
     if ours is None or theirs is None:
         return []
@@ -130,28 +132,28 @@ def _added_prompts(a: Run, b: Run) -> list[str]:
 
 
 def _other_settings(a: Run, b: Run) -> list[str]:
-    """Return notes on what journals and stages state of the runs that is not the same."""
+    """Return notes on settings and stages that differ between the runs."""
     notes = []
     if a.journal_info.content and b.journal_info.content and a.journal_info.content != b.journal_info.content:
-        notes.append("the benchmark's file is not the same: traits may have changed")
+        notes.append("the benchmark file differs: traits may have changed")
     ours, theirs = a.journal_info.settings, b.journal_info.settings
     if ours is not None and theirs is not None:
         names = [name for name in dict.fromkeys([*ours, *theirs]) if ours.get(name) != theirs.get(name)]
-        names = _that_change_results(name for name in names if name not in _OF_THE_RUN)
+        names = _changing_results(name for name in names if name not in _RUN_SETTINGS)
         if names:
             notes.append(f"settings that differ: {', '.join(names)}")
     versions = [{(name, distribution): version for name, distribution, version in run.stages} for run in (a, b)]
     others = sorted(key for key in versions[0].keys() & versions[1].keys() if versions[0][key] != versions[1][key])
     if others:
         names = [f"{key[0]} ({key[1]} {versions[0][key]} and {versions[1][key]})" for key in others]
-        notes.append(f"stages of different versions, whose prompts may differ: {', '.join(names)}")
+        notes.append(f"stages with different versions, whose prompts may differ: {', '.join(names)}")
     return notes
 
 
-_OF_THE_RUN: Final = frozenset({"answering_models", "parsing_models", "replicate_count", "prompt_config", "run_name"})
+_RUN_SETTINGS: Final = frozenset({"answering_models", "parsing_models", "replicate_count", "prompt_config", "run_name"})
 
 
-def _that_change_results(names: Iterable[str]) -> list[str]:
+def _changing_results(names: Iterable[str]) -> list[str]:
     from karenina_core.config import all_settings
 
     wanted = list(names)
@@ -160,7 +162,7 @@ def _that_change_results(names: Iterable[str]) -> list[str]:
 
 
 def _differing(ours: Results, theirs: Results) -> list[str]:
-    """Return what is not the same of a question in both runs."""
+    """Return the parts of a question that differ between the runs."""
     facts: Mapping[str, Callable[[VerificationResult], Hashable]] = {
         "question": lambda result: result.metadata.question_text,
         "template": lambda result: result.metadata.template_id,
@@ -180,7 +182,7 @@ def _frozen(value: object) -> str | None:
 
 
 def _same_answers(questions: Iterable[tuple[Results, Results]]) -> bool:
-    """Return whether every answer that is in both runs is the same text, and there is one."""
+    """Return whether there are answers in both runs, and all of them have the same text."""
     some = False
     for ours, theirs in questions:
         answers = {one.metadata.replicate or 1: one.template.raw_llm_response for one in ours}
@@ -198,6 +200,6 @@ def _nothing_in_common(a: Run, b: Run, found: Pairing) -> str:
         what = " and ".join(dict.fromkeys(f"the {name}" for names in found.changed.values() for name in names))
         return (
             f"{what} changed between {a.name} and {b.name} for each question in both, so they are not comparable: "
-            f"{RESCORE}; --any-template compares them all the same"
+            f"{RESCORE}; --any-template compares them nevertheless"
         )
     return f"{a.name} and {b.name} have no question in common: questions are paired by their ids"

@@ -1,4 +1,4 @@
-"""`compare`: runs beside each other, question by question."""
+"""`compare`: the comparison of runs, question by question."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Final
 
 from karenina_core.errors import ConfigError
-from karenina_core.text import did_you_mean
 from karenina_engine.cost.price_source import to_dollars
 from karenina_report.benchmark_questions import BenchmarkQuestions, read_benchmark_questions
 from karenina_report.changes import find_changes
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from karenina_report.paired_values import PairedQuestion
 
 LEAST_OF_A_GROUP: Final = 5
-"""BenchmarkQuestions that a group needs for an interval."""
+"""BenchmarkThe number of questions that a group needs for an interval."""
 
 
 def compare(
@@ -47,19 +46,18 @@ def compare(
 ) -> Comparison:
     """Compare runs: result files, journals, or results in memory. Differences are A minus B.
 
-    A run is one answering model's results: a source with several is taken apart, and `model` chooses one by its id. All
-    pairs are compared, or each run with the `baseline` (its place from 0, or its label or name). `by` names a column to
-    group questions by; `cluster` one whose equal values make questions alike, by default the question's text. `cuts`
-    gives ordinal traits a score: the shares at or above it are compared, too; `scales` names the lowest and highest
+    A run is the results of one answering model: a source with several is split, and `model` selects one by its id. All
+    pairs are compared, or each run with the `baseline` (its index from 0, its label, or its name). `by` is a column to
+    group questions by, and `cluster` one whose equal values make questions one unit, by default the question's text.
+    For each trait in `cuts` the shares at or above its score are compared too; `scales` has the lowest and highest
     score of a trait. `benchmark`, or its file, adds columns (its questions' metadata) and the scales of its traits.
-    Raises `ConfigError` for runs that cannot be compared, such as those with no judge in common
-    (unless `any_judge`) or with other templates throughout (unless `any_template`), `ResultFileError` and
-    `JournalError`.
+    Raises `ResultFileError`, `JournalError`, and `ConfigError` for runs that cannot be compared, such as those without
+    a common judge (unless `any_judge`) or without a common template (unless `any_template`).
     """
     runs = read_runs(sources, model)
     if len(runs) < 2:
         raise ConfigError(
-            [f"{runs[0].source or 'the set of results'} holds one answering model only: name another run to compare"]
+            [f"{runs[0].source or 'the set of results'} contains only one answering model: name another run to compare"]
             if runs
             else ["name two runs to compare"]
         )
@@ -83,7 +81,7 @@ def compare(
 
 @dataclass(frozen=True, slots=True)
 class _Options:
-    """The options of a comparison. `named` are the traits that the user names."""
+    """The options of a comparison. `named` are the traits in cuts and scales of the user."""
 
     by: str | None
     cluster: str | None
@@ -102,7 +100,7 @@ def _label(number: int) -> str:
 
 
 def _baseline(baseline: int | str | None, runs: Sequence[Run], labels: Sequence[str]) -> int | None:
-    """Return the place of the baseline. Raises `ConfigError` if no run has this place, label or name."""
+    """Return the index of the baseline. Raises `ConfigError` if no run has this index, label or name."""
     if baseline is None:
         return None
     if isinstance(baseline, int):
@@ -113,8 +111,7 @@ def _baseline(baseline: int | str | None, runs: Sequence[Run], labels: Sequence[
             if names.count(baseline) == 1:
                 return names.index(baseline)
     known = [*labels, *(run.name for run in runs)]
-    hint = did_you_mean(str(baseline), known)
-    raise ConfigError([f"no run is called {baseline!r}{hint}: the baseline is one of {', '.join(known)}"])
+    raise ConfigError([f"there is no run {baseline!r}: the baseline is one of {', '.join(known)}"])
 
 
 def _fact_rows(run: Run, label: str) -> ComparedRun:
@@ -213,7 +210,7 @@ def _group(value: str, questions: Sequence[PairedQuestion], main: Metric, units:
 
 
 def _adjusted(pairs: Sequence[Pair]) -> list[Pair]:
-    """Return the pairs with p values adjusted for all of them; every metric is a family of its own."""
+    """Return the pairs with p values adjusted for all of them, separately for each metric."""
     p_values: dict[str, dict[int, float]] = defaultdict(dict)
     for at, one in enumerate(pairs):
         for difference in one.differences:

@@ -1,4 +1,4 @@
-"""`describe`: statistics of runs, each by itself."""
+"""`describe`: the statistics of single runs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MAX_K: Final = 10
 """The largest k of pass@k and pass^k."""
 
 Answer = tuple[str, int]
-"""A question and a replicate, which name one answer of a model."""
+"""A question and a replicate, which identify one answer of a model."""
 
 
 def describe(
@@ -49,9 +49,10 @@ def describe(
 ) -> list[RunStatistics]:
     """Return statistics of each run in result files, journals, or results in memory.
 
-    A run is one answering model's results; `model` chooses one by its id. `by` names a column whose values have pass
-    rates of their own; `cluster` one whose equal values make questions alike, by default the question's text. `cuts`,
-    `scales` and `benchmark` are as in `karenina.compare`. Raises `ConfigError`, `ResultFileError` and `JournalError`.
+    A run is the results of one answering model; `model` selects one by its id. `by` is a column whose values have
+    separate pass rates, and `cluster` one whose equal values make questions one unit, by default the question's text.
+    `cuts`, `scales` and `benchmark` are as in `karenina.compare`. Raises `ConfigError`, `ResultFileError` and
+    `JournalError`.
     """
     runs = read_runs(sources, model)
     check_trait_names([one for run in runs for one in run.results], [*(cuts or {}), *(scales or {})])
@@ -158,7 +159,7 @@ def _groups(
 
 
 def _draws(verdicts: Mapping[Answer, Mapping[str, bool]]) -> Iterator[PassAtK]:
-    """Return pass@k and pass^k, each judge by itself and then the mean over judges."""
+    """Yield pass@k and pass^k, computed for each judge and averaged over judges."""
     of_question: dict[str, dict[str, list[bool]]] = defaultdict(lambda: defaultdict(list))
     for (question, _), by_judge in verdicts.items():
         for judge, right in by_judge.items():
@@ -177,7 +178,7 @@ def _draws(verdicts: Mapping[Answer, Mapping[str, bool]]) -> Iterator[PassAtK]:
 
 
 def _variance(verdicts: Mapping[Answer, Mapping[str, bool]], judges: Sequence[str]) -> Variance | None:
-    """Return the components of variance over the questions that have every replicate judged by every judge."""
+    """Return the components of variance over the questions with every replicate judged by every judge."""
     replicates = sorted({replicate for _, replicate in verdicts})
     questions = dict.fromkeys(question for question, _ in verdicts)
     cells = [

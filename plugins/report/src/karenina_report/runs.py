@@ -1,4 +1,4 @@
-"""The runs that are compared: the results of one answering model, and what their file or journal states of them."""
+"""The runs of a report: the results of one answering model, and the information in their journal."""
 
 from __future__ import annotations
 
@@ -33,10 +33,9 @@ _ANSWERING_TASKS: Final = ("answer_generation", "generation")
 
 @dataclass(frozen=True, slots=True)
 class JournalInfo:
-    """What the journal of a run states about it; nothing if there is no journal.
+    """The information in the journal of a run; empty without a journal.
 
-    `cost` is what all runs of the journal have spent, `content` a digest of the benchmark, `settings` are those of the
-    configuration.
+    `cost` is that of all runs of the journal, `content` a digest of the benchmark, and `settings` the configuration.
     """
 
     cost: SpendCounts | None = None
@@ -71,7 +70,7 @@ class Run:
     shares_journal: bool = False
 
     def add(self, result: VerificationResult) -> None:
-        """Count a result, and keep what comparisons need of it."""
+        """Count a result, and keep the parts that comparisons need."""
         self.totals.add(result)
         self.seconds += result.metadata.execution_time
         self.stages.update((one.name, one.distribution, one.version) for one in result.stages if one.status == "ran")
@@ -89,7 +88,7 @@ class Run:
 
 
 _DROPPED_FIELDS: Final[Mapping[str, Any]] = {"stages": [], "evaluation_input": None}
-"""What takes most of the memory of a result and is not compared."""
+"""The parts of a result that take most of its memory and are not compared."""
 
 
 def read_runs(sources: Sequence[Source], model: str | None = None) -> list[Run]:
@@ -125,7 +124,7 @@ def _runs_of(source: Source, model: str | None) -> list[Run]:
 
 
 def _rename(runs: Sequence[Run], *, one_each: bool) -> None:
-    """Name runs by their model, and by their file too if that is not enough to tell them apart."""
+    """Name runs by their model, and also by their file if models are not unique."""
     names = [run.name for run in runs]
     if len(set(names)) == len(names):
         return
@@ -155,12 +154,12 @@ def _results(source: Source) -> Iterator[VerificationResult]:
 
 
 def is_journal(path: Path) -> bool:
-    """Return whether the file is a database, as journals are, and not a file of results."""
+    """Return whether the file is a database, like journals, and not a result file."""
     try:
         with path.open("rb") as file:
             return file.read(len(_SQLITE)) == _SQLITE
     except OSError:
-        return False  # reading it as results reports what is wrong with it
+        return False  # reading it as results reports the error
 
 
 def journal_results(path: Path) -> Iterator[VerificationResult]:
@@ -171,12 +170,12 @@ def journal_results(path: Path) -> Iterator[VerificationResult]:
                 yield VerificationResult.model_validate_json(line)
             except ValidationError as error:
                 raise ConfigError(
-                    [f"the journal {path} holds a result of another version: read it with the version that wrote it"]
+                    [f"the journal {path} contains a result of another version: read it with the version that wrote it"]
                 ) from error
 
 
 def _read_journal_info(source: Source) -> JournalInfo:
-    """Return what the journal states: the source itself, or the one beside a result file that wrote just that file."""
+    """Return the information in the journal: the source itself, or the journal whose run wrote the result file."""
     if not isinstance(source, str | Path):
         return JournalInfo()
     path = Path(source)

@@ -1,4 +1,4 @@
-"""`RunStatistics`: statistics of one run by itself. Rates are shares of 1."""
+"""The statistics of one run. Rates are shares of 1."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from karenina_report.comparison_result import ReportModel
 
 
 class Mean(ReportModel):
-    """A metric between 0 and 1: its mean over results with its 95% interval. `missing` results should have it."""
+    """The mean of a metric between 0 and 1 over results, with its 95% interval. `missing` results lack a value."""
 
     metric: str
     note: str
@@ -25,7 +25,7 @@ class Mean(ReportModel):
 
 
 class GroupRate(ReportModel):
-    """The pass rate of the results with one value of a column; nothing is corrected for the number of groups."""
+    """The pass rate of the results with one value of a column, without correction for the number of groups."""
 
     value: str
     rate: Rate
@@ -33,7 +33,7 @@ class GroupRate(ReportModel):
 
 
 class PassAtK(ReportModel):
-    """pass@k and pass^k: the chance that any, and that each, of k replicates is right, over `questions`.
+    """pass@k and pass^k: the probability that any, and that each, of k replicates is right, over `questions`.
 
     `left_out` questions have fewer than k judged replicates.
     """
@@ -46,9 +46,9 @@ class PassAtK(ReportModel):
 
 
 class Variance(ReportModel):
-    """The shares of the variance of verdicts, over the `questions` that have a verdict in every cell.
+    """The shares of the variance of verdicts, over the `questions` with a verdict in every cell.
 
-    `unknown` are components that cannot be told apart with these judges and replicates.
+    `unknown` are components that cannot be separated with these judges and replicates.
     """
 
     questions: int
@@ -59,7 +59,7 @@ class Variance(ReportModel):
 
 
 class Coefficient(ReportModel):
-    """A coefficient of agreement beyond chance; its interval is None if the data do not allow one."""
+    """A coefficient of agreement beyond chance; its bounds are None if the data do not allow an interval."""
 
     value: float
     low: float | None
@@ -67,7 +67,7 @@ class Coefficient(ReportModel):
 
 
 class Agreement(ReportModel):
-    """The verdicts of two judges on the same answers. `kappa` is None if a judge is constant: it is undefined then."""
+    """The agreement of two judges on the same answers. `kappa` is None (undefined) if a judge is constant."""
 
     a: str
     b: str
@@ -78,10 +78,10 @@ class Agreement(ReportModel):
 
 
 class RunStatistics(ReportModel):
-    """Statistics of one answering model's results.
+    """The statistics of one answering model's results.
 
-    `unit` says what the clusters are, by default questions with another text. `fleiss` and `krippendorff` are None with
-    one judge, and if all verdicts are the same.
+    `unit` is the kind of cluster, by default questions with different texts. `fleiss` and `krippendorff` are None with
+    one judge, or if all verdicts are the same.
     """
 
     name: str

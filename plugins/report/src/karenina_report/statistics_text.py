@@ -1,4 +1,4 @@
-"""Statistics of one run as text."""
+"""The statistics of one run as text."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 def statistics_lines(found: RunStatistics, width: int) -> Iterator[str]:
-    """Return the lines that `karenina stats` prints of one run."""
+    """Yield the lines that `karenina stats` prints for one run."""
     yield from format_facts(_fact_rows(found), width)
     if found.groups:
         yield ""
         rows = [[clean(one.value), *_rate_cells(one.rate), str(one.not_judged)] for one in found.groups]
         head = [found.by or "", "right", "judged", _units(found), "pass rate", "95% CI", "not judged"]
         yield from format_table([head, *rows], width)
-        yield from format_facts([("", "Groups are exploratory: nothing is corrected for their number.")], width)
+        yield from format_facts([("", "Groups are exploratory: there is no correction for their number.")], width)
     if found.means:
         yield ""
         means = [
@@ -76,12 +76,12 @@ def _units(found: RunStatistics) -> str:
 def _variance_text(found: RunStatistics) -> str:
     variance = found.variance
     if variance is None:
-        return "with one judge and one replicate, or one question, its parts cannot be told apart"
+        return "its components cannot be separated with one judge and one replicate, or with one question"
     shares = ", ".join(f"{share:.0%} {name}" for name, share in variance.shares.items()) or "nothing varies"
     text = f"{shares} ({variance.questions:,} questions with {variance.judges} x {variance.replicates} verdicts)"
     if variance.unknown:
         why = "one judge" if variance.judges == 1 else "one replicate"
-        text += f"; with {why} {' and '.join(variance.unknown)} cannot be told apart"
+        text += f"; with {why}, {' and '.join(variance.unknown)} cannot be separated"
     return text
 
 
@@ -90,13 +90,13 @@ def _agreement_facts(pair: Agreement) -> Iterator[tuple[str, str]]:
     raw = pair.raw
     yield "  agree", f"{percent(raw.value)} {_bounds(raw.low, raw.high, of_100=True)} of {raw.out_of:,} answers"
     yield "  correct", f"{percent(pair.correct_by_a)} and {percent(pair.correct_by_b)}"
-    undefined = "undefined: a judge gives one verdict only"
+    undefined = "undefined: all verdicts of a judge are the same"
     yield "  kappa", _coefficient_text(pair.kappa) if pair.kappa is not None else undefined
 
 
 def _coefficient_text(found: Coefficient) -> str:
     if found.low is None or found.high is None:
-        return f"{found.value:.3f}, without an interval: the rarer verdict is too rare"
+        return f"{found.value:.3f}, without an interval: too few results have the rarer verdict"
     return f"{found.value:.3f} {_bounds(found.low, found.high)}"
 
 

@@ -15,8 +15,7 @@ from karenina_report.options import (
     Runs,
     Scale,
     get_screen,
-    parse_cuts,
-    parse_scales,
+    parse_report_options,
 )
 
 
@@ -25,7 +24,7 @@ def stats(
     files: Runs,
     by: Annotated[
         str | None,
-        typer.Option(metavar="COLUMN", help="Give pass rates by this column: keyword, judge, replicate, ..."),
+        typer.Option(metavar="COLUMN", help="Print pass rates by this column: keyword, judge, replicate, ..."),
     ] = None,
     cluster: Cluster = None,
     model: Model = None,
@@ -34,24 +33,16 @@ def stats(
     benchmark: BenchmarkFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print statistics of a run: rates and traits with intervals, pass@k, what verdicts vary by, how judges agree.
+    """Print statistics of a run: rates, traits, pass@k, components of variance, and agreement of judges.
 
-    Intervals take into account that replicates, judges and equal questions are alike. A file with several answering
-    models counts as several runs; `karenina compare` sets runs beside each other.
+    Intervals take into account that replicates, judges and equal questions are correlated. A file with several
+    answering models counts as several runs; `karenina compare` compares runs.
     """
     screen = get_screen(ctx)
     with screen.report_errors():
         from karenina_report.run_statistics import describe
 
-        found = describe(
-            *files,
-            by=by,
-            cluster=cluster,
-            model=model,
-            cuts=parse_cuts(cut),
-            scales=parse_scales(scale),
-            benchmark=benchmark,
-        )
+        found = describe(*files, **parse_report_options(by, cluster, model, cut, scale, benchmark))
         if as_json:
             screen.json({"runs": [one.model_dump(mode="json") for one in found]})
             return

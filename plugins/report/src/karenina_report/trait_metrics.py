@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
 
 Score = float | str | None
-"""A number, a label, or None for what could not be scored."""
+"""A number, a label, or None if the trait could not be scored."""
 
 MOST_TRAITS: Final = 1000
-"""How many traits are compared: questions may each have traits of their own."""
+"""The most traits that are compared, because each question may have its own traits."""
 _MOST_LABELS: Final = 20
 
 
@@ -60,7 +60,7 @@ class _Seen:
 def trait_metrics(
     results: Iterable[VerificationResult], cuts: Mapping[str, float], scales: Mapping[str, tuple[float, float]]
 ) -> Iterator[Metric]:
-    """Return the metrics of the first `MOST_TRAITS` traits: a mean, shares above cuts, or shares of labels."""
+    """Yield the metrics of the first `MOST_TRAITS` traits: a mean, shares above cuts, or shares of labels."""
     scores = {id(result): trait_scores(result) for result in results}
     seen: dict[str, _Seen] = {}
     for result in results:
@@ -81,11 +81,13 @@ def trait_metrics(
 
 
 def check_trait_names(results: Iterable[VerificationResult], names: Iterable[str]) -> None:
-    """Raise `ConfigError` for a trait of which no result has a number."""
+    """Raise `ConfigError` for a trait without a number in any result."""
     known = {name for one in results for name, score in trait_scores(one).items() if is_number(score)}
     strange = [name for name in dict.fromkeys(names) if name not in known]
     if strange:
-        raise ConfigError([f"no result has a score of a trait {name!r}{did_you_mean(name, known)}" for name in strange])
+        raise ConfigError(
+            [f"no result has a score of the trait {name!r}{did_you_mean(name, known)}" for name in strange]
+        )
 
 
 def _number_metrics(
@@ -101,7 +103,7 @@ def _number_metrics(
     if low >= 0 and high <= 1:
         yield make(name, _unscaled)
     elif low < high:
-        source = "" if name in scales else " (the scores that occur; --scale or --benchmark name others)"
+        source = "" if name in scales else " (the lowest and highest that occur; --scale or --benchmark set others)"
         note = f"scores from {low:g} to {high:g}{source} count as 0 to 1"
         yield make(f"{name} (mean)", partial(_scaled, low=low, high=high), note)
     if name in cuts:

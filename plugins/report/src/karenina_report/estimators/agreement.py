@@ -1,4 +1,4 @@
-"""How far judges agree: raw agreement, Cohen's kappa, Fleiss' kappa and Krippendorff's alpha."""
+"""Agreement of judges: raw agreement, Cohen's kappa, Fleiss' kappa and Krippendorff's alpha."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, np.dtype[np.float64]]
 
 LEAST_OF_A_CLASS: Final = 10
-"""Ratings of the rarer class that an interval by bootstrap needs."""
+"""The number of ratings of the rarer class that a bootstrap interval needs."""
 _RESAMPLES: Final = 2000
 _AT_ONCE: Final = 100
 _SEED: Final = 20_261_122
 
 Ratings = Sequence[Hashable | None]
-"""What each judge says of one item, in the order of the judges; None if the judge did not rate it."""
+"""The ratings of one item, in the order of the judges; None for a judge that did not rate it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kappa:
-    """A coefficient of agreement beyond chance, with its 95% interval where there is one."""
+    """A coefficient of agreement beyond chance, with its 95% interval, if there is one."""
 
     value: float
     low: float | None
@@ -51,7 +51,7 @@ def cohen_kappa(units: Sequence[Hashable], pairs: Sequence[tuple[Hashable, Hasha
 
     The interval is that of the table at its effective size with 1/2 added to each cell, by the large-sample variance
     (J. L. Fleiss, J. Cohen and B. S. Everitt, Psychological Bulletin 72, 1969). The effective size is that of the raw
-    agreement: items of one unit are alike.
+    agreement, because items of one unit are correlated.
     """
     if any(len({pair[side] for pair in pairs}) < 2 for side in (0, 1)):
         return None

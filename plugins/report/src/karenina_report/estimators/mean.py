@@ -20,7 +20,7 @@ def mean_interval(values: Iterable[tuple[Hashable, Fraction]]) -> tuple[float, f
         sizes[unit] = sizes.get(unit, 0) + 1
     items, total = sum(sizes.values()), sum(sums.values(), Fraction(0))
     if not items:
-        raise ValueError("there is no value to take the mean of")
+        raise ValueError("the mean needs at least one value")
     size = effective_size(
         len(sizes),
         items,

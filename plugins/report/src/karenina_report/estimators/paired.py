@@ -1,4 +1,4 @@
-"""The interval of a mean difference between paired questions, and what it could have shown."""
+"""The interval of a mean difference between paired questions, and its power."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class MeanDifference:
 def mean_difference(
     differences: Sequence[float], units: Sequence[Hashable], *, replicates: float = 1.0, pseudo: bool = True
 ) -> MeanDifference:
-    """Return the mean of the questions' differences, each given with the unit it belongs to, and its interval.
+    """Return the mean of the questions' differences, each given with its unit, and its interval.
 
     The variance is the cluster-robust one of a mean (G / (G - 1) times the sum of squared sums of residuals), with t at
     G - 1 degrees of freedom. `pseudo` adds two pseudo-units of average size: half a unit at +1/sqrt(K), half at
@@ -50,7 +50,7 @@ def mean_difference(
     difference.
     """
     if not differences:
-        raise ValueError("there is no difference to take the mean of")
+        raise ValueError("the mean needs at least one difference")
     count, mean = len(differences), sum(differences) / len(differences)
     sums: dict[Hashable, float] = defaultdict(float)
     for difference, unit in zip(differences, units, strict=True):
@@ -69,18 +69,18 @@ def mean_difference(
 
 
 def detectable(error: float) -> float:
-    """Return the difference that a comparison with this standard error finds in four of five cases."""
+    """Return the difference that a comparison with this standard error finds with 80% power."""
     return POWER_FACTOR * error
 
 
 def questions_needed(error: float, questions: int, difference: float) -> int:
-    """Return how many questions it takes to find this difference in four of five cases."""
+    """Return the number of questions needed to find this difference with 80% power."""
     needed = questions * (detectable(error) / difference) ** 2
     return int(needed) + (needed > int(needed))
 
 
 def within_question_share(within: Sequence[float], differences: Sequence[float]) -> float | None:
-    """Return which share of the variance of the differences comes from replicates, which more of them would lower.
+    """Return the share of the variance of the differences that comes from replicates, which more of them reduce.
 
     `within` are the variances of each question's difference over its replicates. None if nothing varies.
     """

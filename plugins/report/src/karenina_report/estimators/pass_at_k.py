@@ -1,4 +1,4 @@
-"""pass@k and pass^k: the chance that any, or that each, of k replicates is right."""
+"""pass@k and pass^k: the probability that any, or that each, of k replicates is right."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from math import comb
 
 
 def pass_at_k(right: int, judged: int, k: int) -> float:
-    """Return the chance that at least one of `k` replicates is right, drawn from those that were judged.
+    """Return the probability that at least one of `k` replicates is right, drawn from those that were judged.
 
     Source: M. Chen et al., Evaluating Large Language Models Trained on Code, 2021. Raises `ValueError` if fewer than k
     were judged.
@@ -16,7 +16,7 @@ def pass_at_k(right: int, judged: int, k: int) -> float:
 
 
 def pass_hat_k(right: int, judged: int, k: int) -> float:
-    """Return the chance that each of `k` replicates is right, drawn from those that were judged.
+    """Return the probability that each of `k` replicates is right, drawn from those that were judged.
 
     Source: S. Yao et al., tau-bench, 2024. Raises `ValueError` if fewer than k were judged.
     """

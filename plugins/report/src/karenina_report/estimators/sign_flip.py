@@ -1,6 +1,6 @@
-"""The sign-flip test: how often differences as large come about if the signs of all units are drawn anew.
+"""The sign-flip test: the probability of a difference at least as large if the signs of all units are random.
 
-numpy is imported when it is needed: it starts threads, and a process with threads cannot be forked.
+numpy is imported only when needed, because it starts threads, and a process with threads cannot be forked.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _AT_ONCE: Final = 4_000_000
 
 @dataclass(frozen=True, slots=True)
 class SignFlip:
-    """The result of the test: two-sided p, the mid-p, and whether all sign patterns were counted or some drawn."""
+    """The result of the test: two-sided p, mid-p, and whether all sign patterns were counted (exact) or some drawn."""
 
     p: float
     mid_p: float

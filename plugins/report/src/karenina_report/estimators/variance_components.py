@@ -1,4 +1,4 @@
-"""Where the verdicts of one run differ: between questions, between judges, or from one replicate to the next."""
+"""Components of the variance of verdicts: between questions, between judges, and between replicates."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ BOTH_AND_REST: Final = "question x judge, and rest"
 
 @dataclass(frozen=True, slots=True)
 class VarianceComponents:
-    """The components of variance, each at least 0, and those that cannot be told apart with these data.
+    """The components of variance, each at least 0, and those that these data cannot separate.
 
-    With one judge no component of judges is known. With one replicate the component of question and judge together
-    cannot be told from the rest: both are one component.
+    With one judge no component of judges is known. With one replicate the interaction of question and judge cannot be
+    separated from the rest: both are one component.
     """
 
     components: dict[str, float]
@@ -27,7 +27,7 @@ class VarianceComponents:
 
     @property
     def shares(self) -> dict[str, float]:
-        """The share of each component in their sum; nothing if nothing varies."""
+        """The share of each component in their sum; empty if nothing varies."""
         total = sum(self.components.values())
         return {name: one / total for name, one in self.components.items()} if total else {}
 
@@ -36,7 +36,7 @@ def estimate_components(cells: Sequence[Sequence[Sequence[float]]]) -> VarianceC
     """Return the components of variance of values by question, judge and replicate, by mean squares.
 
     Every question needs all cells. All judges judge the same answers, so replicates are crossed with judges within
-    each question: what answers to one question differ by belongs to the rest, and not to question and judge together.
+    each question: differences between answers to one question belong to the rest, not to the interaction. Returns
     None for fewer than two questions, and for one judge with one replicate.
     """
     questions, judges, replicates = len(cells), len(cells[0]) if cells else 0, len(cells[0][0]) if cells else 0
@@ -88,7 +88,7 @@ def _answers(cells: Sequence[Sequence[Sequence[float]]], of_question: Sequence[f
 def _together(
     cells: Sequence[Sequence[Sequence[float]]], of_question: Sequence[float], of_judge: Sequence[float], mean: float
 ) -> float:
-    """Return the mean square of question and judge together."""
+    """Return the mean square of the interaction of question and judge."""
     total = sum(
         (fmean(values) - one - other + mean) ** 2
         for question, one in zip(cells, of_question, strict=True)
@@ -98,7 +98,7 @@ def _together(
 
 
 def _noise(cells: Sequence[Sequence[Sequence[float]]], of_question: Sequence[float]) -> float:
-    """Return the mean square of what is left within questions, of judges and answers."""
+    """Return the residual mean square of judges and answers within questions."""
     judges, replicates = len(cells[0]), len(cells[0][0])
     total = 0.0
     for question, mean in zip(cells, of_question, strict=True):
