@@ -18,7 +18,7 @@ class ExitCode(IntEnum):
         return one
 
     SUCCESS = 0, "the command finished; answers may be wrong"
-    BELOW_THRESHOLD = 1, "the pass rate is below --fail-under"
+    BELOW_THRESHOLD = 1, "the pass rate is below --fail-under, or more than --max-unjudged items were not judged"
     BAD_INPUT = 2, "bad input: a file, option or configuration cannot be used; no model was called"
     BUDGET_SPENT = 3, "the budget is spent; `karenina resume JOURNAL --budget MORE` continues"
     NOTHING_JUDGED = 4, "the run finished, but no item could be judged: each ended in an error"

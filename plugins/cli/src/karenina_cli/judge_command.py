@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from karenina_cli.ci_reports import CIReports, Conditions
 from karenina_cli.configuration import configuration
 from karenina_cli.model_specs import SPEC_HELP, parse_models
-from karenina_cli.options import ConfigFile, Settings
+from karenina_cli.options import ConfigFile, FailUnder, JUnit, MaxUnjudged, Settings, SummaryMarkdown
 from karenina_cli.screen import get_screen
 
 if TYPE_CHECKING:
@@ -47,10 +48,10 @@ def judge(
     journal: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The journal; beside the output by default.", show_default=False)
     ] = None,
-    fail_under: Annotated[
-        float | None,
-        typer.Option(min=0.0, max=1.0, help="Exit with 1 if the pass rate is below this, or there is none."),
-    ] = None,
+    fail_under: FailUnder = None,
+    max_unjudged: MaxUnjudged = None,
+    junit: JUnit = None,
+    summary_markdown: SummaryMarkdown = False,
     trust_all: Annotated[bool, typer.Option("--trust-all", help="Run code in the template and the rubric.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print results and summary as one JSON object.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress, and no results but the summary.")] = False,
@@ -70,6 +71,8 @@ def judge(
 
         path = output if output is not None else default_output(file)
         check_output(path)
+        reports = CIReports(junit, summary_markdown)
+        reports.check(as_json=as_json)
         benchmark, chosen = prepare_evaluation(
             read_outputs(file),
             template=_read_template(template),
@@ -85,7 +88,8 @@ def judge(
             journal=journal or default_journal(path),
             config_file=config,
         )
-        execute_run(screen, request, fail_under=fail_under, as_json=as_json, quiet=quiet)
+        conditions = Conditions(fail_under, max_unjudged)
+        execute_run(screen, request, conditions=conditions, reports=reports, as_json=as_json, quiet=quiet)
 
 
 def _read_template(path: Path | None) -> str | None:

@@ -45,3 +45,28 @@ Columns = Annotated[
 JournalFile = Annotated[
     Path, typer.Argument(metavar="JOURNAL", help="A journal of `karenina run`, or its result file.")
 ]
+
+FailUnder = Annotated[
+    float | None,
+    typer.Option(
+        min=0.0, max=1.0, help="Exit with 1 if the pass rate is below this, or there is none.", show_default=False
+    ),
+]
+MaxUnjudged = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=0, help="Exit with 1 if more items than this were not judged.", show_default=False),
+]
+JUnit = Annotated[
+    Path | None,
+    typer.Option(
+        "--junit", metavar="FILE", help="Write JUnit XML for CI: one test case for each item.", show_default=False
+    ),
+]
+SummaryMarkdown = Annotated[
+    bool,
+    typer.Option(
+        "--summary-markdown",
+        help="Write a summary in Markdown: to the file named by GITHUB_STEP_SUMMARY if it is set, else to the "
+        "standard output.",
+    ),
+]

@@ -38,4 +38,4 @@ def resume(
         request = make_resume_request(screen, find_journal(screen, journal))
         if budget is not None:
             request = replace(request, config=request.config.with_values(budget=budget))
-        execute_run(screen, request, fail_under=None, as_json=as_json, quiet=quiet)
+        execute_run(screen, request, as_json=as_json, quiet=quiet)

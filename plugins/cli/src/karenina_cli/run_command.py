@@ -8,8 +8,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from karenina_cli.ci_reports import CIReports, Conditions
 from karenina_cli.configuration import configuration, parse_columns, select_ids
-from karenina_cli.options import Answering, Columns, ConfigFile, Judges, Settings, TrustAll
+from karenina_cli.options import (
+    Answering,
+    Columns,
+    ConfigFile,
+    FailUnder,
+    Judges,
+    JUnit,
+    MaxUnjudged,
+    Settings,
+    SummaryMarkdown,
+    TrustAll,
+)
 from karenina_cli.screen import get_screen
 
 if TYPE_CHECKING:
@@ -97,15 +109,10 @@ def run(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Make no call: print the expected calls, tokens and cost.")
     ] = False,
-    fail_under: Annotated[
-        float | None,
-        typer.Option(
-            min=0.0,
-            max=1.0,
-            help="Exit with 1 if the pass rate is below this, or if there is none.",
-            show_default=False,
-        ),
-    ] = None,
+    fail_under: FailUnder = None,
+    max_unjudged: MaxUnjudged = None,
+    junit: JUnit = None,
+    summary_markdown: SummaryMarkdown = False,
     skip_broken: Annotated[
         bool, typer.Option("--skip-broken", help="Leave out questions that cannot be read.")
     ] = False,
@@ -145,6 +152,8 @@ def run(
                 return
         path = output if output is not None else default_output(file)
         check_output(path)
+        reports = CIReports(junit, summary_markdown)
+        reports.check(as_json=as_json)
         request = RunRequest(
             benchmark,
             chosen,
@@ -167,7 +176,8 @@ def run(
             return
         from karenina_cli.run_execution import execute_run
 
-        execute_run(screen, request, fail_under=fail_under, as_json=as_json, quiet=quiet)
+        conditions = Conditions(fail_under, max_unjudged)
+        execute_run(screen, request, conditions=conditions, reports=reports, as_json=as_json, quiet=quiet)
 
 
 def _unfinished_ids(ids: list[str], config: VerificationConfig, files: list[Path]) -> list[str]:

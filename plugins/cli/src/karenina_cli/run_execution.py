@@ -14,14 +14,23 @@ from karenina_cli.json_output import result_json, summary_json
 from karenina_cli.screen import Screen, quantity
 
 if TYPE_CHECKING:
+    from karenina_cli.ci_reports import CIReports, Conditions
     from karenina_cli.result_output import Results
     from karenina_engine.journal.request import RunRequest
     from karenina_engine.results.aggregate import Totals
     from karenina_engine.scheduling.session import RunSession
 
 
-def execute_run(screen: Screen, request: RunRequest, *, fail_under: float | None, as_json: bool, quiet: bool) -> None:
-    """Execute a run with progress, print its results, and exit with an `ExitCode`.
+def execute_run(
+    screen: Screen,
+    request: RunRequest,
+    *,
+    as_json: bool,
+    quiet: bool,
+    conditions: Conditions | None = None,
+    reports: CIReports | None = None,
+) -> None:
+    """Execute a run with progress, print its results, write reports, and exit with an `ExitCode`.
 
     The results so far of a run that was stopped are printed too; after Ctrl-C, single results are printed as JSON only.
     """
@@ -35,6 +44,7 @@ def execute_run(screen: Screen, request: RunRequest, *, fail_under: float | None
         totals, interrupted = _run_with_progress(screen, prepared, output, quiet=quiet)
         _note_reuse(screen, prepared)
     missing = len(prepared) - len(totals)
+    summary = totals.summary()
     results: Results = StoredResults(output, len(totals)) if len(totals) else VerificationResultSet()
     if as_json:
         rest = {**summary_json(totals), "output": str(output), "calls": _calls_json(prepared)}
@@ -44,24 +54,22 @@ def execute_run(screen: Screen, request: RunRequest, *, fail_under: float | None
     else:
         _print(screen, results, totals, output, quiet=quiet or interrupted)
         print_ledger(screen.out, prepared.ledger)
+    if reports is not None:
+        reports.write(screen, results)
+    unmet = list(conditions.unmet(summary, missing)) if conditions is not None else []
     if missing and (interrupted or prepared.stopped is not None):
         if not interrupted and prepared.budget is not None and prepared.budget.exhausted:
             screen.note(f"{quantity(missing, 'item')} did not run. {budget_hint(prepared)}")
             raise typer.Exit(ExitCode.BUDGET_SPENT)
         screen.note(_resume_hint(prepared, output))
         raise typer.Exit(ExitCode.INTERRUPTED if interrupted else ExitCode.TIMED_OUT)
-    summary = totals.summary()
-    rate = summary.pass_rate.value
     if summary.not_judged == summary.items:
         screen.note(
             f"No item was judged: {_all_items(summary.items)} ended in an error. {_recovery_hint(prepared, request)}"
         )
-    if fail_under is not None and (rate is None or rate < fail_under):
-        screen.note(
-            f"The pass rate is below --fail-under {fail_under:g}."
-            if rate is not None
-            else "There is no pass rate to compare with --fail-under, because no item has a verdict."
-        )
+    for message in unmet:
+        screen.note(message)
+    if unmet:
         raise typer.Exit(ExitCode.BELOW_THRESHOLD)
     if summary.not_judged == summary.items:
         raise typer.Exit(ExitCode.NOTHING_JUDGED)

@@ -23,17 +23,18 @@ _NOT_XML: Final = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff
 _PASSES: Final = (Outcome.CORRECT, Outcome.SCORED)
 
 
-def _write(request: ExportRequest, file: BinaryIO) -> None:
+def junit_xml(results: Iterable[VerificationResult]) -> bytes:
+    """Return the JUnit XML of results, with a test suite for each answering model and judge."""
     root = Element("testsuites", name="karenina")
     totals = [0, 0, 0, 0.0]
-    for models, found in _by_models(request.results):
+    for models, found in _by_models(results):
         suite = SubElement(root, "testsuite", name=_text(models))
         counts = _add_cases(suite, models, found)
         _set_counts(suite, *counts)
         totals = [total + count for total, count in zip(totals, counts, strict=True)]
     _set_counts(root, *totals)
     indent(root)
-    file.write(b'<?xml version="1.0" encoding="UTF-8"?>\n' + tostring(root, encoding="unicode").encode() + b"\n")
+    return b'<?xml version="1.0" encoding="UTF-8"?>\n' + tostring(root, encoding="unicode").encode() + b"\n"
 
 
 def _by_models(results: Iterable[VerificationResult]) -> Iterator[tuple[str, Iterable[VerificationResult]]]:
@@ -90,6 +91,10 @@ def _details(result: VerificationResult) -> str:
 
 def _text(text: str) -> str:
     return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def _write(request: ExportRequest, file: BinaryIO) -> None:
+    file.write(junit_xml(request.results))
 
 
 JUNIT = Exporter("junit", "JUnit XML for CI: one test case for each item", (".xml",), _write)
