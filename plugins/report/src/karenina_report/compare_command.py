@@ -29,8 +29,10 @@ FAILED: Final = 1
 """The exit code if --fail-on-regression or --require-within fails."""
 _OPTIONAL: Final = "--fail-on-regression"
 EPILOG: Final = (
-    "\b\nExit codes:\n  0    the runs were compared\n  1    the condition of --fail-on-regression or "
-    "--require-within is not met\n  2    bad input: a file cannot be read, or the runs cannot be compared\n"
+    "\b\nExit codes:\n"
+    "  0    the runs were compared\n"
+    "  1    the condition of --fail-on-regression or --require-within is not met\n"
+    "  2    bad input: a file cannot be read, or the runs cannot be compared\n"
 )
 
 
@@ -89,7 +91,8 @@ def compare(
             metavar="POINTS",
             min=0,
             help="Exit with 1 unless each run is shown to be at most POINTS worse than the first (or the "
-            "baseline): the lower limit of its difference is above -POINTS. Of 40 runs that are POINTS worse, one passes.",
+            "baseline): the lower limit of its difference is above -POINTS. Of 40 runs that are POINTS worse, one "
+            "passes.",
         ),
     ] = None,
     as_json: AsJson = False,
