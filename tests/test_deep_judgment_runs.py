@@ -165,7 +165,7 @@ def test_reasoning_alone_asks_for_no_excerpts_and_fails_nobody() -> None:
     result = run(judging(gene=None), deep_judgment_mode="reasoning_only")
     assert result.outcome is Outcome.CORRECT
     assert result.deep_judgment.attributes_without_excerpts is None
-    assert status(result)["DeepJudgmentAutoFail"] == ("skipped", "no excerpts were asked for")
+    assert status(result)["DeepJudgmentAutoFail"] == ("skipped", "no excerpts were requested")
 
 
 def test_deep_judgment_with_agentic_parsing_stage_10_skips_itself(tmp_path: Path) -> None:
@@ -273,7 +273,7 @@ def test_rubric_only_deep_judgment_with_support_is_scored() -> None:
     ]
     assert [one["text"] for one in deep.extracted_rubric_excerpts["safe"]] == [QUOTES["safe"]]
     assert (deep.total_deep_judgment_model_calls, deep.total_traits_evaluated) == (3, 1)
-    assert status(result)["DeepJudgmentRubricAutoFail"] == ("skipped", "every trait has its excerpts")
+    assert status(result)["DeepJudgmentRubricAutoFail"] == ("skipped", "every trait has excerpts")
 
 
 def test_the_benchmark_says_which_traits_are_judged_deeply() -> None:
@@ -312,7 +312,7 @@ def test_failure_of_one_deeply_judged_trait_leaves_the_others() -> None:
     assert result.outcome is Outcome.RUBRIC_ERROR
     assert status(result)["DeepJudgmentRubricAutoFail"] == (
         "skipped",
-        "every trait that was scored has its excerpts; not scored: clear",
+        "every trait that was scored has excerpts; not scored: clear",
     )
 
 

@@ -52,7 +52,7 @@ def test_without_a_field_result_that_holds_there_is_nothing_to_revise(fields: di
     ("artifacts", "why"),
     [
         ({Keys.DEEP_JUDGMENT_PERFORMED: False}, "deep judgment was not performed"),
-        ({Keys.ATTRIBUTES_WITHOUT_EXCERPTS: None}, "no excerpts were asked for"),
+        ({Keys.ATTRIBUTES_WITHOUT_EXCERPTS: None}, "no excerpts were requested"),
         ({Keys.ATTRIBUTES_WITHOUT_EXCERPTS: []}, "every attribute has an excerpt"),
         ({Keys.ABSTENTION_DETECTED: True}, "the model abstained"),
     ],
@@ -79,8 +79,8 @@ def test_traits_without_excerpts_fail_the_answer() -> None:
     ("artifacts", "why"),
     [
         ({Keys.DEEP_JUDGMENT_RUBRIC_PERFORMED: False}, "deep judgment of traits was not performed"),
-        ({Keys.TRAITS_WITHOUT_VALID_EXCERPTS: []}, "every trait has its excerpts"),
-        ({Keys.TRAITS_WITHOUT_VALID_EXCERPTS: None}, "every trait has its excerpts"),
+        ({Keys.TRAITS_WITHOUT_VALID_EXCERPTS: []}, "every trait has excerpts"),
+        ({Keys.TRAITS_WITHOUT_VALID_EXCERPTS: None}, "every trait has excerpts"),
         ({Keys.ABSTENTION_DETECTED: True}, "the model abstained"),
     ],
 )

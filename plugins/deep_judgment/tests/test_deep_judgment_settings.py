@@ -22,7 +22,7 @@ from karenina_deep_judgment.parse_template import DeepJudgmentParseTemplate
 from karenina_deep_judgment.settings import DeepJudgmentSettings
 from karenina_deep_judgment.tavily import TavilySearch
 from karenina_deep_judgment.trait_settings import resolve_trait_settings
-from karenina_engine.scheduling.stage_checks import check_any_run
+from karenina_engine.scheduling.stage_checks import check_configuration
 from karenina_testing import ScriptedModels
 
 
@@ -52,10 +52,10 @@ def test_enabled_means_full_and_the_mode_says_more(given: dict[str, Any], mode: 
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({"deep_judgment_enabled": True, "deep_judgment_mode": "disabled"}, "leave out one of the two"),
+        ({"deep_judgment_enabled": True, "deep_judgment_mode": "disabled"}, "remove one of the two"),
         ({"deep_judgment_fuzzy_match_threshold": 80}, "less than or equal to 1"),
-        ({"deep_judgment_rubric_mode": "custom"}, "say here which traits"),
-        ({"deep_judgment_rubric_config": {"global": {"a": {}}}}, "counts only where"),
+        ({"deep_judgment_rubric_mode": "custom"}, "list the traits here"),
+        ({"deep_judgment_rubric_config": {"global": {"a": {}}}}, "has an effect only if"),
         (
             {"deep_judgment_rubric_mode": "custom", "deep_judgment_rubric_config": {"global": {"a": {"most": 1}}}},
             "global.a.most",
@@ -250,9 +250,9 @@ NO_EFFECT: dict[str, tuple[dict[str, Any], str | None]] = {
     ),
     "traits by themselves": (
         {**RUBRIC_ON, "deep_judgment_rubric_mode": "use_checkpoint"},
-        "each trait says for itself",
+        "each trait has its own search setting",
     ),
-    "traits without excerpts": ({**RUBRIC_ON, "deep_judgment_rubric_global_excerpts": False}, "nothing is quoted"),
+    "traits without excerpts": ({**RUBRIC_ON, "deep_judgment_rubric_global_excerpts": False}, "there are no excerpts"),
     "on": (ON, None),
     "traits on": (RUBRIC_ON, None),
     "nothing said": ({}, None),
@@ -267,7 +267,7 @@ def test_settings_of_a_search_that_does_not_take_place_are_told_before_the_run(
     plugins = Plugins()
     plugins.register(plugin)
     with plugin_room.use_plugins(plugins):
-        check_any_run(plugins, VerificationConfig(**given))
+        check_configuration(plugins, VerificationConfig(**given))
     told = [record.getMessage() for record in caplog.records]
     assert len(told) == (said is not None)
     assert said is None or said in told[0]

@@ -1,4 +1,4 @@
-"""Deep judgment: values and scores that are quoted, reasoned about and only then given. Entry points name `plugin`."""
+"""Deep judgment: values and scores from excerpts and reasoning. Entry points refer to `plugin`."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 
 class plugin:  # noqa: N801 - what entry points name
-    """Offers the stages of this distribution, its evaluator of LLM traits, and a search tool."""
+    """The stages of this distribution, its evaluator of LLM traits, and a search tool."""
 
     @staticmethod
     @hookimpl
     def karenina_parse_template() -> Sequence[type[Stage]]:
-        """Slot 7."""
+        """Offer `DeepJudgmentParseTemplate` for slot 7."""
         from karenina_deep_judgment.parse_template import DeepJudgmentParseTemplate
 
         return [DeepJudgmentParseTemplate]
@@ -26,7 +26,7 @@ class plugin:  # noqa: N801 - what entry points name
     @staticmethod
     @hookimpl
     def karenina_deep_judgment_auto_fail() -> Sequence[type[Stage]]:
-        """Slot 10."""
+        """Offer `DeepJudgmentAutoFail` for slot 10."""
         from karenina_deep_judgment.auto_fail import DeepJudgmentAutoFail
 
         return [DeepJudgmentAutoFail]
@@ -34,7 +34,7 @@ class plugin:  # noqa: N801 - what entry points name
     @staticmethod
     @hookimpl
     def karenina_deep_judgment_rubric_auto_fail() -> Sequence[type[Stage]]:
-        """Slot 12."""
+        """Offer `DeepJudgmentRubricAutoFail` for slot 12."""
         from karenina_deep_judgment.auto_fail import DeepJudgmentRubricAutoFail
 
         return [DeepJudgmentRubricAutoFail]
@@ -42,7 +42,7 @@ class plugin:  # noqa: N801 - what entry points name
     @staticmethod
     @hookimpl
     def karenina_trait_evaluators() -> Sequence[TraitEvaluator]:
-        """LLM traits, from excerpts and reasoning."""
+        """Offer the evaluator of LLM traits from excerpts and reasoning."""
         from karenina_deep_judgment.trait_evaluator import DeepJudgmentTraitEvaluator
 
         return [DeepJudgmentTraitEvaluator()]
@@ -50,7 +50,7 @@ class plugin:  # noqa: N801 - what entry points name
     @staticmethod
     @hookimpl
     def karenina_search_tools() -> Sequence[SearchTool]:
-        """Tavily."""
+        """Offer the search tool `tavily`."""
         from karenina_deep_judgment.tavily import TavilySearch
 
         return [TavilySearch()]

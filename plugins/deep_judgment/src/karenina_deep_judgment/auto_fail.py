@@ -1,4 +1,4 @@
-"""Stages 10 and 12: what nothing in the answer supports fails."""
+"""Stages 10 and 12: fail values and scores without a supporting excerpt."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ logger = logging.getLogger("karenina")
 
 
 class DeepJudgmentAutoFail(AutoFailStage):
-    """Slot 10: fails answers with attributes for which no excerpt was found, unless the model abstained.
+    """Slot 10: fails answers with an attribute without excerpts, unless the model abstained.
 
-    It comes after the embedding check, so that nothing reverses it.
+    It runs after the embedding check, so that no stage reverses it.
     """
 
     name = "DeepJudgmentAutoFail"
@@ -41,33 +41,33 @@ class DeepJudgmentAutoFail(AutoFailStage):
     settings = DeepJudgmentSettings
 
     def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
-        """Only where deep judgment of templates is on."""
+        """Include the stage if deep judgment of templates is on."""
         return settings_of(config).deep_judgment_mode != "disabled" or Skip("deep_judgment_mode is disabled")
 
     def skip_because(self, context: VerificationContext) -> str | None:
-        """Nothing was quoted, everything is supported, or the model abstained."""
+        """Return why the stage is skipped: no excerpts, an excerpt for every attribute, or an abstention."""
         if not context.find_artifact(Keys.DEEP_JUDGMENT_PERFORMED):
             return "deep judgment was not performed"
         if context.find_artifact(Keys.ATTRIBUTES_WITHOUT_EXCERPTS) is None:
-            return "no excerpts were asked for"
+            return "no excerpts were requested"
         if not context.find_artifact(Keys.ATTRIBUTES_WITHOUT_EXCERPTS):
             return "every attribute has an excerpt"
         return "the model abstained" if context.find_artifact(Keys.ABSTENTION_DETECTED) else None
 
     def reason(self, context: VerificationContext) -> str | None:
-        """Which attributes, after how many retries."""
+        """Return the attributes without excerpts, and the number of retries."""
         missing = context.find_artifact(Keys.ATTRIBUTES_WITHOUT_EXCERPTS) or []
         retries = context.find_artifact(Keys.DEEP_JUDGMENT_EXCERPT_RETRY_COUNT) or 0
         return f"nothing in the response supports {', '.join(missing)} (retries: {retries})"
 
     def on_fail(self, context: VerificationContext) -> None:
-        """The fields do not hold either."""
+        """Set the field result to False."""
         if context.find_artifact(Keys.FIELD_VERIFICATION_RESULT):
             context.revise_artifact(Keys.FIELD_VERIFICATION_RESULT, False, "attributes without excerpts")
 
 
 class DeepJudgmentRubricAutoFail(AutoFailStage):
-    """Slot 12: fails answers with rubric traits for which no excerpt was found, unless the model abstained."""
+    """Slot 12: fails answers with a rubric trait without excerpts, unless the model abstained."""
 
     name = "DeepJudgmentRubricAutoFail"
     slot = Slot.DEEP_JUDGMENT_RUBRIC_AUTO_FAIL
@@ -84,7 +84,7 @@ class DeepJudgmentRubricAutoFail(AutoFailStage):
     prompts = TRAIT_PROMPTS
 
     def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
-        """Only where deep judgment of rubrics is on; a search tool that nobody offers is a problem of the plan."""
+        """Include the stage if deep judgment of rubrics is on. Raises `ConfigError` for an unknown search tool."""
         if settings_of(config).deep_judgment_rubric_mode == "disabled":
             return Skip("deep_judgment_rubric_mode is disabled")
         check_traits(question)
@@ -95,9 +95,9 @@ class DeepJudgmentRubricAutoFail(AutoFailStage):
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ServiceNeed]:
-        """The search tool, where it is needed and cannot be used on this machine.
+        """Return the search tool if it is needed and not available.
 
-        Warns of traits and questions in `deep_judgment_rubric_config` that this run does not have.
+        Warns about traits and questions in `deep_judgment_rubric_config` that are not in this run.
         """
         _warn_about_unknown_names(config, questions)
         if any(needs_search(config, question) for question in questions):
@@ -105,7 +105,7 @@ class DeepJudgmentRubricAutoFail(AutoFailStage):
         return ()
 
     def skip_because(self, context: VerificationContext) -> str | None:
-        """No trait was judged so, every trait is supported, or the model abstained."""
+        """Return why the stage is skipped: no deep judgment, an excerpt for every trait, or an abstention."""
         if not context.find_artifact(Keys.DEEP_JUDGMENT_RUBRIC_PERFORMED):
             return "deep judgment of traits was not performed"
         if not context.find_artifact(Keys.TRAITS_WITHOUT_VALID_EXCERPTS):
@@ -113,7 +113,7 @@ class DeepJudgmentRubricAutoFail(AutoFailStage):
         return "the model abstained" if context.find_artifact(Keys.ABSTENTION_DETECTED) else None
 
     def reason(self, context: VerificationContext) -> str | None:
-        """Which traits, each after how many retries."""
+        """Return the traits without excerpts, each with its number of retries."""
         known = context.find_artifact(Keys.TRAIT_METADATA) or {}
         missing = [
             f"{name} (retries: {known.get(name, {}).get('excerpt_retry_count', 0)})"
@@ -123,15 +123,15 @@ class DeepJudgmentRubricAutoFail(AutoFailStage):
 
 
 def _all_supported(metadata: Mapping[str, Mapping[str, Any]] | None) -> str:
-    """Return why no score lacks excerpts: each has some, or there is no score."""
+    """Return why no score lacks excerpts: all have some, or there is no score."""
     unscored = [
         name for name, facts in (metadata or {}).items() if SCORED not in facts.get("stages_completed", (SCORED,))
     ]
     if not unscored:
-        return "every trait has its excerpts"
+        return "every trait has excerpts"
     if len(unscored) == len(metadata or {}):
         return "no trait could be scored"
-    return f"every trait that was scored has its excerpts; not scored: {', '.join(unscored)}"
+    return f"every trait that was scored has excerpts; not scored: {', '.join(unscored)}"
 
 
 def _warn_about_unknown_names(config: VerificationConfig, questions: Sequence[Question]) -> None:

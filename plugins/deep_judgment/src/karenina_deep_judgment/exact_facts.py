@@ -1,4 +1,4 @@
-"""What a quotation may not change, however near it is to the words of a text: its numbers and its negations."""
+"""The numbers and negations of a text, which a similar quotation must not change."""
 
 from __future__ import annotations
 
@@ -34,5 +34,5 @@ _FACT: Final = re.compile(
 
 
 def extract_facts(text: str) -> list[str]:
-    """Return the numbers, with their signs, and the negations of a text in their order; "doesn't" holds a "not"."""
+    """Return the numbers, with signs, and the negations of a text in order; "doesn't" counts as "not"."""
     return ["not" if found["short"] else found[0].replace("\u2212", "-") for found in _FACT.finditer(text.casefold())]

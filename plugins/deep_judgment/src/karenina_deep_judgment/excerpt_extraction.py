@@ -1,4 +1,4 @@
-"""Have a judge quote the response, hold each quotation to the response, and ask again where none stands there."""
+"""Extraction of excerpts: the judge quotes the response, each quotation is checked, and the judge may try again."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SHOWN: Final = 300
 
 @dataclass(frozen=True, slots=True)
 class ExcerptLimits:
-    """How many excerpts of each item, from which similarity, how often to ask again, and whether facts may differ."""
+    """The number of excerpts of each item, the similarity that suffices, the retries, and whether facts must agree."""
 
     most: int
     threshold: float
@@ -30,12 +30,12 @@ class ExcerptLimits:
 
 @dataclass(slots=True)
 class ExtractedExcerpts:
-    """What came of it, by item.
+    """The excerpts by item.
 
     `found` has every item; an excerpt is {"text", "quoted", "confidence", "similarity_score", "start", "end", "match"}:
-    `text` are the words of the text that the judge was shown, at its place from `start` to `end`, and `quoted` those
-    that the judge wrote. `rejected` are quotations that stand nowhere,
-    with what is wrong with each. `calls` counts model calls, `retries` those that asked again for excerpts.
+    `text` is the passage of the text that the judge saw, from `start` to `end`, and `quoted` are the words of the
+    judge. `rejected` are quotations that were not found, each with its problem. `calls` counts model calls, `retries`
+    those after rejected quotations.
     """
 
     found: dict[str, list[dict[str, Any]]]
@@ -45,17 +45,17 @@ class ExtractedExcerpts:
 
     @property
     def missing(self) -> list[str]:
-        """The items without any excerpt."""
+        """Return the items without excerpts."""
         return [name for name, excerpts in self.found.items() if not excerpts]
 
 
 async def extract_excerpts(
     context: VerificationContext, text: str, items: Mapping[str, str], limits: ExcerptLimits
 ) -> ExtractedExcerpts:
-    """Excerpts of `text` for each of `items` (name to description).
+    """Return excerpts of `text` for each of `items` (name to description).
 
-    An item is asked for again only where the judge quoted something and none of it stands in the text; a judge that
-    found nothing to quote has answered. May raise `StructuredError` and `PortError`.
+    An item is tried again only if the judge quoted something and none of it is in the text; an empty list is a valid
+    reply. Raises `StructuredError` and `PortError`.
     """
     quoted = ExtractedExcerpts({name: [] for name in items})
     searched = SearchableText(text, exact_facts=limits.exact_facts)
@@ -83,7 +83,7 @@ def _sort_quotes(
     searched: SearchableText,
     limits: ExcerptLimits,
 ) -> list[str]:
-    """Put the quotations of one item where they belong; returns what is wrong with those that stand nowhere."""
+    """Add the quotations of one item to those found or rejected, and return the problems of the rejected ones."""
     found, problems = quoted.found[name], []
     for one in given:
         words = str((one or {}).get("text") or "")

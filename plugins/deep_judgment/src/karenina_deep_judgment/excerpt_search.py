@@ -1,4 +1,4 @@
-"""Find what a judge quotes in the text that it quotes from: exactly, else with small changes, else not at all."""
+"""Search for an excerpt in the text that a judge quotes: exact, or with small changes."""
 
 from __future__ import annotations
 
@@ -16,31 +16,30 @@ MatchKind = Literal["exact", "spacing", "changed"]
 MissKind = Literal["empty", "altered", "reordered", "invented"]
 
 SHORTEST_CHANGED: Final = 16
-"""Below so many characters a change is another word ("BRCA1", "BRCA2"): only the exact words are found."""
+"""Shorter excerpts must be exact, because a change makes another word ("BRCA1", "BRCA2")."""
 LONGEST_CHANGED: Final = 2000
-"""Above so many characters only the exact words are found: a fuzzy search would take too long, and nobody quotes so
-much by heart."""
+"""Longer excerpts must be exact, because a fuzzy search would take too long."""
 
 _WORD: Final = re.compile(r"\w+")
 _TOKEN: Final = re.compile(r"\S+")
 _BLANKS: Final = "\t\n\v\f\r\x1c\x1d\x1e\x1f\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
     map(chr, range(0x2000, 0x200B))
 )
-"""All white space but the blank itself."""
+"""All white space except the space itself."""
 _QUOTES: Final = {'"': '"', "'": "'", "`": "`", "\u201c": "\u201d", "\u2018": "\u2019", "\u00ab": "\u00bb"}
 _WIDE_GAPS: Final = ("   ", "\t\t", "\n\n\n", "\n  ")
-"""White space that may keep an alignment of characters from finding what stands there."""
+"""White space that can prevent an alignment of characters from finding a passage."""
 _AROUND: Final = 50
 _SAME_WORDS: Final = 0.75
-"""From this share of words in common a passage is what the excerpt was made of."""
+"""The share of common words from which a passage counts as the source of an excerpt."""
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """Where an excerpt stands: `text[start:end]`.
+    """The position of an excerpt: `text[start:end]`.
 
-    `similarity` is from 0 to 1. `kind` says how it was found: "exact" letter by letter, "spacing" up to white space and
-    case (both 1.0), "changed" with other differences.
+    `similarity` is from 0 to 1. `kind` is "exact"; "spacing" if only white space and case differ (both 1.0); "changed"
+    for other differences.
     """
 
     start: int
@@ -51,10 +50,10 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Miss:
-    """Why an excerpt was not found: "empty", its numbers or negations were "altered", its words stand there in another
-    order, or it is not from there at all.
+    """The reason why an excerpt was not found.
 
-    `closest` is the passage that comes nearest, where one has anything in common with it.
+    It is "empty"; numbers or negations were "altered"; its words were "reordered"; or it is "invented". `closest` is
+    the most similar passage, if any passage has words in common with it.
     """
 
     kind: MissKind
@@ -63,15 +62,15 @@ class Miss:
 
 
 def find_excerpt(excerpt: str, text: str, threshold: float = 0.8, *, exact_facts: bool = True) -> Match | None:
-    """Where `excerpt` stands in `text`, or None; see `SearchableText.find`."""
+    """Return the position of `excerpt` in `text`, or None; see `SearchableText.find`."""
     return SearchableText(text, exact_facts=exact_facts).find(excerpt, threshold)
 
 
 class SearchableText:
-    """A text in which several excerpts are looked for; what a search needs to know of it is worked out once.
+    """A text in which several excerpts are searched; what a search needs is computed once.
 
-    With `exact_facts` a passage whose numbers or negations differ from those of an excerpt is not where it stands: of
-    two sentences that differ by one digit, hardly a hundredth of the characters differs.
+    With `exact_facts`, a passage whose numbers or negations differ from those of an excerpt does not match: two
+    sentences that differ by one digit are almost identical by characters.
     """
 
     def __init__(self, text: str, *, exact_facts: bool = True) -> None:
@@ -79,12 +78,12 @@ class SearchableText:
         self.exact_facts = exact_facts
 
     def find(self, excerpt: str, threshold: float = 0.8) -> Match | None:
-        """Where the excerpt stands, or None.
+        """Return the position of the excerpt, or None.
 
-        White space and quotation marks around it do not count. Words are found whole: "3" does not stand in "1985". A
-        changed excerpt counts where its similarity (twice the characters in common and in order / all characters of
-        both, without regard to case and white space) is at least `threshold` and its words stand in the order of the
-        text, because "A inhibits B" is no quotation of "B inhibits A".
+        White space and quotation marks around it are ignored. Only whole words match: "3" does not match "1985". A
+        changed excerpt matches if its similarity (twice the characters in common and in order / all characters of
+        both, ignoring case and white space) is at least `threshold` and its words are in the order of the text, because
+        "A inhibits B" is not a quotation of "B inhibits A".
         """
         wanted = excerpt.strip()
         bare = _without_quotes(wanted)
@@ -99,7 +98,7 @@ class SearchableText:
         return self._find_normalized(wanted, threshold)
 
     def why_missing(self, excerpt: str, threshold: float = 0.8) -> Miss:
-        """What is wrong with an excerpt that was not found with this threshold."""
+        """Return why an excerpt was not found with this threshold."""
         wanted = _without_quotes(excerpt.strip())
         words = _split_words(wanted)
         if not words:
@@ -126,10 +125,10 @@ class SearchableText:
         return _normalize_spaces(self.text)
 
     def _find_normalized(self, wanted: str, threshold: float) -> Match | None:
-        """Look in the text with white space evened out, and lead back to the text as it is.
+        """Search the text with normalized white space, and return the position in the original text.
 
-        Evening out the case of a long text takes longer than anything else here, so it is done only where no alignment
-        of characters can have looked past it.
+        Folding the case of a long text is the slowest step here, so it is done only if an alignment of characters
+        cannot have ignored case.
         """
         for cased in (wanted, wanted.upper(), wanted.lower()):
             at = _find_words(cased, self._normalized)
@@ -145,13 +144,13 @@ class SearchableText:
         )
 
     def _find_ignoring_case(self, wanted: str) -> Match | None:
-        """Where the excerpt stands up to white space and case."""
+        """Return the position of the excerpt, ignoring white space and case."""
         folded, text = _fold(wanted), _fold(self.text)
         at = _find_words(folded, text)
         return Match(*self._original_span(text, at, at + len(folded)), 1.0, "spacing") if at >= 0 else None
 
     def _original_span(self, evened: str, start: int, end: int) -> tuple[int, int]:
-        """The place in the text of a span of the evened text: by counting words, which evening keeps."""
+        """Return the position in the text of a span of the normalized text, by counting words."""
         first = evened.count(" ", 0, start)
         last = first + evened.count(" ", start, end)
         tokens = islice(_TOKEN.finditer(self.text), first, last + 1)
@@ -164,7 +163,7 @@ class SearchableText:
     # ---- changed
 
     def _accept(self, wanted: str, start: int, end: int, threshold: float) -> Match | None:
-        """The match at a span, or near it, if it is near enough and no words are moved."""
+        """Return the match at a span, or near it, if it is similar enough and its words are in order."""
         around = max(0, start - _AROUND)
         near = SearchableText(self.text[around : end + len(wanted) + _AROUND])._find_ignoring_case(wanted)
         if near is not None:
@@ -175,7 +174,7 @@ class SearchableText:
         return match if match.similarity >= threshold and self._in_order(wanted, match) else None
 
     def _best_match_near(self, wanted: str, start: int, end: int) -> Match:
-        """The match that a span is, widened or narrowed to whole words where that is nearer to the excerpt."""
+        """Return the match at a span, extended or cut to whole words if that is more similar to the excerpt."""
         folded = _fold(wanted)
         best = Match(start, end, -1.0, "changed")
         for first in {start, *_word_bounds(self.text, start)}:
@@ -189,9 +188,9 @@ class SearchableText:
         return best
 
     def _match_with_same_facts(self, wanted: str, match: Match) -> Match:
-        """The match, or the nearest one about its place that has the numbers and negations of the excerpt.
+        """Return the match, or the best one near it that has the numbers and negations of the excerpt.
 
-        An alignment takes as many characters as the excerpt has, so that a word at one end may be too many or missing.
+        An alignment has as many characters as the excerpt, so that a word at one end may be added or missing.
         """
         facts, folded = extract_facts(wanted), _fold(wanted)
         if extract_facts(self.text[match.start : match.end]) == facts:
@@ -208,13 +207,13 @@ class SearchableText:
         return best
 
     def _word_bounds_near(self, at: int) -> list[int]:
-        """The beginnings and ends of words about a place."""
+        """Return the starts and ends of words near a position."""
         around = max(0, at - _AROUND)
         words = _WORD.finditer(self.text, around, min(len(self.text), at + _AROUND))
         return sorted({bound for word in words for bound in word.span()} | {at})
 
     def _in_order(self, wanted: str, match: Match) -> bool:
-        """Whether the words of the excerpt that stand in the passage, or just beside it, stand in the same order."""
+        """Return whether the words of the excerpt are in the same order in the passage or next to it."""
         from rapidfuzz.distance import LCSseq
 
         quoted = _split_words(wanted)
@@ -228,7 +227,7 @@ class SearchableText:
         return shared - LCSseq.similarity(quoted, around) < _reordering_threshold(len(quoted))
 
     def _most_similar_passage(self, words: Sequence[str]) -> tuple[int, int] | None:
-        """The passage of as many words as the excerpt has that shares most of them."""
+        """Return the passage with as many words as the excerpt that shares most of them."""
         tokens = list(_WORD.finditer(self.text))
         wanted, held = Counter(words), Counter[str]()
         shared, best, place = 0, 0, None
@@ -246,12 +245,12 @@ class SearchableText:
 
 
 def _reordering_threshold(count: int) -> int:
-    """How many words out of place make an excerpt of `count` words a reordered one."""
+    """Return how many misplaced words make an excerpt of `count` words a reordered one."""
     return 1 if count < 40 else 2
 
 
 def _align(wanted: str, text: str, threshold: float) -> tuple[int, int] | None:
-    """The stretch of the text that is nearest to the excerpt, where it may reach the threshold."""
+    """Return the part of the text most similar to the excerpt, if it can reach the threshold."""
     from rapidfuzz import fuzz
 
     found = fuzz.partial_ratio_alignment(wanted, text, score_cutoff=threshold * 100)
@@ -268,7 +267,7 @@ def _similarity(one: str, other: str) -> float:
 
 
 def _find_words(wanted: str, text: str) -> int:
-    """Where `wanted` stands in `text` without cutting a word or a number, or -1."""
+    """Return the position of `wanted` in `text` that does not cut a word or a number, or -1."""
     if not wanted:
         return -1
     at = text.find(wanted)
@@ -281,7 +280,7 @@ def _find_words(wanted: str, text: str) -> int:
 
 
 def _splits_word(text: str, at: int) -> bool:
-    """Whether a word or number goes on across `at`. Scripts without case do not part words by space: never there."""
+    """Return whether `at` is inside a word or number; never for scripts without case, which use no spaces."""
     return 0 < at < len(text) and _spaced_script(text[at - 1]) and _spaced_script(text[at])
 
 
@@ -290,7 +289,7 @@ def _spaced_script(character: str) -> bool:
 
 
 def _word_bounds(text: str, at: int) -> tuple[int, int]:
-    """The beginning and the end of the word at `at`."""
+    """Return the start and the end of the word at `at`."""
     start = end = at
     while start > 0 and _spaced_script(text[start - 1]):
         start -= 1
@@ -300,7 +299,7 @@ def _word_bounds(text: str, at: int) -> tuple[int, int]:
 
 
 def _last_word(text: str, start: int, end: int) -> int:
-    """The end of the last word of a span."""
+    """Return the end of the last word of a span."""
     while end > start and not text[end - 1].isalnum():
         end -= 1
     return end
@@ -313,8 +312,10 @@ def _without_quotes(wanted: str) -> str:
 
 
 def _normalize_spaces(text: str) -> str:
-    """The text with one blank for all white space between words. The words of a long text are never made apart:
-    thousands of small strings cost more than the search."""
+    """Return the text with one space for all white space between words.
+
+    A long text is not split into words: thousands of small strings cost more than the search.
+    """
     for blank in _BLANKS:
         if blank in text:
             text = text.replace(blank, " ")

@@ -1,4 +1,4 @@
-"""Look excerpts up with the search tool of the configuration, and have a judge say how likely each is invented."""
+"""Hallucination risk of excerpts: a search for each, and a judge's assessment of the results."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 RISKS: Final = ("none", "low", "medium", "high")
 LONGEST: Final = 8000
-"""Characters of what a search found that a judge is shown for one excerpt."""
+"""Characters of search results that a judge sees for one excerpt."""
 
 Excerpts = Mapping[str, Sequence[dict[str, Any]]]
 
 
 async def assess_risks(context: VerificationContext, chosen: str | SearchFunction, excerpts: Excerpts) -> int:
-    """Search for each excerpt and put results and risk into it; returns the number of model calls.
+    """Search for each excerpt and add results and risk to it. Return the number of model calls.
 
-    An excerpt whose search fails carries the reason as `search_error` and no risk: nothing is known about it.
+    An excerpt whose search fails gets the reason as `search_error`, and no risk.
     """
     every = [one for found in excerpts.values() for one in found]
     results = await _search_all(context, chosen, [one["text"] for one in every])
@@ -50,7 +50,7 @@ async def assess_risks(context: VerificationContext, chosen: str | SearchFunctio
 
 
 def overall_risk(excerpts: Sequence[Mapping[str, Any]]) -> str | None:
-    """The greatest risk of several excerpts; None where none was assessed."""
+    """Return the greatest risk of several excerpts, or None if none was assessed."""
     risks = [one["hallucination_risk"] for one in excerpts if "hallucination_risk" in one]
     return max(risks, key=RISKS.index, default=None)
 
@@ -58,7 +58,7 @@ def overall_risk(excerpts: Sequence[Mapping[str, Any]]) -> str | None:
 async def _search_all(
     context: VerificationContext, chosen: str | SearchFunction, queries: Sequence[str]
 ) -> dict[str, tuple[str, str | None]]:
-    """What was found for each query, or why nothing could be."""
+    """Return the search results of each query, or the error."""
 
     def search(query: str) -> Awaitable[str]:
         if isinstance(chosen, str):

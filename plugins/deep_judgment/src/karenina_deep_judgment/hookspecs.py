@@ -1,4 +1,4 @@
-"""The hook for search tools."""
+"""Hook for search tools."""
 
 from __future__ import annotations
 
@@ -14,4 +14,4 @@ if TYPE_CHECKING:
 
 @hookspec
 def karenina_search_tools() -> Sequence[SearchTool]:
-    """Offer ways to look up what an answer claims, each under the name by which a configuration chooses it."""
+    """Offer search tools, which check the claims of an answer; a configuration selects one by name."""

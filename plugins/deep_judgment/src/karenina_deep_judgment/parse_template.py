@@ -1,4 +1,4 @@
-"""DeepJudgmentParseTemplate, slot 7: quote, reason, and only then fill the template."""
+"""DeepJudgmentParseTemplate, slot 7: excerpts, reasoning, and then the filled template."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class _Progress:
-    """What is known so far about one item, also when a later step fails."""
+    """The results so far of one item, which are kept if a later step fails."""
 
     excerpts: dict[str, list[dict[str, Any]]] | None = None
     missing: list[str] | None = None
@@ -43,13 +43,14 @@ class _Progress:
 
 
 class DeepJudgmentParseTemplate(ParsingStage):
-    """Several judge calls: excerpts of the response for each attribute, optionally a search and the risk that they are
-    invented, the reasoning about each attribute, and the filled template last.
+    """Fills templates in several calls to the judge.
 
-    Every excerpt is held to the text that the judge was shown. An attribute for which none stands there is listed in
-    `attributes_without_excerpts`, whatever its value: a value that means "it is not mentioned" has none, so leave deep
-    judgment off for templates of that kind, or in mode `reasoning_only`, which asks for no excerpts. Fields that hold
-    reasons (`reasoning`, `..._explanation`) need none. Where no judge is needed, deep judgment is not performed.
+    They return excerpts of the response for each attribute, optionally the hallucination risk from a search, the
+    reasoning about each attribute, and then the filled template. Every excerpt is checked against the text that the
+    judge saw. An attribute without excerpts is listed in `attributes_without_excerpts`, whatever its value: a value
+    that means "it is not mentioned" has none, so for such templates leave deep judgment off, or use the mode
+    `reasoning_only`, which needs no excerpts. Fields with reasons (`reasoning`, `..._explanation`) need none. Deep
+    judgment is not performed if no judge is needed.
     """
 
     name = "DeepJudgmentParseTemplate"
@@ -71,7 +72,7 @@ class DeepJudgmentParseTemplate(ParsingStage):
     precedence = 10
 
     def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
-        """Only where deep judgment of templates is on; a search tool that nobody offers is a problem of the plan."""
+        """Include the stage if deep judgment of templates is on. Raises `ConfigError` for an unknown search tool."""
         if settings_of(config).deep_judgment_mode == "disabled":
             return Skip("deep_judgment_mode is disabled")
         if _uses_search(config):
@@ -79,25 +80,25 @@ class DeepJudgmentParseTemplate(ParsingStage):
         return True
 
     def checks_question(self, config: VerificationConfig, question: Question) -> bool:
-        """None: the search tool is the same for all."""
+        """Return False: the search tool is the same for all questions."""
         return False
 
     def before_any_run(self, config: VerificationConfig) -> None:
-        """Warn of settings of a search that will not take place."""
+        """Warn about search settings without effect."""
         warn_about_unused_search_settings(config)
 
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ServiceNeed]:
-        """The search tool, where it cannot be used on this machine."""
+        """Return the search tool if it is not available on this machine."""
         return find_service_needs(config, "deep_judgment_search_tool") if _uses_search(config) else []
 
     def without_judge(self, context: VerificationContext) -> None:
-        """Nothing was quoted and nothing reasoned about."""
+        """Record that deep judgment was not performed."""
         self._record(context, _Progress(), performed=False)
 
     async def parse(self, context: VerificationContext, bound: BoundTemplate, text: str) -> BaseAnswer:
-        """Step by step. What was done before a step failed is recorded."""
+        """Run all steps. If one fails, the results of the earlier ones are recorded."""
         progress = _Progress()
         try:
             answer = await self._steps(context, bound, text, progress)
@@ -177,7 +178,7 @@ def _uses_search(config: VerificationConfig) -> bool:
 
 
 def _describe_attributes(schema: Mapping[str, Any], hints: Mapping[str, str]) -> dict[str, str]:
-    """The fields that need support, with what the author says about them."""
+    """Return the fields that need excerpts, with their descriptions and hints."""
     fields: Mapping[str, Mapping[str, Any]] = schema["properties"]
     values = {name: part for name, part in fields.items() if not is_reasoning(name)} or fields
     return {

@@ -23,7 +23,7 @@ logger = logging.getLogger("karenina")
 
 
 def search_tools(plugins: Plugins) -> list[SearchTool]:
-    """Return the ways to look something up that plugins bring, sorted by name."""
+    """Return the search tools of all plugins, sorted by name."""
     return sorted(plugins.call(karenina_search_tools), key=lambda one: one.name)
 
 
@@ -36,7 +36,7 @@ def find_search_tool(context: VerificationContext, name: str) -> SearchTool:
 
 
 def check_search_tool(config: VerificationConfig, setting: str) -> None:
-    """Raise `ConfigError`, with what to do, where nobody offers the tool that `setting` names."""
+    """Raise `ConfigError` with the cure if no plugin offers the tool that `setting` names."""
     chosen = _chosen_name(config, setting)
     tools = _offered_tools(config)
     if chosen is not None and chosen not in tools:
@@ -44,13 +44,13 @@ def check_search_tool(config: VerificationConfig, setting: str) -> None:
         raise ConfigError(
             [
                 f"{setting}: there is no search tool {chosen!r}{did_you_mean(chosen, tools)}; installed are: {have}. "
-                "Install a plugin that offers it, or give a function from query to text in Python"
+                "Install a plugin that offers it, or pass a function from query to text in Python"
             ]
         )
 
 
 def find_service_needs(config: VerificationConfig, setting: str) -> list[ServiceNeed]:
-    """What keeps the tool that `setting` names from being used on this machine. Asks nobody."""
+    """Return why the tool that `setting` names is not available on this machine. Makes no request."""
     chosen = _chosen_name(config, setting)
     tool = _offered_tools(config).get(chosen) if chosen is not None else None
     why = tool.unavailable() if tool is not None else None
@@ -58,13 +58,13 @@ def find_service_needs(config: VerificationConfig, setting: str) -> list[Service
 
 
 def warn_about_unused_search_settings(config: VerificationConfig) -> None:
-    """Log each setting that asks for a search which this configuration has no place for."""
+    """Warn about each search setting that has no effect in this configuration."""
     if not config.has("deep_judgment_search_enabled"):
         return
     settings = settings_of(config)
     mode, traits = settings.deep_judgment_mode, settings.deep_judgment_rubric_mode
     if settings.deep_judgment_search_enabled and mode != "full":
-        _warn("deep_judgment_search_enabled", f"deep_judgment_mode is {mode}, and only full has excerpts to look up")
+        _warn("deep_judgment_search_enabled", f"deep_judgment_mode is {mode}, and only full has excerpts to search for")
     if settings.deep_judgment_search_tool != USUAL_TOOL and not settings.deep_judgment_search_enabled:
         _warn("deep_judgment_search_tool", "deep_judgment_search_enabled is false")
     if not settings.deep_judgment_rubric_search_enabled:
@@ -72,9 +72,11 @@ def warn_about_unused_search_settings(config: VerificationConfig) -> None:
     if traits == "disabled":
         _warn("deep_judgment_rubric_search_enabled", "deep_judgment_rubric_mode is disabled")
     elif traits == "use_checkpoint":
-        _warn("deep_judgment_rubric_search_enabled", "with use_checkpoint each trait says for itself what is looked up")
+        _warn("deep_judgment_rubric_search_enabled", "with use_checkpoint each trait has its own search setting")
     elif traits == "enable_all" and not settings.deep_judgment_rubric_global_excerpts:
-        _warn("deep_judgment_rubric_search_enabled", "without deep_judgment_rubric_global_excerpts nothing is quoted")
+        _warn(
+            "deep_judgment_rubric_search_enabled", "without deep_judgment_rubric_global_excerpts there are no excerpts"
+        )
 
 
 def _warn(name: str, why: str) -> None:
@@ -82,7 +84,7 @@ def _warn(name: str, why: str) -> None:
 
 
 def _chosen_name(config: VerificationConfig, setting: str) -> str | None:
-    """The name in `setting`; None where it holds a function."""
+    """Return the name in `setting`, or None if its value is a function."""
     chosen: str | SearchFunction = getattr(settings_of(config), setting)
     return chosen if isinstance(chosen, str) else None
 
@@ -92,7 +94,7 @@ def _offered_tools(config: VerificationConfig) -> Mapping[str, SearchTool]:
 
 
 def _with_replay(context: VerificationContext, tool: SearchTool) -> SearchTool:
-    """Return the tool with its results kept and replayed as the replies of models are."""
+    """Return the tool with its results recorded and replayed like the replies of models."""
 
     class Kept:
         name: ClassVar[str] = tool.name

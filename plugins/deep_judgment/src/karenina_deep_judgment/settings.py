@@ -1,4 +1,4 @@
-"""The configuration names that this distribution owns."""
+"""Settings of this distribution."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 
 Mode = Literal["disabled", "reasoning_only", "full"]
 USUAL_TOOL: Final = "tavily"
-_NOT_FROM_FILES: Final[dict[str, JsonValue]] = {"from_files": "never"}  # a search sends text out
+_NOT_FROM_FILES: Final[dict[str, JsonValue]] = {"from_files": "never"}  # a search sends text to a service
 RubricMode = Literal["disabled", "enable_all", "use_checkpoint", "custom"]
 
 
 class SearchFunction(BaseModel):
-    """A function of the program that searches. Written out it is its name: a function cannot be read back."""
+    """A search function of the program. It is saved as its name, because a function cannot be loaded again."""
 
     model_config = ConfigDict(frozen=True)
 
-    name: str = Field(description="Where the function is defined.")
+    name: str = Field(description="Module and name of the function.")
     function: Callable[[str], str | Awaitable[str]] = Field(exclude=True, description="From query to text.")
 
 
@@ -49,20 +49,20 @@ SearchChoice = Annotated[str | SearchFunction, BeforeValidator(_wrap_function), 
 
 
 class TraitSettings(StrictSettings):
-    """How one trait is judged, in `deep_judgment_rubric_config`. None leaves it to the setting for all traits."""
+    """Settings of one trait in `deep_judgment_rubric_config`. None means the setting for all traits."""
 
     enabled: bool = Field(default=True, description="Score it from excerpts and reasoning.")
     excerpt_enabled: bool = Field(default=True, description="Demand verbatim excerpts.")
-    max_excerpts: int | None = Field(default=None, ge=1, description="Most excerpts.")
+    max_excerpts: int | None = Field(default=None, ge=1, description="Maximum number of excerpts.")
     fuzzy_match_threshold: float | None = Field(default=None, ge=0, le=1, description="Similarity that suffices.")
-    excerpt_retry_attempts: int | None = Field(default=None, ge=0, description="How often excerpts are asked again.")
-    search_enabled: bool | None = Field(default=None, description="Check excerpts against a search.")
+    excerpt_retry_attempts: int | None = Field(default=None, ge=0, description="Retries if no excerpt was found.")
+    search_enabled: bool | None = Field(default=None, description="Check excerpts with a search.")
 
 
 class TraitFields(BaseModel):
-    """The wishes of a rubric trait itself; they count where `deep_judgment_rubric_mode` is `use_checkpoint`.
+    """Settings of a rubric trait in a benchmark, used if `deep_judgment_rubric_mode` is `use_checkpoint`.
 
-    None leaves a number to the configuration.
+    None means the number in the configuration.
     """
 
     from_files: ClassVar[FromFiles] = "any"
@@ -70,25 +70,25 @@ class TraitFields(BaseModel):
 
     deep_judgment_enabled: bool = Field(default=False, description="Score it from excerpts and reasoning.")
     deep_judgment_excerpt_enabled: bool = Field(default=True, description="Demand verbatim excerpts.")
-    deep_judgment_max_excerpts: int | None = Field(default=None, ge=1, description="Most excerpts.")
+    deep_judgment_max_excerpts: int | None = Field(default=None, ge=1, description="Maximum number of excerpts.")
     deep_judgment_fuzzy_match_threshold: float | None = Field(
         default=None, ge=0, le=1, description="Similarity, 0 to 1, from which an excerpt counts as found."
     )
     deep_judgment_excerpt_retry_attempts: int | None = Field(
-        default=None, ge=0, description="How often missing excerpts are asked for again."
+        default=None, ge=0, description="Retries if no excerpt was found."
     )
     deep_judgment_search_enabled: bool = Field(
         default=False,
-        description="Check excerpts against a web search.",
+        description="Check excerpts with a web search.",
         json_schema_extra={"from_files": "never"},
     )
 
 
 class RubricTraitSettings(StrictSettings):
-    """The value of `deep_judgment_rubric_config`: by trait name, for all questions and by question id.
+    """The value of `deep_judgment_rubric_config`: settings by trait name, for all questions and by question id.
 
-    What stands under a question's id goes before what stands under `global`; a trait that is named nowhere is scored
-    without deep judgment. In Python `global` is the attribute `everywhere`.
+    The settings of a question take precedence over `global`; traits in neither are scored without deep judgment. In
+    Python, `global` is the attribute `everywhere`.
     """
 
     model_config = ConfigDict(populate_by_name=True)
@@ -99,7 +99,7 @@ class RubricTraitSettings(StrictSettings):
     )
 
     def of(self, question_id: str, trait: str) -> TraitSettings | None:
-        """The wishes for a trait of a question."""
+        """Return the settings of a trait of a question."""
         return self.question_specific.get(question_id, {}).get(trait) or self.everywhere.get(trait)
 
 
@@ -110,27 +110,28 @@ class DeepJudgmentSettings(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     deep_judgment_enabled: bool = Field(
-        default=False, description="Parse templates with excerpts and reasoning: deep_judgment_mode full, in short."
+        default=False, description="Parse templates with excerpts and reasoning; short for deep_judgment_mode full."
     )
     deep_judgment_mode: Mode = Field(
-        default="disabled", description="Parse templates plainly, with reasoning, or with excerpts and reasoning."
+        default="disabled",
+        description="Parse templates without deep judgment, with reasoning, or with excerpts and reasoning.",
     )
     deep_judgment_max_excerpts_per_attribute: int = Field(
-        default=3, ge=1, description="Most excerpts for one attribute."
+        default=3, ge=1, description="Maximum number of excerpts for one attribute."
     )
     deep_judgment_exact_facts: bool = Field(
         default=True,
-        description="The numbers and negations of an excerpt, a trait's too, must be those of the response.",
+        description="Numbers and negations of an excerpt, also a trait's, must agree with the response.",
     )
     deep_judgment_fuzzy_match_threshold: float = Field(
         default=0.80, ge=0, le=1, description="Similarity, 0 to 1, from which an excerpt counts as found."
     )
     deep_judgment_excerpt_retry_attempts: int = Field(
-        default=2, ge=0, description="How often excerpts are asked for again where none was found."
+        default=2, ge=0, description="Retries if no excerpt of an attribute was found."
     )
     deep_judgment_search_enabled: bool = Field(
         default=False,
-        description="Look excerpts up, and assess the risk that they are invented.",
+        description="Search for excerpts, and assess the risk that they are invented.",
         json_schema_extra=_NOT_FROM_FILES,
     )
     deep_judgment_search_tool: SearchChoice = Field(
@@ -140,8 +141,8 @@ class DeepJudgmentSettings(BaseModel):
     )
     deep_judgment_rubric_mode: RubricMode = Field(
         default="disabled",
-        description="Which LLM traits are scored from excerpts and reasoning: none, all, those that say so in the "
-        "benchmark, or those of deep_judgment_rubric_config.",
+        description="Which LLM traits are scored from excerpts and reasoning: none, all, those marked in the "
+        "benchmark, or those in deep_judgment_rubric_config.",
     )
     deep_judgment_rubric_global_excerpts: bool = Field(
         default=True, description="With enable_all: demand excerpts, not reasoning alone."
@@ -149,24 +150,26 @@ class DeepJudgmentSettings(BaseModel):
     deep_judgment_rubric_config: RubricTraitSettings | None = Field(
         default=None,
         validate_default=True,
-        description="With custom: how each trait is judged, globally and by question.",
+        description="With custom: settings of each trait, globally and by question.",
         json_schema_extra=_NOT_FROM_FILES,
     )
-    deep_judgment_rubric_max_excerpts_default: int = Field(default=7, ge=1, description="Most excerpts for one trait.")
+    deep_judgment_rubric_max_excerpts_default: int = Field(
+        default=7, ge=1, description="Maximum number of excerpts for one trait."
+    )
     deep_judgment_rubric_fuzzy_match_threshold_default: float = Field(
         default=0.80, ge=0, le=1, description="Similarity, 0 to 1, from which a trait's excerpt counts as found."
     )
     deep_judgment_rubric_excerpt_retry_attempts_default: int = Field(
-        default=2, ge=0, description="How often a trait's excerpts are asked for again where none was found."
+        default=2, ge=0, description="Retries if no excerpt of a trait was found."
     )
     deep_judgment_rubric_search_enabled: bool = Field(
         default=False,
-        description="Look traits' excerpts up, where neither trait nor configuration says.",
+        description="Search for excerpts of traits that have no search setting of their own.",
         json_schema_extra=_NOT_FROM_FILES,
     )
     deep_judgment_rubric_search_tool: SearchChoice = Field(
         default=USUAL_TOOL,
-        description="The search tool for traits, as deep_judgment_search_tool.",
+        description="The search tool for traits, like deep_judgment_search_tool.",
         json_schema_extra=_NOT_FROM_FILES,
     )
 
@@ -174,7 +177,9 @@ class DeepJudgmentSettings(BaseModel):
     @classmethod
     def _not_on_and_off(cls, mode: Mode, info: ValidationInfo) -> Mode:
         if mode == "disabled" and info.data.get("deep_judgment_enabled"):
-            raise ValueError("deep_judgment_enabled is true, which means full: leave out one of the two")
+            raise ValueError(
+                "deep_judgment_enabled is true, which means deep_judgment_mode full: remove one of the two"
+            )
         return mode
 
     @model_validator(mode="after")
@@ -188,7 +193,7 @@ class DeepJudgmentSettings(BaseModel):
     def _search_needs_excerpts(cls, searches: bool, info: ValidationInfo) -> bool:
         if searches and info.data.get("deep_judgment_mode") == "reasoning_only":
             raise ValueError(
-                "a search looks excerpts up, and deep_judgment_mode is reasoning_only, which has none: set it to full, "
+                "a search needs excerpts, and deep_judgment_mode is reasoning_only, which has none: set it to full, "
                 "or deep_judgment_search_enabled to false"
             )
         return searches
@@ -198,12 +203,12 @@ class DeepJudgmentSettings(BaseModel):
     def _only_for_custom(cls, wishes: RubricTraitSettings | None, info: ValidationInfo) -> RubricTraitSettings | None:
         mode = info.data.get("deep_judgment_rubric_mode")
         if mode == "custom" and wishes is None:
-            raise ValueError("deep_judgment_rubric_mode is custom: say here which traits, and how")
+            raise ValueError("deep_judgment_rubric_mode is custom: list the traits here, with their settings")
         if mode not in ("custom", None) and wishes is not None:
-            raise ValueError(f"it counts only where deep_judgment_rubric_mode is custom, and that is {mode}")
+            raise ValueError(f"it has an effect only if deep_judgment_rubric_mode is custom, and it is {mode}")
         return wishes
 
 
 def settings_of(config: VerificationConfig) -> DeepJudgmentSettings:
-    """The settings in a configuration."""
+    """Return the settings of deep judgment in a configuration."""
     return config.section(DeepJudgmentSettings)

@@ -1,4 +1,4 @@
-"""The search tool `tavily`: web search through the Tavily service, with its own client."""
+"""The search tool `tavily`: web search with the Tavily service and its client library."""
 
 from __future__ import annotations
 
@@ -10,21 +10,20 @@ RESULTS: Final = 5
 
 
 class TavilySearch:
-    """Asks api.tavily.com with the key in the environment variable TAVILY_API_KEY. Excerpts of answers leave the
-    machine."""
+    """A search with api.tavily.com and the key in TAVILY_API_KEY. Excerpts of answers are sent to the service."""
 
     name: ClassVar[str] = "tavily"
 
     def unavailable(self) -> str | None:
-        """The client is an extra of this distribution, and the service wants a key."""
+        """Return why the tool is not available: the client, an extra of this distribution, or the key is missing."""
         if find_spec("tavily") is None:
             return 'its client is not installed: pip install "karenina-deep-judgment[tavily]"'
         if not os.environ.get("TAVILY_API_KEY"):
-            return "it has no key: set the environment variable TAVILY_API_KEY"
+            return "its API key is missing: set the environment variable TAVILY_API_KEY"
         return None
 
     async def search(self, query: str) -> str:
-        """Titles, texts and addresses of the first results."""
+        """Return titles, texts and addresses of the first results."""
         from tavily import AsyncTavilyClient  # type: ignore[import-not-found, unused-ignore]  # an extra
 
         found: dict[str, Any] = await AsyncTavilyClient(os.environ["TAVILY_API_KEY"]).search(

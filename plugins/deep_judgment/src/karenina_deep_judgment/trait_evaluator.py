@@ -1,4 +1,4 @@
-"""`DeepJudgmentTraitEvaluator`: scores LLM traits from excerpts and reasoning, each in calls of its own."""
+"""`DeepJudgmentTraitEvaluator`: scores LLM traits from excerpts and reasoning, each in its own calls."""
 
 from __future__ import annotations
 
@@ -22,28 +22,27 @@ if TYPE_CHECKING:
 
 FIELD: Final = "llm_trait_scores"
 SCORED: Final = "score_extraction"
-"""The last of the stages that a trait's metadata lists as completed."""
+"""The last stage in a trait's metadata (`stages_completed`)."""
 
 
 class DeepJudgmentTraitEvaluator:
-    """Goes before the plain evaluator of LLM traits, for those that `deep_judgment_rubric_mode` picks.
+    """The evaluator of the LLM traits that `deep_judgment_rubric_mode` selects; it precedes the standard evaluator.
 
-    A trait whose excerpts were demanded and for which none stands in the text is scored all the same, and marked
-    (`excerpt_validation_failed`): stage 12 fails the answer. Traits are judged at once; one that fails leaves the
-    others.
+    A trait without the required excerpts is scored, and marked with `excerpt_validation_failed`, so that stage 12 fails
+    the answer. Traits are judged concurrently; a failure affects one trait only.
     """
 
     name: ClassVar[str] = "deep_judgment"
     precedence: ClassVar[int] = 10
 
     def claims(self, trait: RubricTrait, context: VerificationContext) -> bool:
-        """Whether the trait is judged deeply under this configuration."""
+        """Return whether deep judgment is on for the trait in this configuration."""
         return resolve_trait_settings(trait, context.question.id, settings_of(context.config)) is not None
 
     async def evaluate(
         self, traits: Sequence[RubricTrait], text: str, context: VerificationContext
     ) -> Sequence[TraitScore]:
-        """One score for each trait, in their order."""
+        """Return one score for each trait, in their order."""
         asked = [trait for trait in traits if isinstance(trait, LLMRubricTrait)]
         return await gather_all(self._guarded(trait, text, context) for trait in asked)
 

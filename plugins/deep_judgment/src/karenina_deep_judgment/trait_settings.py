@@ -1,4 +1,4 @@
-"""How one rubric trait is judged, from the four modes, the trait's own wishes and the configuration."""
+"""Settings of one rubric trait, resolved from the four modes, the trait's fields and the configuration."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedTraitSettings:
-    """What is done for a trait: with excerpts, how many, and with a search."""
+    """The resolved settings of a trait: whether excerpts are required, their limits, and whether to search."""
 
     excerpts: bool
     limits: ExcerptLimits
@@ -28,9 +28,10 @@ class ResolvedTraitSettings:
 def resolve_trait_settings(
     trait: RubricTrait, question_id: str, settings: DeepJudgmentSettings
 ) -> ResolvedTraitSettings | None:
-    """How a trait is judged deeply, or None where it is not.
+    """Return the settings of a trait's deep judgment, or None if it is off.
 
-    Only LLM traits that are yes or no, a score or a class are: one that fills a schema has no score to reason about.
+    Deep judgment applies to LLM traits of the kinds boolean, score and literal; a trait that fills a schema has no
+    score to reason about.
     """
     if not isinstance(trait, LLMRubricTrait) or trait.kind == "template":
         return None
@@ -64,7 +65,7 @@ def resolve_trait_settings(
 
 
 def read_trait_fields(trait: LLMRubricTrait) -> TraitFields:
-    """Return what a trait itself options. Raises `ConfigError` if a value does not fit."""
+    """Return the settings in a trait's own fields. Raises `ConfigError` if a value is invalid."""
     try:
         return TraitFields.model_validate(trait.extra)
     except ValidationError as error:
@@ -73,7 +74,7 @@ def read_trait_fields(trait: LLMRubricTrait) -> TraitFields:
 
 
 def check_traits(question: Question) -> None:
-    """Raise `ConfigError` if a trait of the question has a wish that does not fit."""
+    """Raise `ConfigError` if a trait of the question has an invalid setting."""
     for trait in _traits(question):
         if isinstance(trait, LLMRubricTrait):
             read_trait_fields(trait)
@@ -85,7 +86,7 @@ def _traits(question: Question) -> list[RubricTrait]:
 
 
 def needs_search(config: VerificationConfig, question: Question) -> bool:
-    """Whether any trait of the question would be looked up."""
+    """Return whether a search is needed for any trait of the question."""
     settings = settings_of(config)
     found = [resolve_trait_settings(trait, question.id, settings) for trait in _traits(question)]
     return any(one is not None and one.search for one in found)

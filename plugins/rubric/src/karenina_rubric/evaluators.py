@@ -30,10 +30,10 @@ class TraitScore:
 
 
 class TraitEvaluator(Protocol):
-    """An evaluator scores the traits that it claims. One object serves all items concurrently and keeps no state.
+    """An evaluator of the traits that it claims. One object serves all items concurrently, without state.
 
-    Each trait goes to the first evaluator that claims it, ordered by descending `precedence`, then by `name`. All traits
-    of one evaluator are passed in one call, so that it can score them together.
+    Each trait goes to the first evaluator that claims it, ordered by descending `precedence`, then by `name`. All
+    traits of one evaluator are passed in one call, so that it can score them together.
     """
 
     name: ClassVar[str]
