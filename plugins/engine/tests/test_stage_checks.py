@@ -163,7 +163,7 @@ def test_what_a_stage_cannot_work_with_is_said_before_the_run(error: Exception) 
         ({"interface": "text"}, {"llm"}, None),
         ({"interface": "text"}, {"llm", "agent"}, "checker 'm': Looks needs the agent port, which the adapter 'text'"),
         ({"interface": "absent"}, {"llm"}, "absent"),
-        ({"interface": "text", "extra": {"x": 1}}, {"llm"}, "takes nothing in extra"),
+        ({"interface": "text", "extra": {"x": 1}}, {"llm"}, "has no extra settings: remove x from extra"),
         ({"interface": "text", "model_name": "m@gpu1:80"}, {"llm"}, "move it to endpoint_base_url = 'http://gpu1:80'"),
         ({"interface": "text", "model_name": "m@https://gpu1"}, {"llm"}, "endpoint_base_url = 'https://gpu1'"),
         ({"interface": "text", "model_name": "m@v1.beta", "endpoint_base_url": "http://gpu1"}, {"llm"}, None),

@@ -16,7 +16,8 @@ from karenina_core.errors import ConfigError
 from karenina_core.models.adapters import AdapterConfigError
 from karenina_core.models.ports import AgentOptions, ErrorCategory, Message, PortError, Tool
 from karenina_core.plugins import Plugins
-from karenina_engine.calls.port_factory import PortFactory, check_models
+from karenina_engine.calls.model_checks import check_models
+from karenina_engine.calls.port_factory import PortFactory
 from karenina_engine.calls.retry import RetryPolicy
 from karenina_testing import ScriptedModels
 from karenina_toolkit.tool_sources import ToolSource
@@ -184,7 +185,7 @@ def test_tools_that_cannot_be_had_are_asked_for_again_as_calls_are() -> None:
     ("failure", "said"),
     [
         (PortError("closed for good", category=ErrorCategory.PERMANENT), "closed for good"),
-        (KeyError("map"), "the source of tools 'hills' failed: KeyError: 'map'"),
+        (KeyError("map"), "the tool source 'hills' failed: KeyError: 'map'"),
     ],
 )
 def test_tools_that_are_never_had_are_an_error_of_everybody_who_waits(failure: Exception, said: str) -> None:
@@ -235,7 +236,7 @@ def with_source(plugins: Plugins) -> None:
         (without_source, {"mcp_urls_dict": SERVERS}, False, None),
         (without_source, {"mcp_urls_dict": SERVERS}, True, "is not installed: pip install 'karenina\\[mcp\\]'"),
         (with_source, {"mcp_urls_dict": {"cliffs": "x"}}, True, "answering model 'scripted': no cliffs here"),
-        (with_source, {"mcp_tool_filter": ["look"]}, True, "mcp_tool_filter is set, and there are no servers"),
+        (with_source, {"mcp_tool_filter": ["look"]}, True, "mcp_tool_filter is set, and there is no MCP server"),
     ],
 )
 def test_what_would_keep_a_model_from_its_tools_is_said_before_a_run(

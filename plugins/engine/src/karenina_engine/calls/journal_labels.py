@@ -1,4 +1,4 @@
-"""What a journal says of its run, for reading: models, settings and files as labels, from which nothing is started."""
+"""The run that a journal describes, for display: models, settings and files as labels, which start nothing."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _OF_A_LABEL: Final = (
     *("id", "interface", "model_name", "model_provider", "temperature", "max_tokens", "system_prompt"),
     "agent_max_turns",
 )
-"""The fields of a model that are taken from a journal: those that name it, and those that its requests are made of."""
+"""The fields of a model that are read from a journal: its names, and the parts of its requests."""
 _OF_A_LINE: Final = (*_OF_A_LABEL, "endpoint_base_url", "request_timeout", "agent_timeout")
 _SIMPLE: Final = frozenset({"id", "interface", "model_name", "endpoint_base_url"})
 _LONGEST: Final = 2000
-"""Characters of one argument of a command that is printed; what is longer is left out."""
+"""The most characters of an argument in a printed command; longer ones are left out."""
 _MOST_QUESTIONS: Final = 20
 
 
 class ModelLabel(ModelConfig):
-    """A model that a journal names: its replies are looked up, and no adapter, address, tool or file of it is used.
+    """A model that a journal names. Its replies are looked up; its adapter, address, tools and files are not used.
 
     `conversations` are the answers (question and replicate) that it gave as an agent.
     """
@@ -37,7 +37,7 @@ class ModelLabel(ModelConfig):
 
 @dataclass(frozen=True, slots=True)
 class JournalLabels:
-    """What a journal states of its last run. Anybody may have written it."""
+    """The labels of a journal's last run. They are not trusted, since a journal may come from a stranger."""
 
     benchmark: str | None = None
     output: str | None = None
@@ -49,7 +49,7 @@ class JournalLabels:
 
     @classmethod
     def read(cls, command: Mapping[str, Any]) -> JournalLabels:
-        """Return the labels in a command; what is not of the right type is left out."""
+        """Return the labels in a command. Values of a wrong type are left out."""
         config = command.get("config")
         values = config if isinstance(config, dict) else {}
         questions = command.get("questions")
@@ -64,7 +64,7 @@ class JournalLabels:
         )
 
     def free_settings(self) -> tuple[dict[str, Any], list[str]]:
-        """Return the settings that data may set, and the names of the others."""
+        """Return the settings that files may set, and the names of the others."""
         from karenina_core.config import all_settings
 
         owned = all_settings()
@@ -74,13 +74,13 @@ class JournalLabels:
         return free, [name for name in self.settings if name not in free]
 
     def models(self) -> dict[str, list[ModelLabel]]:
-        """Return the models of both roles. Raises `ConfigError` if the journal does not state them."""
+        """Return the models of both roles. Raises `ConfigError` if they cannot be read."""
         roles = {"answering_models": self.answering, "parsing_models": self.judges}
         return {name: [_label(entry) for entry in entries] for name, entries in roles.items()}
 
 
 def make_run_line(labels: JournalLabels, journal: Path) -> str:
-    """Return the `karenina run` command that a journal describes, for people to read: quoted, and on one line."""
+    """Return the `karenina run` command that a journal describes, on one line and quoted, for display."""
     words = ["karenina", "run", plain_name(labels.benchmark) or "BENCHMARK"]
     left_out: list[str] = []
     for option, entries in (("-a", labels.answering), ("-j", labels.judges)):
@@ -103,12 +103,12 @@ def make_run_line(labels: JournalLabels, journal: Path) -> str:
     long = [word for word in words if len(word) > _LONGEST]
     line = " ".join(shlex.quote(_on_one_line(word)) if word not in long else "..." for word in words)
     left_out += others
-    note = f"\n(not in it, give them yourself if you want them: {', '.join(map(_on_one_line, left_out))[:500]})"
+    note = f"\n(left out; add them if you need them: {', '.join(map(_on_one_line, left_out))[:500]})"
     return line + (note if left_out else "")
 
 
 def _spec(entry: Mapping[str, Any]) -> str:
-    """Return a model as `-a` takes it: short if that says all, else as JSON."""
+    """Return a model as a value of `-a`: in the short form if it suffices, else as JSON."""
     shown = {name: entry[name] for name in _OF_A_LINE if name in entry}
     interface, name, url = (str(shown.get(part, "")) for part in ("interface", "model_name", "endpoint_base_url"))
     if shown.get("id") == name and not set(shown) - _SIMPLE:
@@ -125,7 +125,7 @@ def _label(entry: Mapping[str, Any]) -> ModelLabel:
         return ModelLabel(**values)
     except ValidationError as error:
         raise ConfigError(
-            ["the journal does not state the models of its run: it is damaged or made by hand"]
+            ["the models of the run cannot be read from the journal: it is damaged or was not written by Karenina"]
         ) from error
 
 
@@ -139,14 +139,14 @@ def _texts(value: Any) -> dict[str, str]:
 
 
 def _name(path: Any) -> str | None:
-    """Return the last part of a path, which is all of it that says something elsewhere."""
+    """Return the last part of a path: folders of another machine mean nothing here."""
     if not isinstance(path, str) or not path:
         return None
     return PureWindowsPath(PurePosixPath(path).name).name or None
 
 
 def plain_name(name: str | None) -> str:
-    """Return a file name that no command takes for an option."""
+    """Return a file name that no command reads as an option."""
     return f"./{name}" if name is not None and name.startswith("-") else name or ""
 
 

@@ -1,9 +1,9 @@
-"""The ports of one run: made once for each model, limited, retried, and closed at the end."""
+"""The ports of one run: made once for each model, with limits and retries, and closed at the end."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 from typing import TYPE_CHECKING, Any, Final
@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final
 from anyio import to_thread
 
 from karenina_core.config import find_adapter, prompt_instructions
-from karenina_core.errors import ConfigError, PluginError
 from karenina_core.models.adapters import AgentTier
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import (
@@ -41,7 +40,7 @@ from karenina_engine.calls.digests import digest_recordings
 from karenina_engine.calls.journal_labels import ModelLabel
 from karenina_engine.calls.judge_temperature import ZeroTemperatureParser, with_zero_temperature
 from karenina_engine.calls.retry import RetryPolicy
-from karenina_engine.calls.tool_sessions import ToolSessions, find_tool_problems
+from karenina_engine.calls.tool_sessions import ToolSessions
 from karenina_toolkit.reply_bounds import ReplyBounds
 from karenina_toolkit.reply_sanitizer import (
     sanitize_agent_reply,
@@ -52,7 +51,6 @@ from karenina_toolkit.reply_sanitizer import (
 )
 from karenina_toolkit.service_call import call_service
 from karenina_toolkit.source_digest import digest_folders
-from karenina_toolkit.urls import complete_url, redact_url
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -61,14 +59,14 @@ if TYPE_CHECKING:
     from karenina_core.plugins import Plugins
     from karenina_core.stages.state import Ask
 
-_GiveTools = Callable[[AgentOptions], Awaitable[AgentOptions]]
+_StartTools = Callable[[AgentOptions], Awaitable[AgentOptions]]
 
 logger = logging.getLogger("karenina")
 
 
 @dataclass(slots=True)
 class PortFactory:
-    """Makes, shares and closes the ports of a run. The pipeline gets them through `PortProvider`."""
+    """A factory of the ports of a run, which shares and closes them. The pipeline gets them through `PortProvider`."""
 
     plugins: Plugins
     request_timeout: float
@@ -100,8 +98,8 @@ class PortFactory:
         self._tools = ToolSessions(self.plugins)
 
     def spec(self, model: ModelConfig) -> AdapterSpec:
-        """The adapter of the model. Raises `PluginError`."""
-        return self._offered(model).spec
+        """Return the adapter of the model. Raises `PluginError`."""
+        return self._adapter(model).spec
 
     def _limits(self) -> ConcurrencyLimits:
         def bounds(model: ModelConfig) -> Bounds:
@@ -111,23 +109,27 @@ class PortFactory:
         return ConcurrencyLimits(bounds, self.concurrency.most or inf, patience=self.policy.patience)
 
     def llm(self, model: ModelConfig) -> LLMPort:
-        """The model's port for plain text."""
-        port: LLMPort = self._port("llm", model, _LLM)
+        """Return the model's port for plain text."""
+        port: LLMPort = self._port("llm", model, _ManagedLLM)
         return port
 
     def parser(self, model: ModelConfig) -> ParserPort:
-        """The model's port for JSON."""
-        port: ParserPort = self._port("parser", model, _Parser)
+        """Return the model's port for JSON."""
+        port: ParserPort = self._port("parser", model, _ManagedParser)
         return port
 
     def agent(self, model: ModelConfig) -> AgentPort:
-        """The model's port for conversations with tools."""
-        give = self._tool_giver(model)
-        port: AgentPort = self._port("agent", model, lambda made, calls, target: _Agent(made, calls, target, give))
+        """Return the model's port for conversations with tools."""
+        start = self._tool_starter(model)
+
+        def wrap(made: Any, calls: CallRunner, endpoint: Endpoint) -> _ManagedAgent:
+            return _ManagedAgent(made, calls, endpoint, start)
+
+        port: AgentPort = self._port("agent", model, wrap)
         return port
 
     def answers_through_agent(self, model: ModelConfig, info: CallInfo) -> bool:
-        """Whether the answer must come through the agent port: MCP servers, a deep agent, or the adapter says so."""
+        """Return whether the answer comes from the agent port: MCP servers, a deep agent, or an adapter rule."""
         spec = self.spec(model)
         if (model.mcp_urls_dict and not spec.recorded) or spec.tier is AgentTier.DEEP_AGENT:
             return True
@@ -136,38 +138,38 @@ class PortFactory:
         return spec.needs_agent is not None and spec.needs_agent(model, info)
 
     def recorded(self, model: ModelConfig) -> bool:
-        """Whether the model's answers were recorded earlier."""
+        """Return whether the model's answers are recorded."""
         return self.spec(model).recorded
 
     def instructions(self, task: str, interface: str) -> Sequence[str]:
-        """What plugins add to the prompt of `task` for models of `interface`."""
+        """Return what plugins add to the prompt of `task` for models of `interface`."""
         key = (task, interface)
         if key not in self._instructions:
             self._instructions[key] = prompt_instructions(self.plugins, task, interface)
         return self._instructions[key]
 
     async def consult(self, service: str, query: str, ask: Ask, info: CallInfo) -> str:
-        """What a service that is no model says to `query`: kept, or what `ask` brings now. Raises `PortError`."""
+        """Return the reply of a service to `query`: stored, or from `ask`. Raises `PortError`."""
 
-        async def asked() -> LLMReply:
+        async def request() -> LLMReply:
             return LLMReply(replace_surrogates(await call_service(ask, self.request_timeout)), NO_USAGE)
 
         if service not in self._services:
             model = ModelConfig(id=service, interface="service", model_name=service)
             self._services[service] = Endpoint("service", model, service, {})
-        reply = await self.calls.make(Call(self._services[service], [Message.user(query)], info), asked)
+        reply = await self.calls.make(Call(self._services[service], [Message.user(query)], info), request)
         return reply.text
 
     def enter_workspace(self, workspace: Path) -> None:
-        """Note that an item has agents in the workspace."""
+        """Note that an item uses agents in the workspace."""
         self._tools.enter(workspace)
 
     async def leave_workspace(self, workspace: Path) -> None:
-        """Note that it has no more; after the last item, the tools that were started in the workspace end."""
+        """Note that it uses none any more; after the last item, the tools of the workspace are closed."""
         await self._tools.leave(workspace)
 
     async def aclose(self) -> None:
-        """Close all tools and ports; what fails at that is logged and does not keep the others open."""
+        """Close all tools and ports. An error is logged, and the others are closed."""
         await self._tools.aclose()
         ports, self._ports = self._ports, []
         self._by_id.clear()
@@ -178,17 +180,17 @@ class PortFactory:
                 logger.warning("a port could not be closed", exc_info=True)
 
     def identities(self, models: Sequence[ModelConfig]) -> dict[tuple[str, str], list[bytes]]:
-        """Return digests of all that decides the replies of these models, by port and model id."""
+        """Return digests of everything that decides the replies of these models, by port and model id."""
         found: dict[tuple[str, str], list[bytes]] = {}
         for model in models:
             for kind in _KINDS:
                 if getattr(self.spec(model), kind) is not None:
                     digests = found.setdefault((kind, model.id), [])
-                    digest = self._target(kind, model).digest
+                    digest = self._endpoint(kind, model).digest
                     digests += [digest] if digest not in digests else []
         return found
 
-    def _offered(self, model: ModelConfig) -> RegisteredAdapter:
+    def _adapter(self, model: ModelConfig) -> RegisteredAdapter:
         if model.interface not in self._adapters:
             self._adapters[model.interface] = find_adapter(self.plugins, model.interface)
         return self._adapters[model.interface]
@@ -196,12 +198,12 @@ class PortFactory:
     def _port(self, kind: PortKind, model: ModelConfig, wrap: Callable[[Any, CallRunner, Endpoint], Any]) -> Any:
         key = (kind, id(model))
         if key not in self._by_id:
-            port = _OfflinePort(kind) if self.offline or isinstance(model, ModelLabel) else self._raw(kind, model)
-            self._by_id[key] = wrap(port, self.calls, self._target(kind, model))
+            port = _OfflinePort(kind) if self.offline or isinstance(model, ModelLabel) else self._make_port(kind, model)
+            self._by_id[key] = wrap(port, self.calls, self._endpoint(kind, model))
         return self._by_id[key]
 
-    def _raw(self, kind: PortKind, model: ModelConfig) -> Any:
-        offered = self._offered(model)
+    def _make_port(self, kind: PortKind, model: ModelConfig) -> Any:
+        offered = self._adapter(model)
         factory = getattr(offered.spec, kind)
         if factory is None:
             have = ", ".join(offered.spec.ports) or "none"
@@ -210,14 +212,14 @@ class PortFactory:
                 f"(it has: {have}), which the model {model.id!r} needs here: choose a model of another interface",
                 category=ErrorCategory.PERMANENT,
             )
-        bounded = self._bounded(model)
+        bounded = self._with_bounds(model)
         cold = with_zero_temperature(bounded, offered.spec) if kind == "parser" else bounded
         made = factory(bounded) if cold is bounded else ZeroTemperatureParser(factory, bounded, cold)
         self._ports.append(made)
         return made
 
-    def _bounded(self, model: ModelConfig) -> ModelConfig:
-        """Return the model with the run's time limits and bounds where it sets none of its own."""
+    def _with_bounds(self, model: ModelConfig) -> ModelConfig:
+        """Return the model with the run's time limits and bounds, unless it sets its own."""
         of_run = {
             "request_timeout": self.request_timeout,
             "max_reply_bytes": self.bounds.max_bytes,
@@ -226,21 +228,21 @@ class PortFactory:
         update = {name: value for name, value in of_run.items() if getattr(model, name) is None}
         return model.model_copy(update=update) if update else model
 
-    def _tool_giver(self, model: ModelConfig) -> _GiveTools | None:
-        """What starts the tools of the model's servers; None where the run starts none."""
+    def _tool_starter(self, model: ModelConfig) -> _StartTools | None:
+        """Return a function that starts the tools of the model's servers; None if the run starts none."""
         spec = self.spec(model)
         if spec.recorded or spec.starts_tools:
             return None
-        bounded = self._bounded(model)
+        bounded = self._with_bounds(model)
 
-        async def give(options: AgentOptions) -> AgentOptions:
+        async def start(options: AgentOptions) -> AgentOptions:
             tools = await self._tools.tools(bounded, options.workspace)
             return replace(options, tools=(*options.tools, *tools)) if tools else options
 
-        return give
+        return start
 
-    def _target(self, kind: PortKind, model: ModelConfig) -> Endpoint:
-        offered = self._offered(model)
+    def _endpoint(self, kind: PortKind, model: ModelConfig) -> Endpoint:
+        offered = self._adapter(model)
         if isinstance(model, ModelLabel):
             by_item = offered.spec.by_item or offered.spec.recorded
             return Endpoint(kind, model, model.interface, {"id": model.id}, by_item, offered.spec)
@@ -268,142 +270,89 @@ _CHANGES_REPLIES: Final = {
 }
 
 
-def check_models(plugins: Plugins, models: Sequence[tuple[str, ModelConfig]], *, offline: bool = False) -> None:
-    """Look, before a run and without a request, at what would fail every item. Raises `ConfigError` with all of it.
-
-    `models` are pairs of role (as the message names it) and model; `offline` says that none of them will be asked, so
-    that what their adapters need for that (keys, packages) may be missing.
-    """
-    from pydantic import ValidationError
-
-    problems: list[str] = []
-    for role, model in models:
-        where = f"{role} {model.id!r}"
-        try:
-            offered = find_adapter(plugins, model.interface)
-        except PluginError as error:
-            problems.append(f"{where}: {error}")
-            continue
-        spec = offered.spec
-        if isinstance(model, ModelLabel):
-            continue
-        problems += [f"{where}: {problem}" for problem in _address_in_name(model, spec)]
-        reason = spec.unavailable() if spec.unavailable is not None else None
-        if reason is not None and not offline:
-            problems.append(f"{where}: the adapter {spec.interface!r} is not available: {reason}")
-            continue
-        try:
-            if spec.extra is not None:
-                spec.extra.model_validate(model.extra)
-            elif model.extra:
-                names = ", ".join(sorted(model.extra))
-                problems.append(f"{where}: the adapter {spec.interface!r} takes nothing in extra, and it holds {names}")
-            if spec.check is not None and not offline:
-                spec.check(model)
-        except ValidationError as error:
-            problems += [
-                f"{where}: extra.{'.'.join(str(part) for part in problem['loc'])}: {problem['msg']}"
-                for problem in error.errors(include_url=False, include_input=False)
-            ]
-        except ValueError as error:
-            problems.append(f"{where}: {error}")
-        problems += [f"{where}: {problem}" for problem in find_tool_problems(plugins, model, spec)]
-    if problems:
-        raise ConfigError(problems)
-
-
-def _address_in_name(model: ModelConfig, spec: AdapterSpec) -> Iterator[str]:
-    """Yield the problem of a name that ends in a server's address: requests would go to the provider's own server."""
-    name, _, address = model.model_name.rpartition("@")
-    if not name or model.endpoint_base_url is not None or spec.recorded or spec.free:
-        return
-    url = complete_url(address) or (address if "://" in address else None)
-    if url is not None:
-        yield f"model_name ends in the address of a server: move it to endpoint_base_url = {redact_url(url)!r}"
-
-
 class _ManagedPort:
-    """A port of the run: it says what is called, and passes it on."""
+    """A port of the run, which makes its calls through the call runner."""
 
-    __slots__ = ("_calls", "_port", "_target")
+    __slots__ = ("_calls", "_endpoint", "_port")
 
-    def __init__(self, port: Any, calls: CallRunner, target: Endpoint) -> None:
+    def __init__(self, port: Any, calls: CallRunner, endpoint: Endpoint) -> None:
         self._port = port
         self._calls = calls
-        self._target = target
+        self._endpoint = endpoint
 
     @property
     def _where(self) -> str:
-        """Return how errors name the model."""
-        return self._target.model.display_string
+        """The name of the model in messages."""
+        return self._endpoint.model.display_string
 
     async def aclose(self) -> None:
-        """The hub closes the port itself."""
+        """Do nothing: the factory closes the port."""
 
 
-class _LLM(_ManagedPort):
+class _ManagedLLM(_ManagedPort):
     __slots__ = ()
 
     async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
-        async def ask() -> LLMReply:
+        async def send() -> LLMReply:
             return sanitize_llm_reply(await self._port.invoke(messages, info=info))
 
-        return await self._calls.make(Call(self._target, messages, info), ask)
+        return await self._calls.make(Call(self._endpoint, messages, info), send)
 
 
-class _Parser(_ManagedPort):
+class _ManagedParser(_ManagedPort):
     __slots__ = ()
 
     async def parse(
         self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
     ) -> ParserReply:
-        async def ask() -> ParserReply:
+        async def send() -> ParserReply:
             return sanitize_parser_reply(await self._port.parse(messages, schema, info=info))
 
-        return await self._calls.make(Call(self._target, messages, info, schema), ask)
+        return await self._calls.make(Call(self._endpoint, messages, info, schema), send)
 
 
-class _Agent(_ManagedPort):
-    __slots__ = ("_give_tools",)
+class _ManagedAgent(_ManagedPort):
+    __slots__ = ("_start_tools",)
 
-    def __init__(self, port: Any, calls: CallRunner, target: Endpoint, give_tools: _GiveTools | None) -> None:
-        super().__init__(port, calls, target)
-        self._give_tools = give_tools
+    def __init__(self, port: Any, calls: CallRunner, endpoint: Endpoint, start_tools: _StartTools | None) -> None:
+        super().__init__(port, calls, endpoint)
+        self._start_tools = start_tools
 
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
-        asked = _asked(options)
-        # What the agent leaves in the workspace of an answer is read by the judges; a judge's own copy by nobody.
-        lasting = options.workspace is None or not info.shared
-        # Two questions may ask the same of different folders: a run serves its own alone, its turns whom they may.
+        request = _agent_request(options)
+        # Judges read what an agent leaves in the workspace of an answer; nothing reads a judge's own copy.
+        self_contained = options.workspace is None or not info.shared
+        # Questions may send the same request with different folders: a run is for one question, its turns for any.
         place = {} if options.workspace is None else {"question_id": info.question_id}
         if options.workspace is not None and info.sources:
             place["files"] = await to_thread.run_sync(digest_folders, info.sources)
-        parts = bool(getattr(self._port, "guards_calls", False))
-        call = Call(self._target, messages, info, {**asked, **place}, self_contained=lasting, composite=parts)
-        work = self._turns if parts else self._whole
+        composite = bool(getattr(self._port, "guards_calls", False))
+        request = {**request, **place}
+        call = Call(self._endpoint, messages, info, request, self_contained=self_contained, composite=composite)
+        work = self._run_turns if composite else self._run_whole
         try:
             reply = await self._calls.make(call, lambda: work(call, options))
         except PortError as error:
             if error.partial is not None:
-                error.partial = _whole_trace(error.partial)
+                error.partial = _clean_trace(error.partial)
             raise
         return reply
 
-    async def _whole(self, call: Call, options: AgentOptions) -> AgentReply:
-        """One run of an agent that is limited and repeated as a whole."""
+    async def _run_whole(self, call: Call, options: AgentOptions) -> AgentReply:
+        """Run an agent that is limited and retried as a whole."""
         reply = await self._port.run(call.messages, await self._with_tools(options), info=call.info)
         return sanitize_agent_reply(self._where, reply)
 
-    async def _turns(self, call: Call, options: AgentOptions) -> AgentReply:
-        """One run of an agent whose requests are calls of their own; what they take is what the whole takes."""
+    async def _run_turns(self, call: Call, options: AgentOptions) -> AgentReply:
+        """Run an agent whose turns are calls of their own; their notes are also those of the whole."""
         info = replace(call.info, notes=call.notes)
-        options = await self._started(options, call.notes)
-        guard = self._guard(call.messages, _asked(options), info)
+        options = await self._with_started_tools(options, call.notes)
+        guard = self._guard(call.messages, _agent_request(options), info)
         reply = await self._port.run(call.messages, replace(options, guard=guard), info=info)
         return sanitize_agent_reply(self._where, reply)
 
-    async def _started(self, options: AgentOptions, notes: CallNotes) -> AgentOptions:
-        """The options with the tools of the model's servers; a start that failed is repeated as calls are."""
+    async def _with_started_tools(self, options: AgentOptions, notes: CallNotes) -> AgentOptions:
+        """Return the options with the tools of the model's servers; a failed start is retried as calls are."""
         started = CallNotes()
         try:
             return await self._calls.policy.call(lambda: self._with_tools(options), started)
@@ -411,21 +360,21 @@ class _Agent(_ManagedPort):
             notes.add(started)
 
     async def _with_tools(self, options: AgentOptions) -> AgentOptions:
-        return options if self._give_tools is None else await self._give_tools(options)
+        return options if self._start_tools is None else await self._start_tools(options)
 
-    def _guard(self, messages: Sequence[Message], asked: Mapping[str, Any], info: CallInfo) -> TurnGuard:
-        target = replace(self._target, port="turn")
+    def _guard(self, messages: Sequence[Message], request: Mapping[str, Any], info: CallInfo) -> TurnGuard:
+        endpoint = replace(self._endpoint, port="turn")
 
-        async def guard(ask: Callable[[], Awaitable[Turn]], trace: Sequence[Message]) -> Turn:
+        async def guard(send: Callable[[], Awaitable[Turn]], trace: Sequence[Message]) -> Turn:
             async def checked() -> Turn:
-                return sanitize_turn(self._where, await ask())
+                return sanitize_turn(self._where, await send())
 
-            return await self._calls.make(Call(target, [*messages, *trace], info, asked), checked)
+            return await self._calls.make(Call(endpoint, [*messages, *trace], info, request), checked)
 
         return guard
 
 
-def _asked(options: AgentOptions) -> dict[str, Any]:
+def _agent_request(options: AgentOptions) -> dict[str, Any]:
     return {
         "max_turns": options.max_turns,
         "tools": [[tool.name, tool.description, tool.schema] for tool in options.tools],
@@ -434,26 +383,27 @@ def _asked(options: AgentOptions) -> dict[str, Any]:
 
 
 class _OfflinePort:
-    """The port of a run that asks nobody: the journal answers before it is reached."""
+    """A port of a run without calls, whose replies come from the journal."""
 
     def __init__(self, kind: PortKind) -> None:
         self._kind = kind
 
     async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
-        raise self._refusal()
+        raise self._offline_error()
 
     async def parse(
         self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
     ) -> ParserReply:
-        raise self._refusal()
+        raise self._offline_error()
 
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
-        raise self._refusal()
+        raise self._offline_error()
 
-    def _refusal(self) -> PortError:
-        return PortError(f"this run asks nobody, and its {self._kind} port was asked", category=ErrorCategory.PERMANENT)
+    def _offline_error(self) -> PortError:
+        message = f"this run makes no calls, and a call reached its {self._kind} port"
+        return PortError(message, category=ErrorCategory.PERMANENT)
 
 
-def _whole_trace(reply: AgentReply) -> AgentReply:
+def _clean_trace(reply: AgentReply) -> AgentReply:
     trace = tuple(Message.from_dict(replace_surrogates_in(one.to_dict())) for one in reply.trace)
     return replace(reply, trace=trace, usage=sanitize_usage(reply.usage))

@@ -73,7 +73,7 @@ class RetryPolicy:
         return "".join(f"; {part}" for part in parts)
 
     async def call(self, call: Callable[[], Awaitable[T]], notes: CallNotes) -> T:
-        """Return the result of `call`, retried as the policy allows, and note retries in `notes`. Raises `PortError`."""
+        """Return the result of `call`, retried as the policy allows; note retries in `notes`. Raises `PortError`."""
         while True:
             try:
                 return await call()

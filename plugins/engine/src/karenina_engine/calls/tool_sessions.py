@@ -1,4 +1,4 @@
-"""The tools that a run gives its agents: each source is opened once for a workspace, shared, and closed after it."""
+"""The tools of a run's agents: each source is opened once for a workspace, shared, and closed after it."""
 
 from __future__ import annotations
 
@@ -29,11 +29,10 @@ logger = logging.getLogger("karenina")
 
 @dataclass(slots=True)
 class ToolSessions:
-    """Opens, shares and closes the tool sources of a run.
+    """The open tool sources of a run, which are shared and closed.
 
-    A session belongs to a source, to what models say of their tools (their `mcp_` fields: models that say the same
-    share it), and to a workspace. Without a workspace it lasts as long as the run; else until nobody works there any
-    more.
+    A session belongs to a source, to the `mcp_` fields of models (models with the same fields share it), and to a
+    workspace. It lasts as long as items use the workspace; without a workspace, as long as the run.
     """
 
     plugins: Plugins
@@ -42,20 +41,20 @@ class ToolSessions:
     _closing: set[asyncio.Task[None]] = field(default_factory=set)
 
     async def tools(self, model: ModelConfig, workspace: Path | None) -> tuple[Tool, ...]:
-        """The tools that the model is configured to have in that workspace. Raises `PortError`.
+        """Return the tools that the model is configured to have in that workspace. Raises `PortError`.
 
-        What could not be opened is opened anew when it is asked for again.
+        A source that could not be opened is opened again by the next call.
         """
         sources = [source for source in list_tool_sources(self.plugins) if source.applies_to(model)]
         found = [await self._session(source, model, workspace) for source in sources]
         return tuple(tool for tools in found for tool in tools)
 
     def enter(self, workspace: Path) -> None:
-        """Note that somebody works in the workspace, until `leave` is called as often."""
+        """Note that an item uses the workspace, until `leave` is called as often."""
         self._users[workspace] = self._users.get(workspace, 0) + 1
 
     async def leave(self, workspace: Path) -> None:
-        """Note that somebody is done in the workspace; what was opened for it is closed after the last one."""
+        """Note that an item has left the workspace; after the last one, its sources are closed."""
         left = self._users.get(workspace, 0) - 1
         if left > 0:
             self._users[workspace] = left
@@ -64,7 +63,7 @@ class ToolSessions:
         await self._close([key for key in self._open if key[2] == workspace])
 
     async def aclose(self) -> None:
-        """Close everything. A source that fails to close is logged and does not keep the others open."""
+        """Close everything. A source that fails to close is logged, and the others are closed."""
         self._users.clear()
         await self._close(list(self._open))
         if self._closing:  # of workspaces whose item was cancelled while it waited
@@ -93,7 +92,7 @@ class ToolSessions:
 
 
 class _Session:
-    """One open source, in a task of its own: it has to be left in the task in which it was entered."""
+    """One open source, in a task of its own: it has to be exited in the task in which it was entered."""
 
     def __init__(self, source: ToolSource, model: ModelConfig, workspace: Path | None) -> None:
         self.tools: asyncio.Future[Sequence[Tool]] = asyncio.get_running_loop().create_future()
@@ -101,7 +100,7 @@ class _Session:
         self._task = asyncio.create_task(self._hold(source, model, workspace), name=f"tools of {source.name}")
 
     def end(self) -> asyncio.Task[None]:
-        """Have it closed, which the task that is returned does; one that is still being opened is given up."""
+        """Start closing the source, and return the task that does it. A source that is being opened is cancelled."""
         self._over.set()
         if not self.tools.done():
             self._task.cancel()
@@ -125,10 +124,10 @@ class _Session:
             logger.warning("the tools of %s could not be closed: %s", source.name, error, exc_info=error)
             return
         if not isinstance(error, PortError):
-            said = f"the source of tools {source.name!r} failed: {type(error).__name__}: {error}"
-            error = PortError(said, category=ErrorCategory.PERMANENT)
+            message = f"the tool source {source.name!r} failed: {type(error).__name__}: {error}"
+            error = PortError(message, category=ErrorCategory.PERMANENT)
         self.tools.set_exception(error)
-        self.tools.exception()  # somebody who was cancelled meanwhile does not fetch it
+        self.tools.exception()  # a caller that was cancelled meanwhile does not retrieve it
 
 
 def list_tool_sources(plugins: Plugins) -> list[ToolSource]:
@@ -138,12 +137,12 @@ def list_tool_sources(plugins: Plugins) -> list[ToolSource]:
 
 
 def find_tool_problems(plugins: Plugins, model: ModelConfig, spec: AdapterSpec) -> Iterator[str]:
-    """What would keep the model from having the tools that it is configured to have. Starts nothing."""
+    """Yield what prevents the model from having its configured tools. Starts nothing."""
     if spec.recorded or spec.starts_tools:
         return
     stated = [name for name in _OWN_FIELDS[1:] if getattr(model, name)]
     if stated and not model.mcp_urls_dict:
-        yield f"{stated[0]} is set, and there are no servers that it is about: set mcp_urls_dict, or remove it"
+        yield f"{stated[0]} is set, and there is no MCP server that it applies to: set mcp_urls_dict, or remove it"
     wanted = [source for source in list_tool_sources(plugins) if source.applies_to(model)]
     if model.mcp_urls_dict and not wanted:
         yield _missing(plugins)
@@ -152,8 +151,8 @@ def find_tool_problems(plugins: Plugins, model: ModelConfig, spec: AdapterSpec) 
             one.spec.interface for one in registered_adapters(plugins) if one.spec.agent and not one.spec.recorded
         )
         yield (
-            f"it is to have tools, and the adapter {spec.interface!r} has no agent port, by which alone it could use "
-            f"them; these have one: {', '.join(able) or 'no installed adapter'}"
+            f"it is configured to have tools, and the adapter {spec.interface!r} has no agent port to use them; these "
+            f"have one: {', '.join(able) or 'no installed adapter'}"
         )
     for source in wanted:
         try:
@@ -166,4 +165,4 @@ def _missing(plugins: Plugins) -> str:
     from karenina_core.catalog import read_catalog
 
     why = "; or ".join(plugins.why_absent(owner) for owner in sorted(set(read_catalog()["tool_sources"].values())))
-    return f"mcp_urls_dict names MCP servers, and there is no plugin that reaches them: {why}"
+    return f"mcp_urls_dict names MCP servers, and no plugin for them is available: {why}"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from karenina_core.config import find_adapter, registered_adapters
 from karenina_core.errors import ConfigError
 from karenina_core.stages.stage import ModelNeed, ServiceNeed, Stage, registered_stages
-from karenina_engine.calls.port_factory import check_models
+from karenina_engine.calls.model_checks import check_models
 from karenina_engine.scheduling.planner import QuestionSubset
 
 if TYPE_CHECKING:
