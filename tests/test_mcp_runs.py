@@ -247,7 +247,7 @@ def test_a_server_that_ends_in_a_call_fails_one_item(started: Started, monkeypat
         models = configuration(server.url, mcp_urls_dict={"hills": started.noting(talking)}, mcp_server_options=options)
         results = benchmark("echo of 1", *ids).run_verification(VerificationConfig(**models))
     assert [result.outcome for result in results] == [Outcome.MODEL_ERROR, *[Outcome.CORRECT] * 7]
-    assert "the tool 'die' was called twice in vain: the MCP server 'hills'" in results[0].metadata.error
+    assert "the tool 'die' failed twice: the MCP server 'hills'" in results[0].metadata.error
     assert results[0].template.trace_messages[-1]["tool_calls"][0]["name"] == "die"
     assert not [one for result in results[1:] for one in result.template.trace_messages if one.get("is_error")]
     assert started.left == []

@@ -92,8 +92,8 @@ def test_a_call_that_ends_every_server_fails_alone(monkeypatch: pytest.MonkeyPat
     for error in (said[1], said[3]):
         assert isinstance(error, PortError)
         assert error.category is ErrorCategory.CONNECTION
-        assert str(error).startswith("the tool 'die' was called twice in vain: the MCP server 'hills' (")
-        assert str(error).endswith("went away before it answered; it wrote: my heart, ***")
+        assert str(error).startswith("the tool 'die' failed twice: the MCP server 'hills' (")
+        assert str(error).endswith("ended before it answered; it wrote: my heart, ***")
 
 
 def test_each_call_of_a_server_that_cannot_start_again_is_an_error(tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def test_what_a_server_says_beside_the_protocol_is_passed_over() -> None:
 def test_a_result_that_is_none_is_an_error_of_the_call() -> None:
     odd, good = saying(model({"hills": talking("odd", "echo")}), "odd", "echo")
     assert odd.is_error
-    assert "it does not keep to the protocol: " in odd.content
+    assert "it violates the protocol: " in odd.content
     assert good.content == "echo of 1"
 
 
@@ -162,7 +162,7 @@ def test_a_result_that_is_none_is_an_error_of_the_call() -> None:
     [
         ("python -c 'raise SystemExit(\"no map\")'", 60, "cannot be used: Connection closed; it wrote: no map"),
         ("python -c 'import time; time.sleep(60)'", 0.5, "cannot be used: it did not answer within 0.5 s"),
-        (talking("nameless"), 60, "cannot be used: it does not keep to the protocol: tools.0.name: Field required"),
+        (talking("nameless"), 60, "cannot be used: it violates the protocol: tools.0.name: Field required"),
         ("http://127.0.0.1:9/mcp", 60, "cannot be used: All connection attempts failed"),
     ],
 )

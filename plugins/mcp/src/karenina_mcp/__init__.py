@@ -15,12 +15,12 @@ __all__ = ["MCPSource", "ServerOptions", "plugin"]
 
 
 class plugin:  # noqa: N801 - the entry point's name
-    """What this distribution offers to Karenina."""
+    """The plugin of this distribution."""
 
     @staticmethod
     @hookimpl
     def karenina_tool_sources() -> list[ToolSource]:
-        """The servers that a model names in `mcp_urls_dict`."""
+        """Return the source of the tools of a model's MCP servers."""
         from karenina_mcp.source import MCPSource
 
         return [MCPSource()]

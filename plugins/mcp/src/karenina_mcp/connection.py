@@ -1,4 +1,4 @@
-"""Connections to MCP servers: opened at once, each kept by a task of its own, and made anew where a server ended."""
+"""Connections to MCP servers: opened at once, each held by a task of its own, and renewed if the server ended."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from karenina_mcp.settings import Server
     from karenina_toolkit.reply_bounds import ReplyBounds
 
-# The library logs what servers say wrongly, with tracebacks; where nobody set up logging, that would go to the screen.
+# The library logs protocol errors with tracebacks, which go to the screen if logging is not configured.
 logging.getLogger("mcp").addHandler(logging.NullHandler())
 
 MOST_PAGES: Final = 100
-"""Pages of tools that one server may list."""
+"""Maximum pages of tools that one server may list."""
 MOST_TOOLS: Final = 1000
-"""Tools that one server may list."""
+"""Maximum tools that one server may list."""
 _MOMENT: Final = 1.0
 
 
@@ -41,9 +41,9 @@ _MOMENT: Final = 1.0
 async def open_connections(
     servers: Sequence[Server], workspace: Path | None, bounds: ReplyBounds
 ) -> AsyncIterator[list[Connection]]:
-    """Connections to all servers, as long as the block lasts; each has listed its tools.
+    """Connect to all servers for the duration of the block; each has listed its tools.
 
-    Raises `PortError` of category `connection` where one cannot be had; the others are closed then.
+    Raises `PortError` of category `connection` if one cannot be reached; the others are closed then.
     """
     connections = [Connection(server, workspace, bounds) for server in servers]
     try:
@@ -57,10 +57,10 @@ async def open_connections(
 
 
 class Connection:
-    """One server as long as somebody needs it. If it ends before, the next call connects anew.
+    """The connection to one server. If the server ends, the next call reconnects.
 
-    A server that ends takes all calls with it that are under way, also those of other items. Each of them is made once
-    more, by the new server and one after the other, so that a call that ends every server takes no other with it.
+    A server that ends fails all calls in flight, also those of other items. Each of them is repeated once, by the new
+    server and one after the other, so that a call that crashes every server fails no other call.
     """
 
     def __init__(self, server: Server, workspace: Path | None, bounds: ReplyBounds) -> None:
@@ -70,22 +70,18 @@ class Connection:
         self._workspace = workspace
         self._one_at_a_time = asyncio.Lock()
         self._repeating = asyncio.Lock()
-        self._link: _Link | None = None
+        self._link: _ClientTask | None = None
 
     async def begin(self) -> None:
-        """Connect, and have the server list its tools. Raises `PortError`."""
+        """Connect, and list the server's tools. Raises `PortError`."""
         try:
             async with asyncio.timeout(self.server.options.start_timeout):
                 self.listing = await self._all_tools(await self._client())
-        except Exception as error:  # of the server, which may say anything
-            raise PortError(self._why_not(error), category=ErrorCategory.CONNECTION) from None
+        except Exception as error:  # the server may cause any error
+            raise PortError(self._explain_failure(error), category=ErrorCategory.CONNECTION) from None
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> str:
-        """Return what the server's tool says, as text.
-
-        Raises `ToolError`, also for a result of a remote server that exceeds its bounds, and `PortError` if two servers
-        ended.
-        """
+        """Return the result of the server's tool as text. Raises `ToolError`, and `PortError` if two servers ended."""
         try:
             return await self._call_once(tool, arguments)
         except _ServerGone:
@@ -95,8 +91,8 @@ class Connection:
                 except _ServerGone as gone:
                     if gone.stopped and self.server.is_remote:  # the server itself goes on
                         raise ToolError(str(gone)) from None
-                    said = f"the tool {tool!r} was called twice in vain: {gone}"
-                    raise PortError(said, category=ErrorCategory.CONNECTION) from None
+                    message = f"the tool {tool!r} failed twice: {gone}"
+                    raise PortError(message, category=ErrorCategory.CONNECTION) from None
 
     async def _call_once(self, tool: str, arguments: Mapping[str, Any]) -> str:
         """Call the tool. Raises `ToolError`, and `_ServerGone` if the server ended or cannot be started."""
@@ -104,22 +100,22 @@ class Connection:
             async with asyncio.timeout(self.server.options.start_timeout):
                 client = await self._client()
         except (_CannotConnect, TimeoutError) as error:
-            raise _ServerGone(self._why_not(error)) from None
+            raise _ServerGone(self._explain_failure(error)) from None
         link = self._link
         seconds = self.server.options.call_timeout
         try:
-            # The library's own time begins once the request is sent, which a server can keep from being done.
+            # The library's own timeout starts once the request is sent, which a server can delay.
             async with asyncio.timeout(seconds + _MOMENT):
                 result = await client.call_tool(tool, dict(arguments), seconds)
         except Exception as error:
             raise self._call_failed(error, link) from None
-        said = result_text(result)
+        message = result_text(result)
         if result.is_error:
-            raise ToolError(said or f"{tool} failed, and {self.server} does not say why")
-        return said
+            raise ToolError(message or f"{tool} failed, and {self.server} gave no reason")
+        return message
 
     async def aclose(self) -> None:
-        """End the connection, and the server where a command started it."""
+        """End the connection, and the server if a command started it."""
         if self._link is not None:
             await self._link.end()
 
@@ -128,7 +124,7 @@ class Connection:
             if self._link is None or self._link.over:
                 if self._link is not None:
                     await self._link.end()
-                self._link = _Link(self.server, self._workspace, self._bounds)
+                self._link = _ClientTask(self.server, self._workspace, self._bounds)
             return await self._link.client()
 
     async def _all_tools(self, client: Client) -> list[Tool]:
@@ -147,28 +143,28 @@ class Connection:
                 break
         return found
 
-    def _why_not(self, error: Exception) -> str:
+    def _explain_failure(self, error: Exception) -> str:
         if isinstance(error, TimeoutError):
             seconds = self.server.options.start_timeout
-            why = f"it did not answer within {seconds:g} s; give it more time with start_timeout"
+            why = f"it did not answer within {seconds:g} s; raise start_timeout"
         else:
-            why = (self._link and self._link.output.stopped) or _words(error)
-        words = self._link.output.last_words() if self._link is not None else ""
-        said = f"{self.server} cannot be used: {why}" + (f"; it wrote: {words}" if words else "")
-        return self._without_secrets(said)
+            why = (self._link and self._link.output.stopped) or _error_text(error)
+        words = self._link.output.stderr_tail() if self._link is not None else ""
+        message = f"{self.server} cannot be used: {why}" + (f"; it wrote: {words}" if words else "")
+        return self._without_secrets(message)
 
-    def _call_failed(self, error: Exception, link: _Link | None) -> Exception:
+    def _call_failed(self, error: Exception, link: _ClientTask | None) -> Exception:
         if isinstance(error, TimeoutError) or (isinstance(error, MCPError) and error.code == REQUEST_TIMEOUT):
-            said = f"{self.server} did not answer within {self.server.options.call_timeout:g} s"
-        elif link is not None and (link.over or _ends(error)):
+            message = f"{self.server} did not answer within {self.server.options.call_timeout:g} s"
+        elif link is not None and (link.over or _is_disconnect(error)):
             link.over = True
-            words = link.output.last_words()
-            went = f"was disconnected, because {link.output.stopped}" if link.output.stopped else "went away"
-            said = f"{self.server} {went} before it answered" + (f"; it wrote: {words}" if words else "")
-            return _ServerGone(self._without_secrets(said), stopped=link.output.stopped is not None)
+            words = link.output.stderr_tail()
+            went = f"was disconnected, because {link.output.stopped}" if link.output.stopped else "ended"
+            message = f"{self.server} {went} before it answered" + (f"; it wrote: {words}" if words else "")
+            return _ServerGone(self._without_secrets(message), stopped=link.output.stopped is not None)
         else:
-            said = f"{self.server}: {_words(error)}"
-        return ToolError(self._without_secrets(said))
+            message = f"{self.server}: {_error_text(error)}"
+        return ToolError(self._without_secrets(message))
 
     def _without_secrets(self, text: str) -> str:
         for secret in self.server.secrets():
@@ -177,10 +173,7 @@ class Connection:
 
 
 class _ServerGone(Exception):
-    """A call that the server did not answer because it ended, or that no server could be started for.
-
-    `stopped` says that it was disconnected because of what it sent.
-    """
+    """A call that failed because the server ended or could not be started."""
 
     def __init__(self, message: str, *, stopped: bool = False) -> None:
         super().__init__(message)
@@ -188,11 +181,11 @@ class _ServerGone(Exception):
 
 
 class _CannotConnect(Exception):
-    """Why there is no client."""
+    """The reason why there is no client."""
 
 
-class _Link:
-    """One client, in a task that opens and closes it: it has to be left in the task in which it was entered."""
+class _ClientTask:
+    """One client, in a task that opens and closes it: it must be left in the task that entered it."""
 
     def __init__(self, server: Server, workspace: Path | None, bounds: ReplyBounds) -> None:
         self.over = False
@@ -202,12 +195,12 @@ class _Link:
         self._task = asyncio.create_task(self._hold(server, workspace, bounds), name=f"MCP server {server.name}")
 
     async def client(self) -> Client:
-        """The client, once it is connected. Raises `_CannotConnect`."""
+        """Return the client once it is connected. Raises `_CannotConnect`."""
         return await asyncio.shield(self._ready)
 
     async def end(self) -> None:
-        """Close it. Returns when nothing of it is left."""
-        # The scope, not the task: the library shields what ends a server's process from the one and not from the other.
+        """Close the client. Returns when nothing of it is left."""
+        # Cancel the scope, not the task: the library shields the end of a server's process only from the former.
         self._scope.cancel()
         await asyncio.wait([self._task])
 
@@ -218,16 +211,16 @@ class _Link:
                     client = await stack.enter_async_context(_client(server, workspace, self.output, bounds))
                     self._ready.set_result(client)
                     await anyio.sleep_forever()
-        except Exception as error:  # of the library, its tasks and its transport alike
-            self._fail(_first(error))
+        except Exception as error:  # from the library, its tasks or its transport
+            self._fail(_first_error(error))
         finally:
             self.over = True
-            self._fail(_CannotConnect(self.output.stopped or "it was given up"))
+            self._fail(_CannotConnect(self.output.stopped or "it was closed"))
 
     def _fail(self, error: BaseException) -> None:
         if not self._ready.done():
-            self._ready.set_exception(_CannotConnect(_words(error)))
-            self._ready.exception()  # nobody may be there to fetch it
+            self._ready.set_exception(_CannotConnect(_error_text(error)))
+            self._ready.exception()  # there may be no task that awaits it
 
 
 def _client(server: Server, workspace: Path | None, output: Output, bounds: ReplyBounds) -> Client:
@@ -238,22 +231,22 @@ def _client(server: Server, workspace: Path | None, output: Output, bounds: Repl
     )
 
 
-def _words(error: BaseException) -> str:
+def _error_text(error: BaseException) -> str:
     if isinstance(error, ValidationError):
         first = error.errors(include_url=False, include_input=False)[0]
-        return f"it does not keep to the protocol: {'.'.join(map(str, first['loc']))}: {first['msg']}"
+        return f"it violates the protocol: {'.'.join(map(str, first['loc']))}: {first['msg']}"
     return str(error) or type(error).__name__
 
 
-def _ends(error: Exception) -> bool:
-    """Whether there is nobody any more at the other end; a session that a remote server forgot counts."""
+def _is_disconnect(error: Exception) -> bool:
+    """Return whether the server is gone; a session that a remote server no longer knows counts."""
     if not isinstance(error, MCPError):
         return isinstance(error, anyio.ClosedResourceError | anyio.BrokenResourceError)
     return error.code == CONNECTION_CLOSED or (error.code == INVALID_REQUEST and error.message == "Session terminated")
 
 
-def _first(error: BaseException) -> BaseException:
-    """The first error inside of groups of errors."""
+def _first_error(error: BaseException) -> BaseException:
+    """Return the first error inside exception groups."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error

@@ -1,4 +1,4 @@
-"""What a server hears that asks the user something in the middle of a call: nobody is there, so its own defaults."""
+"""Answer a server that requests input from the user during a call: there is no user, so its own defaults are used."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ if TYPE_CHECKING:
 
 
 async def answer_elicitation(
-    context: ClientRequestContext,  # noqa: ARG001 - it is part of how the library calls
+    context: ClientRequestContext,  # noqa: ARG001 - part of the library's signature
     params: ElicitRequestParams,
 ) -> ElicitResult:
-    """The form with its defaults; it is declined where a field that it requires has none, and so is a web page."""
+    """Return the form with its defaults. Decline if a required field has no default, or if the server requests
+    a web page.
+    """
     if not isinstance(params, ElicitRequestFormParams):
         return ElicitResult(action="decline")
     schema: dict[str, Any] = params.requested_schema

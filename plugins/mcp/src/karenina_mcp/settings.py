@@ -1,4 +1,4 @@
-"""What can be set for MCP servers, and what the fields of a model say about them."""
+"""Settings of MCP servers, and the servers that a model's fields describe."""
 
 from __future__ import annotations
 
@@ -30,31 +30,32 @@ _HIDDEN: Final = "***"
 
 
 class ServerOptions(StrictSettings):
-    """`ModelConfig.mcp_server_options` of one server. Values of `headers` are treated as secrets."""
+    """`ModelConfig.mcp_server_options` of one server. Values of `headers` are secrets."""
 
     model_config = ConfigDict(hide_input_in_errors=True)
 
     prefix: str = Field(
-        default="", pattern=r"^[A-Za-z0-9_-]*$", description="Put before the names of the server's tools, such as git_."
+        default="", pattern=r"^[A-Za-z0-9_-]*$", description="Prefix of the names of the server's tools, such as git_."
     )
     headers: dict[str, SecretStr] = Field(
         default_factory=dict,
-        description="HTTP headers for a server with a URL; ${NAME} is a variable of the environment.",
+        description="HTTP headers for a server with a URL; ${NAME} is an environment variable.",
     )
     environment: tuple[str, ...] = Field(
         default=(),
-        description="Names of environment variables that a server with a command gets beside the usual ones.",
+        description="Names of additional environment variables for a server that a command starts.",
     )
-    start_timeout: float = Field(default=60.0, gt=0, description="Seconds in which it has to start and name its tools.")
-    call_timeout: float = Field(default=60.0, gt=0, description="Seconds for one call of a tool.")
+    start_timeout: float = Field(default=60.0, gt=0, description="Seconds for the server to start and list its tools.")
+    call_timeout: float = Field(default=60.0, gt=0, description="Seconds for one tool call.")
     elicitation: Literal["decline", "defaults"] = Field(
-        default="decline", description="What it hears when it asks the user something: no, or the defaults of its form."
+        default="decline",
+        description="The answer if the server requests user input: decline, or the defaults of its form.",
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """One server of a model: its name, where it is as the configuration says it, and its options."""
+    """One server of a model: its name, its address in the configuration, and its options."""
 
     name: str
     address: str
@@ -62,35 +63,35 @@ class Server:
 
     @property
     def is_remote(self) -> bool:
-        """Whether it is reached by URL; else a command starts it."""
+        """Whether it is reached by URL; otherwise a command starts it."""
         return _URL.match(self.address) is not None
 
     def url(self) -> str:
-        """The URL, with the environment's values in it. Raises `ValueError`."""
+        """Return the URL with environment variables expanded. Raises `ValueError`."""
         return expand_variables(self.address)
 
     def command(self) -> list[str]:
-        """The words of the command line, with the environment's values in them. Raises `ValueError`.
+        """Return the words of the command line with environment variables expanded. Raises `ValueError`.
 
-        The program is a path: one that stands beside this Python is found too, whatever PATH says.
+        The program is an absolute path: one that is installed beside this Python is found too, whatever PATH says.
         """
         words = [expand_variables(word) for word in shlex.split(self.address)]
         if not words:
-            raise ValueError("it is empty; give a URL or a command line")
+            raise ValueError("it is empty; set a URL or a command line")
         return [find_program(words[0]), *words[1:]]
 
     def headers(self) -> dict[str, str]:
-        """The headers, with the environment's values in them. Raises `ValueError`."""
+        """Return the headers with environment variables expanded. Raises `ValueError`."""
         return {name: expand_variables(value.get_secret_value()) for name, value in self.options.headers.items()}
 
-    def passed_on(self) -> dict[str, str]:
-        """The named variables with their values. Raises `ValueError` for one that is not set."""
+    def passed_variables(self) -> dict[str, str]:
+        """Return the named environment variables with their values. Raises `ValueError` if one is not set."""
         return {name: expand_variables(f"${{{name}}}") for name in self.options.environment}
 
     def secrets(self) -> set[str]:
-        """What must stand in no message: the values of headers, and of variables that are named."""
+        """Return what must not be in any message: values of headers, and of the named variables."""
         try:
-            found = {*self.headers().values(), *self.passed_on().values()}
+            found = {*self.headers().values(), *self.passed_variables().values()}
         except ValueError:
             return set()
         named = _VARIABLE.findall(self.address)
@@ -108,12 +109,12 @@ class Server:
 
 
 def has_servers(model: ModelConfig) -> bool:
-    """Whether the model names servers."""
+    """Return whether the model names servers."""
     return bool(model.mcp_urls_dict)
 
 
 def read_servers(model: ModelConfig) -> list[Server]:
-    """The servers of the model, each known to be well-formed. Raises `AdapterConfigError` with all problems."""
+    """Return the servers of the model, checked. Raises `AdapterConfigError` with all problems."""
     found: list[Server] = []
     problems: list[str] = []
     places = model.mcp_urls_dict or {}
@@ -121,12 +122,14 @@ def read_servers(model: ModelConfig) -> list[Server]:
         try:
             options = ServerOptions.model_validate(model.mcp_server_options.get(name, {}))
         except ValidationError as error:
-            problems += [_said(name, problem["loc"], problem["msg"]) for problem in error.errors(include_input=False)]
+            problems += [
+                _option_problem(name, problem["loc"], problem["msg"]) for problem in error.errors(include_input=False)
+            ]
             continue
         found.append(Server(name, address.strip(), options))
         problems += _server_problems(found[-1])
     problems += [
-        f"mcp_server_options are for {name!r}, and mcp_urls_dict has no such server{did_you_mean(name, places)}"
+        f"mcp_server_options has options for {name!r}, but mcp_urls_dict has no such server{did_you_mean(name, places)}"
         for name in model.mcp_server_options
         if name not in places
     ]
@@ -137,7 +140,7 @@ def read_servers(model: ModelConfig) -> list[Server]:
 
 
 def expand_variables(text: str) -> str:
-    """`text` with `${NAME}` replaced by the variable of the environment. Raises `ValueError` where it is not set."""
+    """Return `text` with `${NAME}` replaced by environment variables. Raises `ValueError` if one is not set."""
 
     def value(match: re.Match[str]) -> str:
         found = os.environ.get(match[1])
@@ -149,10 +152,10 @@ def expand_variables(text: str) -> str:
 
 
 def find_program(program: str) -> str:
-    """The path of a program. Raises `ValueError` where there is none."""
+    """Return the path of a program. Raises `ValueError` if it is not found."""
     found = shutil.which(program) or shutil.which(program, path=sysconfig.get_path("scripts"))
     if found is None:
-        raise ValueError(f"there is no program {program!r}: install it, or give its whole path")
+        raise ValueError(f"there is no program {program!r}: install it, or set its full path")
     return str(Path(found).absolute())
 
 
@@ -164,35 +167,35 @@ def _server_problems(server: Server) -> Iterator[str]:
             server.headers()
         else:
             server.command()
-            server.passed_on()
+            server.passed_variables()
     except ValueError as error:
         yield f"{where}: {error}"
     if server.is_remote and server.options.environment:
-        yield f"{where}: it has a URL, and environment is for servers that a command starts; use headers"
+        yield f"{where}: it has a URL, but environment applies only to servers that a command starts; use headers"
     if not server.is_remote and server.options.headers:
-        yield f"{where}: a command starts it, and headers are for servers with a URL; use environment"
+        yield f"{where}: a command starts it, but headers apply only to servers with a URL; use environment"
 
 
 def _url_problems(server: Server) -> Iterator[str]:
     where = f"mcp_urls_dict, {server.name!r}"
     url = urlsplit(server.url())
     if url.scheme not in ("http", "https") or not url.hostname:
-        yield f"{where}: a URL begins with http:// or https:// and names a host"
+        yield f"{where}: the URL must begin with http:// or https:// and name a host"
     if url.username is not None or url.password is not None:
-        yield f"{where}: the URL holds a user name or password; put an Authorization header into mcp_server_options"
+        yield f"{where}: the URL contains a user name or password; put an Authorization header into mcp_server_options"
     for name, value in server.headers().items():
         if not (name + value).isprintable() or not (name + value).isascii():
-            yield f"{where}: the header {name!r} holds a line break or another character that no header has"
+            yield f"{where}: the header {name!r} contains a line break or another character that no header may have"
 
 
 def _name_problems(model: ModelConfig) -> Iterator[str]:
     chosen = model.mcp_tool_filter
     if chosen is not None and not chosen:
-        yield "mcp_tool_filter is empty, so that no tool would be offered; name some, or remove it"
+        yield "mcp_tool_filter is empty, so the model would get no tool; name some tools, or remove it"
     overrides: Mapping[str, str] = model.mcp_tool_description_overrides or {}
     for field, names in (("mcp_tool_filter", chosen or ()), ("mcp_tool_description_overrides", overrides)):
         if any(not name.strip() for name in names):
-            yield f"{field} holds a name that is empty"
+            yield f"{field} contains an empty name"
     yield from (
         f"mcp_tool_description_overrides: the text for {name!r} is empty"
         for name in overrides
@@ -200,7 +203,7 @@ def _name_problems(model: ModelConfig) -> Iterator[str]:
     )
 
 
-def _said(server: str, place: tuple[int | str, ...], message: str) -> str:
+def _option_problem(server: str, place: tuple[int | str, ...], message: str) -> str:
     field = ".".join(str(part) for part in place)
     return f"mcp_server_options.{server}.{field}: {message}"
 
@@ -213,6 +216,6 @@ def _without_secrets(words: list[str]) -> Iterator[str]:
             yield word if _VARIABLE.fullmatch(word) else _HIDDEN
             hide_next = False
             continue
-        telling = bool(_SECRET_NAME.search(name)) and (word.startswith("-") or bool(equals))
-        yield f"{name}={_HIDDEN}" if telling and equals and not _VARIABLE.fullmatch(value) else word
-        hide_next = telling and not equals
+        is_secret = bool(_SECRET_NAME.search(name)) and (word.startswith("-") or bool(equals))
+        yield f"{name}={_HIDDEN}" if is_secret and equals and not _VARIABLE.fullmatch(value) else word
+        hide_next = is_secret and not equals

@@ -1,4 +1,4 @@
-"""The source of tools that a model's MCP servers are."""
+"""The tool source for a model's MCP servers."""
 
 from __future__ import annotations
 
@@ -18,27 +18,29 @@ if TYPE_CHECKING:
 class MCPSource:
     """The tools of the servers in `mcp_urls_dict`: a URL is reached over streamable HTTP, a command line over stdio.
 
-    A command is split as a shell does, and run without one, in the agents' workspace, where they have one. It gets a
-    small part of the environment and no secret of it, save what `mcp_server_options` name.
+    A command is split like a shell command, and run without a shell, in the agents' workspace if they have one. It gets
+    a small part of the environment and no secret of it, except what `mcp_server_options` names.
     """
 
     name = "mcp"
 
     def applies_to(self, model: ModelConfig) -> bool:
-        """Whether the model names servers."""
+        """Return whether the model names servers."""
         return has_servers(model)
 
     def check(self, model: ModelConfig) -> None:
-        """Refuse what would fail every item: a program that is missing, a bad URL, unknown settings, empty names."""
+        """Raise `AdapterConfigError` for what would fail every item: a missing program, a bad URL, unknown settings,
+        empty names.
+        """
         read_servers(model)
 
     def open(self, model: ModelConfig, workspace: Path | None) -> AbstractAsyncContextManager[Sequence[Tool]]:
-        """Start or reach all servers at once, and offer their tools."""
-        return _opened(model, workspace)
+        """Start or reach all servers at once, and return a session with their tools."""
+        return _open_session(model, workspace)
 
 
 @asynccontextmanager
-async def _opened(model: ModelConfig, workspace: Path | None) -> AsyncIterator[Sequence[Tool]]:
+async def _open_session(model: ModelConfig, workspace: Path | None) -> AsyncIterator[Sequence[Tool]]:
     from karenina_mcp.connection import open_connections
     from karenina_mcp.tool_list import select_tools
     from karenina_toolkit.reply_bounds import ReplyBounds

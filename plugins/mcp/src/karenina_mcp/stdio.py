@@ -1,7 +1,7 @@
 """A server that a command starts, reached over its standard input and output.
 
-The library's own transport keeps a line of any length, takes the square of its length to read it, writes all that the
-server says on stderr to the disk, and leaves what a server started if the server itself ends in time.
+The library's own transport buffers a line of any length, reads it in quadratic time, writes all of the server's stderr
+to the disk, and leaves the processes that a server started if the server itself ends in time.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from karenina_toolkit.reply_bounds import ReplyBounds
 
 MOST_MESSAGES: Final = 10_000
-"""Lines that a server may write after a request, before the next one."""
+"""Maximum lines that a server may write between two requests."""
 _GRACE: Final = 2.0
 _POLL: Final = 0.01
-_LAST_WORDS: Final = 800
+_TAIL_BYTES: Final = 800
 _FREE_STDERR: Final = 10_000_000
 _PAUSE: Final = 0.01
 
@@ -42,18 +42,18 @@ Streams = tuple["MemoryObjectReceiveStream[Incoming]", "MemoryObjectSendStream[S
 
 @dataclass(slots=True)
 class Output:
-    """What a server wrote besides its messages: the end of its stderr, and why it was stopped, if it was."""
+    """A server's output besides its messages: the end of its stderr, and why it was stopped, if it was."""
 
     stopped: str | None = None
     _tail: bytearray = field(default_factory=bytearray)
 
     def add(self, chunk: bytes) -> None:
-        """Keep the end of what was written so far."""
-        self._tail += chunk[-_LAST_WORDS:]
-        del self._tail[:-_LAST_WORDS]
+        """Keep the end of the output so far."""
+        self._tail += chunk[-_TAIL_BYTES:]
+        del self._tail[:-_TAIL_BYTES]
 
-    def last_words(self) -> str:
-        """The end of what the server wrote to stderr, on one line."""
+    def stderr_tail(self) -> str:
+        """Return the end of the server's stderr on one line."""
         return " ".join(self._tail.decode("utf-8", "replace").split())
 
 
@@ -65,10 +65,10 @@ async def connect_stdio(
     output: Output,
     bounds: ReplyBounds,
 ) -> AsyncIterator[Streams]:
-    """Start a server and connect to it, as long as the block lasts; then the server and its process group are ended.
+    """Start a server and connect to it for the duration of the block; then end the server and its process group.
 
     The server gets the library's usual variables and `environment`, and nothing else of this process. A server that
-    writes more bytes than `bounds` allow or more than `MOST_MESSAGES` lines after a request is disconnected.
+    writes more bytes than `bounds` allows, or more than `MOST_MESSAGES` lines after a request, is disconnected.
     """
     process = await anyio.open_process(
         list(command),
@@ -79,7 +79,7 @@ async def connect_stdio(
         env={**get_default_environment(), **environment},
         start_new_session=True,
     )
-    # No await until the task group is entered: a cancellation here would leave the process.
+    # No await until the task group is entered: a cancellation here would leave the process running.
     to_session, from_server = anyio.create_memory_object_stream[Incoming](0)
     to_server, from_session = anyio.create_memory_object_stream[SessionMessage](0)
     allowance = _Allowance(bounds.max_bytes)
@@ -99,7 +99,7 @@ async def connect_stdio(
 
 @dataclass(slots=True)
 class _Allowance:
-    """What a server may still write until it gets the next request."""
+    """What a server may still write before it gets the next request."""
 
     most_bytes: int
     bytes_left: int = field(init=False)
@@ -112,7 +112,7 @@ class _Allowance:
         self.bytes_left, self.messages_left = self.most_bytes, MOST_MESSAGES
 
     def take(self, size: int, lines: int) -> str | None:
-        """Count what was written. Return why it is too much, if it is."""
+        """Count output. Return why it is too much, if it is."""
         self.bytes_left -= size
         self.messages_left -= lines
         if self.bytes_left < 0:
@@ -141,7 +141,7 @@ async def _read(
 
 
 async def _drain(stream: ByteReceiveStream) -> None:
-    """Discard what is still written, slowly: a server that blocks on a full pipe could not end by itself."""
+    """Discard the remaining output, slowly: a server that blocks on a full pipe could not end by itself."""
     with suppress(anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError, OSError):
         while True:
             await stream.receive()
@@ -167,12 +167,12 @@ async def _write(
     try:
         async with from_session:
             async for sent in from_session:
-                if isinstance(sent.message, JSONRPCRequest):  # answers to the server's own requests renew nothing
+                if isinstance(sent.message, JSONRPCRequest):  # responses to the server's own requests do not count
                     allowance.renew()
                 text = sent.message.model_dump_json(by_alias=True, exclude_unset=True)
                 await process.stdin.send(f"{text}\n".encode("utf-8", "replace"))
     except (anyio.ClosedResourceError, anyio.BrokenResourceError, OSError):
-        await to_session.aclose()  # the session sees that the connection has ended
+        await to_session.aclose()  # this ends the session
 
 
 async def _read_stderr(process: Process, output: Output) -> None:
@@ -182,12 +182,12 @@ async def _read_stderr(process: Process, output: Output) -> None:
         async for chunk in process.stderr:
             output.add(chunk)
             size += len(chunk)
-            if size > _FREE_STDERR:  # it would keep the event loop busy
+            if size > _FREE_STDERR:  # more would keep the event loop busy
                 await anyio.sleep(_PAUSE)
 
 
 async def _end(process: Process) -> None:
-    """Close the server's input, wait a moment for it to end, and end all that is left of its process group."""
+    """Close the server's input, wait a moment for it to end, and end the rest of its process group."""
     assert process.stdin is not None
     with suppress(OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
         await process.stdin.aclose()
@@ -197,7 +197,7 @@ async def _end(process: Process) -> None:
     elif process.returncode is None:
         process.kill()
     await _wait(process)
-    # What left the group may hold the pipes open; nothing public closes them then.
+    # Processes that left the group may hold the pipes open; no public method closes them then.
     transport = getattr(getattr(process, "_process", None), "_transport", None)
     if transport is not None:
         with suppress(PermissionError):
@@ -205,7 +205,7 @@ async def _end(process: Process) -> None:
 
 
 async def _wait(process: Process) -> None:
-    # Not `process.wait()`, which waits for the pipes too: a process that the server started may hold them.
+    # Not `process.wait()`, which also waits for the pipes: a process that the server started may hold them open.
     with anyio.move_on_after(_GRACE):
-        while process.returncode is None:  # noqa: ASYNC110 - nothing else says that it has ended
+        while process.returncode is None:  # noqa: ASYNC110 - there is no event for its end
             await anyio.sleep(_POLL)

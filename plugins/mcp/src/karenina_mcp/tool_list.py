@@ -1,4 +1,4 @@
-"""The tools of a model's servers as agents get them: filtered, renamed, described, and each name once."""
+"""The tools of a model's servers as agents get them: filtered, renamed, described, and with unique names."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from karenina_mcp.connection import Connection
 
 MOST_OF_TOOLS: Final = 1_000_000
-"""Characters and values of the names, descriptions and schemas of one server's tools: they are in each request."""
+"""Maximum characters and values in names, descriptions and schemas of one server's tools: each request contains
+them.
+"""
 LONGEST_NAME: Final = 200
 _SHOWN: Final = 5
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
@@ -26,7 +28,7 @@ _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 
 @dataclass(frozen=True, slots=True)
 class MCPTool:
-    """One tool of a server. `own_name` is what the server calls it."""
+    """One tool of a server. `own_name` is its name on the server."""
 
     name: str
     description: str
@@ -40,22 +42,22 @@ class MCPTool:
         return f"the MCP server {self.connection.server.name!r}"
 
     async def call(self, arguments: Mapping[str, Any]) -> str:
-        """What the server says to the call. Raises `ToolError`."""
+        """Return the server's result of the call. Raises `ToolError`."""
         return await self.connection.call(self.own_name, arguments)
 
 
 def select_tools(connections: Sequence[Connection], model: ModelConfig) -> tuple[MCPTool, ...]:
-    """The tools that the model gets.
+    """Return the tools that the model gets.
 
     `mcp_tool_filter` and `mcp_tool_description_overrides` name tools as the model sees them (with their prefix) or as
-    the servers call them. A character that no model may use in a name becomes an underscore. Raises `PortError`, of
-    category `permanent`, for a name that no tool has, and where two servers offer one name.
+    the servers name them. A character that is not allowed in tool names becomes an underscore. Raises `PortError`, of
+    category `permanent`, for a name of no tool, and if two servers have tools with the same name.
     """
     every = [_tool(connection, tool) for connection in connections for tool in connection.listing]
     problems = [
-        *(problem for connection in connections for problem in _unfit(connection)),
-        *_strangers("mcp_tool_filter", model.mcp_tool_filter or (), every),
-        *_strangers("mcp_tool_description_overrides", model.mcp_tool_description_overrides or (), every),
+        *(problem for connection in connections for problem in _listing_problems(connection)),
+        *_unknown_names("mcp_tool_filter", model.mcp_tool_filter or (), every),
+        *_unknown_names("mcp_tool_description_overrides", model.mcp_tool_description_overrides or (), every),
     ]
     chosen = None if model.mcp_tool_filter is None else set(model.mcp_tool_filter)
     kept = [tool for tool in every if chosen is None or {tool.name, tool.own_name} & chosen]
@@ -69,16 +71,16 @@ def select_tools(connections: Sequence[Connection], model: ModelConfig) -> tuple
         what = f"{'; '.join(problems[:_SHOWN])}{more}"
         raise PortError(f"model {model.id!r}: {what}", category=ErrorCategory.PERMANENT)
     texts = model.mcp_tool_description_overrides or {}
-    return tuple(_described(tool, texts.get(tool.name) or texts.get(tool.own_name)) for tool in kept)
+    return tuple(_with_description(tool, texts.get(tool.name) or texts.get(tool.own_name)) for tool in kept)
 
 
-def _unfit(connection: Connection) -> Iterator[str]:
-    """What makes a server's list of tools one that no model can be sent."""
+def _listing_problems(connection: Connection) -> Iterator[str]:
+    """Yield what makes a server's list of tools too large for requests."""
     server = f"the MCP server {connection.server.name!r}"
     listing = connection.listing
     size = sum(measure_size([tool.name, tool.title, tool.description, tool.input_schema]) for tool in listing)
     if size > MOST_OF_TOOLS:
-        yield f"{server} describes its tools in {size} characters; {MOST_OF_TOOLS} are the limit"
+        yield f"{server} describes its tools in {size} characters; the limit is {MOST_OF_TOOLS}"
     for tool in listing:
         if len(tool.name) > LONGEST_NAME:
             yield f"{server} has a tool with a name of {len(tool.name)} characters: {tool.name[:60]!r}..."
@@ -90,11 +92,11 @@ def _tool(connection: Connection, tool: mcp_types.Tool) -> MCPTool:
     return MCPTool(name, described, {"type": "object", **tool.input_schema}, tool.name, connection)
 
 
-def _described(tool: MCPTool, text: str | None) -> MCPTool:
+def _with_description(tool: MCPTool, text: str | None) -> MCPTool:
     return tool if text is None else MCPTool(tool.name, text, tool.schema, tool.own_name, tool.connection)
 
 
-def _strangers(setting: str, names: Sequence[str] | Mapping[str, str], tools: Sequence[MCPTool]) -> list[str]:
+def _unknown_names(setting: str, names: Sequence[str] | Mapping[str, str], tools: Sequence[MCPTool]) -> list[str]:
     known = {name for tool in tools for name in (tool.name, tool.own_name)}
     return [
         f"{setting} names the tool {name!r}, which no server has{did_you_mean(name, known)}"
@@ -106,7 +108,7 @@ def _strangers(setting: str, names: Sequence[str] | Mapping[str, str], tools: Se
 def _clash(one: MCPTool, other: MCPTool) -> str:
     names = " and ".join(repr(tool.connection.server.name) for tool in (one, other))
     if one.connection is other.connection:
-        return f"the MCP server {one.connection.server.name!r} offers two tools that are called {one.name!r} here"
+        return f"the MCP server {one.connection.server.name!r} offers two tools with the name {one.name!r}"
     return (
         f"the MCP servers {names} both offer a tool {one.name!r}: set a prefix for one of them "
         f'(mcp_server_options = {{{other.connection.server.name} = {{prefix = "{other.connection.server.name}_"}}}}), '

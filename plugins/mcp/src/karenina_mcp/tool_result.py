@@ -1,4 +1,4 @@
-"""What a tool said, as text for the model."""
+"""The result of a tool call as text for the model."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mcp_types import (
 
 
 def result_text(result: CallToolResult) -> str:
-    """The text of a result, its blocks one below the other; what is no text is described, and its data left out."""
+    """Return the text of a result, one block below the other; other content is described, without its data."""
     found = "\n".join(_texts(result.content))
     if not found and result.structured_content is not None:
         return json.dumps(result.structured_content, ensure_ascii=False)

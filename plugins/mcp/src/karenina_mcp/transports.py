@@ -1,4 +1,4 @@
-"""How a server is reached: a process of its own over stdio, or HTTP."""
+"""Transports to servers: a process over stdio, or HTTP."""
 
 from __future__ import annotations
 
@@ -24,18 +24,20 @@ USUAL_VARIABLES: Final = (
     *("LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR"),
     *("SSL_CERT_FILE", "SSL_CERT_DIR", "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME"),
 )
-"""What a process gets of the environment beside what the MCP library passes on: PATH, HOME, USER, SHELL, TERM, ..."""
+"""Environment variables for a process besides those that the MCP library passes on: PATH, HOME, USER, SHELL,
+TERM, ...
+"""
 
 
 def transport(server: Server, workspace: Path | None, output: Output, bounds: ReplyBounds) -> Transport:
-    """Return the way to a server. What a process writes beside its messages goes to `output`."""
+    """Return the transport to a server. Other output of a process goes to `output`."""
     if server.is_remote:
         return _over_http(server, output, bounds)
     command = server.command()
     environment = {name: os.environ[name] for name in USUAL_VARIABLES if name in os.environ}
     if workspace is not None and "-m" in command[1:]:
         environment["PYTHONSAFEPATH"] = "1"  # or Python would import what an agent wrote into its workspace
-    return connect_stdio(command, {**environment, **server.passed_on()}, workspace, output, bounds)
+    return connect_stdio(command, {**environment, **server.passed_variables()}, workspace, output, bounds)
 
 
 @asynccontextmanager
