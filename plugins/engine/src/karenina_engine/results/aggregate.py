@@ -131,12 +131,14 @@ class Totals:
     """The summary of results, those of each pair of models, the failures and the usage.
 
     Its length is the number of results; it keeps none of them. `per_question` is the number of results of each question
-    for one pair of models, if it is known: then a question that has all of them takes no more memory.
+    for one pair of models, if it is known: then a question that has all of them takes no more memory. `pairs` is the
+    number of pairs then.
     """
 
     def __init__(self, *, per_question: int | None = None, pairs: int = 1) -> None:
         self._per_question = per_question
         self._all = OutcomeTally(per_question * pairs if per_question is not None else None)
+        self._is_one_pair = per_question is not None and pairs == 1
         self._pairs: dict[tuple[str, str], OutcomeTally] = {}
         self._traits = TraitTally()
         self._traits_of_pairs: dict[tuple[str, str], TraitTally] = {}
@@ -153,9 +155,11 @@ class Totals:
         pair = (meta.answering_id, meta.parsing_id)
         tally = self._pairs.get(pair)
         if tally is None:
-            tally = self._pairs[pair] = OutcomeTally(self._per_question)
-        for one in (self._all, tally):
-            one.add(result.outcome, meta.question_id, template.verify_granular_result)
+            # The only pair of a run has all of its results, which are then counted once.
+            tally = self._pairs[pair] = self._all if self._is_one_pair else OutcomeTally(self._per_question)
+        self._all.add(result.outcome, meta.question_id, template.verify_granular_result)
+        if tally is not self._all:
+            tally.add(result.outcome, meta.question_id, template.verify_granular_result)
         if not result.outcome.judged:
             self._failures.add(result.why(), result.question_id)
         if result.rubric is not None:
