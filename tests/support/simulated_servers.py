@@ -1,4 +1,4 @@
-"""Servers that refuse calls, and runs over them, in simulated time: thousands of calls in a second, with equal results each time."""
+"""Servers that refuse calls, and runs over them in simulated time, which is fast and repeatable."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Server:
 
 
 class RefusingServer(Server):
-    """A server that refuses a share of the calls at any load; the share and its concurrency limit may change with time."""
+    """A server that refuses a share of the calls at any load; the share and its concurrency limit may change."""
 
     def __init__(
         self,
