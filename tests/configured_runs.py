@@ -61,7 +61,7 @@ class Models(ScriptedModels):
             def make(model: ModelConfig) -> Any:
                 self.made.append(model)
                 assert factory is not None
-                return _Slow(factory(model), model.id, self.most)
+                return _SlowPort(factory(model), model.id, self.most)
 
             return make
 
@@ -69,7 +69,7 @@ class Models(ScriptedModels):
         return [replace(spec, concurrency=None, **made)]
 
 
-class _Slow:
+class _SlowPort:
     """A port whose calls for text last a moment, so that they meet."""
 
     def __init__(self, port: Any, id: str, most: Counter[str]) -> None:
@@ -91,7 +91,7 @@ class _Slow:
 
 
 @dataclass
-class Seen:
+class RunRecord:
     """The outcome of a run; `error` is the reason if it could not start."""
 
     models: Models
@@ -133,7 +133,7 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class Judge:
+class ScriptedJudge:
     """What a judge says: `says` by name of the field, `quote` as excerpt, and whatever fits everywhere else.
 
     Where it `fails`, its first call does, with an error of that category.
@@ -166,14 +166,14 @@ class Judge:
         return found
 
 
-def whole_run(
+def run_everything(
     root: Path,
     settings: Mapping[str, Any],
-    judge: Judge,
+    judge: ScriptedJudge,
     answering: Mapping[str, Any],
     said: str | LLMReply = SAID,
     trace: Sequence[Message] | AgentReply = TRACE,
-) -> Seen:
+) -> RunRecord:
     """Run the question with these settings. `root` holds the folder `task`, its workspace."""
     models = Models(say=lambda *_: said, act=lambda *_: trace, fill=judge.filling())
     (root / "task").mkdir(parents=True, exist_ok=True)
@@ -193,7 +193,7 @@ def whole_run(
     )
     plugins = Plugins.discover()
     plugins.register(models)
-    seen = Seen(models, root)
+    seen = RunRecord(models, root)
     values = {"answering_models": [models.model("a", **answering)], "parsing_models": [models.model("j")], **settings}
     try:
         with plugin_room.use_plugins(plugins):

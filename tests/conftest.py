@@ -31,7 +31,7 @@ def _loopback_only() -> None:
 
 
 @pytest.fixture(autouse=True)
-def _usual_logging() -> Iterator[None]:
+def _default_logging() -> Iterator[None]:
     """Commands that run in the process of the tests set up logging; the next test begins without that."""
     _reset_logging()
     yield
@@ -77,10 +77,10 @@ class Wheels:
         return self._build(tree)
 
     def _build(self, tree: Path) -> Path:
-        return built("wheel", tree, self._folder / "wheels")
+        return build_distribution("wheel", tree, self._folder / "wheels")
 
 
-class Site:
+class Environment:
     """An environment: this one, and the wheels that were installed into a folder on top of it."""
 
     def __init__(self, folder: Path) -> None:
@@ -128,17 +128,17 @@ class Site:
 
 @pytest.fixture(scope="session")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> Wheels:
-    """Wheels of other people's packages."""
+    """Return the builder of wheels of third-party packages."""
     return Wheels(tmp_path_factory.mktemp("wheels"))
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Site:
-    """Return an environment to install other people's packages into."""
-    return Site(tmp_path)
+def site(tmp_path: Path) -> Environment:
+    """Return an environment for the installation of third-party packages."""
+    return Environment(tmp_path)
 
 
-def built(kind: Literal["sdist", "wheel"], tree: Path, folder: Path, **environment: str) -> Path:
+def build_distribution(kind: Literal["sdist", "wheel"], tree: Path, folder: Path, **environment: str) -> Path:
     """Build a source tree with the backend that it names, as pip would, with the tools of this environment."""
 
     def quietly(cmd: Sequence[str], cwd: str | None = None, extra_environ: Mapping[str, str] | None = None) -> None:

@@ -37,7 +37,7 @@ def without(pattern: str) -> dict[str, Any]:
     return {"pattern": f"{NOTHING}|{pattern}", "case_sensitive": False, "invert_result": True}
 
 
-def related(piece: str, relation: str, number: int) -> dict[str, Any]:
+def compare_count(piece: str, relation: str, number: int) -> dict[str, Any]:
     """Return `piece` is found at least, or less than, so many times."""
     many = times(piece, number)
     return without(many) if relation == "less than" else {"pattern": many, "case_sensitive": False}
@@ -68,8 +68,10 @@ PATTERNS: Mapping[str, Callable[[Kwargs], dict[str, Any]]] = {
     "keywords:forbidden_words": lambda kwargs: without(
         rf"\b(?:{'|'.join(map(re.escape, kwargs['forbidden_words']))})\b"
     ),
-    "keywords:frequency": lambda kwargs: related(re.escape(kwargs["keyword"]), kwargs["relation"], kwargs["frequency"]),
-    "keywords:letter_frequency": lambda kwargs: related(
+    "keywords:frequency": lambda kwargs: compare_count(
+        re.escape(kwargs["keyword"]), kwargs["relation"], kwargs["frequency"]
+    ),
+    "keywords:letter_frequency": lambda kwargs: compare_count(
         re.escape(kwargs["letter"]), kwargs["let_relation"], kwargs["let_frequency"]
     ),
     "punctuation:no_comma": lambda _: without(","),

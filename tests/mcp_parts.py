@@ -24,7 +24,7 @@ def call(tool: str, **arguments: Any) -> Body:
 
 
 @dataclass(frozen=True)
-class Caller:
+class ToolCaller:
     """A model that makes these calls, one a turn, and then says what the last one brought, as `pattern` finds it.
 
     As a judge it fills the one field of the template from such an answer: a right verdict rests on what a tool said.
@@ -68,7 +68,7 @@ def configuration(url: str, interface: str = "openai", **answering: Any) -> Body
     }
 
 
-class Started:
+class ServerProcesses:
     """Notes the id of each process that a command line starts."""
 
     def __init__(self, folder: Path) -> None:
@@ -86,7 +86,7 @@ class Started:
     @property
     def left(self) -> list[int]:
         """Those that are still there."""
-        return [process for process in self.processes if _is_there(process)]
+        return [process for process in self.processes if _is_running(process)]
 
     def wait(self, seconds: float = 60.0) -> None:
         """Until one was started."""
@@ -95,7 +95,7 @@ class Started:
             time.sleep(0.02)
 
 
-def _is_there(process: int) -> bool:
+def _is_running(process: int) -> bool:
     try:
         os.kill(process, 0)
     except ProcessLookupError:

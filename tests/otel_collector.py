@@ -60,7 +60,7 @@ def attributes(one: Any) -> dict[str, Any]:
 
 
 @contextmanager
-def collecting() -> Iterator[Collector]:
+def collect_telemetry() -> Iterator[Collector]:
     """Provide a collector in a thread of its own, as long as the block lasts."""
     collector = Collector()
     started, stop = threading.Event(), asyncio.Event()

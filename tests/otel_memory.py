@@ -17,8 +17,8 @@ trace.set_tracer_provider(_PROVIDER)
 
 
 @dataclass(frozen=True)
-class Told:
-    """The telemetry that was recorded since the last call of `told_of`."""
+class Telemetry:
+    """The telemetry that was recorded since the last call of `take_telemetry`."""
 
     spans: Sequence[ReadableSpan]
 
@@ -33,8 +33,8 @@ class Told:
         return {span.context.trace_id for span in self.spans}
 
 
-def told_of() -> Told:
+def take_telemetry() -> Telemetry:
     """Return the recorded telemetry and clear it."""
     found = _KEPT.get_finished_spans()
     _KEPT.clear()
-    return Told(found)
+    return Telemetry(found)

@@ -37,7 +37,7 @@ MOST_BYTES = 150_000
 """Bytes of arguments and environment that one message can hold."""
 
 
-class Ended(subprocess.CompletedProcess[str]):
+class CompletedCommand(subprocess.CompletedProcess[str]):
     """How a command ended, and the megabytes of memory that it used at most."""
 
     megabytes = 0.0
@@ -51,7 +51,7 @@ def run(
     timeout: float,
     memory: int | None = None,
     script: bool = False,
-) -> Ended:
+) -> CompletedCommand:
     """Run `karenina` with these arguments, in this folder and environment, in so many bytes of address space at most.
 
     `script` starts the installed script instead of a fork. Raises `subprocess.TimeoutExpired`.
@@ -67,7 +67,7 @@ def run(
         for file in (out, errors):
             file.seek(0)
             texts.append(file.read().decode(errors="replace"))
-    ended = Ended(words, os.waitstatus_to_exitcode(status), *texts)
+    ended = CompletedCommand(words, os.waitstatus_to_exitcode(status), *texts)
     ended.megabytes = kilobytes / 1024
     return ended
 
@@ -98,7 +98,7 @@ def _start(
     killer.start()
     kilobytes = 0
     while True:
-        kilobytes = max(kilobytes, _peak(process.pid))
+        kilobytes = max(kilobytes, _peak_memory(process.pid))
         ended, status = os.waitpid(process.pid, os.WNOHANG)
         if ended:
             break
@@ -110,7 +110,7 @@ def _start(
     return status, kilobytes
 
 
-def _peak(pid: int) -> int:
+def _peak_memory(pid: int) -> int:
     """Return the kilobytes of memory that a running process has used at most; 0 if the system does not report them."""
     try:
         lines = Path("/proc", str(pid), "status").read_text("utf-8").splitlines()
@@ -178,7 +178,7 @@ def serve(connection: socket.socket) -> None:
             return
         if os.fork() == 0:
             connection.close()
-            _attend(request, descriptors)
+            _serve_request(request, descriptors)
             return
         for descriptor in descriptors:
             os.close(descriptor)
@@ -195,14 +195,14 @@ def _import_all() -> None:
                     import_module(module.name)
 
 
-def _attend(request: bytes, descriptors: list[int]) -> None:
+def _serve_request(request: bytes, descriptors: list[int]) -> None:
     """Fork once more, for the command, and report its number and how it ended."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     *streams, answer = descriptors
     pid = os.fork()
     if pid == 0:
-        _become(request, streams)
+        _run_command(request, streams)
     for stream in streams:
         os.close(stream)
     os.write(answer, b"%d" % pid)
@@ -211,7 +211,7 @@ def _attend(request: bytes, descriptors: list[int]) -> None:
     os._exit(0)
 
 
-def _become(request: bytes, streams: list[int]) -> NoReturn:
+def _run_command(request: bytes, streams: list[int]) -> NoReturn:
     """Be the command."""
     words, folder, environment, memory = json.loads(request)
     for number, stream in enumerate(streams):

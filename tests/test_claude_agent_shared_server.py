@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import Site
+from conftest import Environment
 
 SERVER = Path(__file__).parents[2] / "shared" / "servers" / "fake_anthropic.py"
 KEY = "sk-fake-4711"
@@ -43,7 +43,7 @@ def server() -> Iterator[str]:
         process.wait()
 
 
-def test_the_command_has_questions_answered_in_a_workspace_and_judged(server: str, site: Site) -> None:
+def test_the_command_has_questions_answered_in_a_workspace_and_judged(server: str, site: Environment) -> None:
     """The server is overloaded at first: the request is made again, and nothing is lost."""
     for name, word in (("right", "QX11111Z"), ("wrong", "QX22222Z")):
         (site.folder / name).mkdir()

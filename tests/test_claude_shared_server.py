@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Site
+from conftest import Environment
 
 from karenina import Benchmark, Outcome, VerificationConfig
 
@@ -61,7 +61,7 @@ def claude(url: str, role: str, **extra: Any) -> dict[str, Any]:
     return {"id": role, "endpoint_api_key": KEY, **values}
 
 
-def test_the_command_has_questions_answered_and_judged(server: str, site: Site) -> None:
+def test_the_command_has_questions_answered_and_judged(server: str, site: Environment) -> None:
     """The server is overloaded at first: the run asks again, and nothing is lost."""
     models = [json.dumps(claude(server, role, prompt_caching="5m")) for role in ("a", "j")]
     done = site.karenina("run", site.write("registers.yaml", QUESTIONS), "-a", models[0], "-j", models[1], "--json")

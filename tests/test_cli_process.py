@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from conftest import SCRIPTS, Site
+from conftest import SCRIPTS, Environment
 from servers import recording_server
 
 HEAVY = (
@@ -45,7 +45,7 @@ def reply(body: Mapping[str, object]) -> str:
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["plugins"], ["--version"], ["config"], ["plan"]])
-def test_listing_commands_import_no_sdk_http_client_or_numpy(site: Site, arguments: list[str]) -> None:
+def test_listing_commands_import_no_sdk_http_client_or_numpy(site: Environment, arguments: list[str]) -> None:
     found = site.python(
         "import json, sys\n"
         f"sys.argv = ['karenina', *{arguments!r}]\n"
@@ -59,21 +59,21 @@ def test_listing_commands_import_no_sdk_http_client_or_numpy(site: Site, argumen
     assert found == [0, []]
 
 
-def test_the_core_imports_no_command_library(site: Site) -> None:
+def test_the_core_imports_no_command_library(site: Environment) -> None:
     heavy = (*HEAVY, "typer", "rich", "yaml")
     program = "import json, sys, karenina_core\nprint(json.dumps([name for name in {} if name in sys.modules]))"
 
     assert site.python(program.format(repr(heavy))) == []
 
 
-def test_help_lists_the_commands_of_the_core_and_of_plugins(site: Site) -> None:
+def test_help_lists_the_commands_of_the_core_and_of_plugins(site: Environment) -> None:
     printed = site.karenina("--help", script=True).stdout
 
     for command in ("run", "show", "plan", "plugins", "config", "trust", "model"):
         assert f" {command} " in printed
 
 
-def test_a_model_answers_and_a_model_judges_through_a_server(site: Site) -> None:
+def test_a_model_answers_and_a_model_judges_through_a_server(site: Environment) -> None:
     file = site.write("genes.yaml", QUESTIONS)
     with recording_server(reply) as server:
         model = f"openai:m@{server.url}"
@@ -94,7 +94,7 @@ def test_a_model_answers_and_a_model_judges_through_a_server(site: Site) -> None
 
 
 @pytest.mark.parametrize("more", [(), ("--json",)])
-def test_ctrl_c_keeps_finished_results_and_prints_the_next_command(site: Site, more: tuple[str, ...]) -> None:
+def test_ctrl_c_keeps_finished_results_and_prints_the_next_command(site: Environment, more: tuple[str, ...]) -> None:
     file = site.write("genes.yaml", QUESTIONS.replace("ground_truth: BCL2", "ground_truth: true, " + IN_THE_ANSWER))
     recorded = site.write("answers.jsonl", json.dumps({"id": "first", "answer": "BCL2"}) + "\n")
     release = threading.Event()
@@ -130,7 +130,7 @@ def test_ctrl_c_keeps_finished_results_and_prints_the_next_command(site: Site, m
     assert ("first", "correct") in [(one["question_id"], one["outcome"]) for one in finished]
 
 
-def test_calls_in_flight_at_ctrl_c_are_not_repeated(site: Site) -> None:
+def test_calls_in_flight_at_ctrl_c_are_not_repeated(site: Environment) -> None:
     file = site.write("genes.yaml", QUESTIONS)
     release = threading.Event()
 
@@ -163,7 +163,7 @@ def test_calls_in_flight_at_ctrl_c_are_not_repeated(site: Site) -> None:
     assert len(server.seen) == 4
 
 
-def test_a_second_ctrl_c_stops_at_once(site: Site) -> None:
+def test_a_second_ctrl_c_stops_at_once(site: Environment) -> None:
     file = site.write("genes.yaml", QUESTIONS)
     release = threading.Event()
 
@@ -191,7 +191,7 @@ def test_a_second_ctrl_c_stops_at_once(site: Site) -> None:
     assert "Traceback" not in err
 
 
-def test_run_timeout_prints_the_next_command_and_exits_with_124(site: Site) -> None:
+def test_run_timeout_prints_the_next_command_and_exits_with_124(site: Environment) -> None:
     file = site.write("genes.yaml", QUESTIONS)
     release = threading.Event()
 
@@ -213,7 +213,7 @@ def test_run_timeout_prints_the_next_command_and_exits_with_124(site: Site) -> N
     assert "Traceback" not in done.stderr
 
 
-def test_a_reader_that_goes_away_ends_the_command_in_silence(site: Site) -> None:
+def test_a_reader_that_goes_away_ends_the_command_in_silence(site: Environment) -> None:
     file = site.write("genes.yaml", QUESTIONS.replace("ground_truth: BCL2", "ground_truth: true, " + IN_THE_ANSWER))
     recorded = site.write("answers.jsonl", json.dumps({"id": "first", "answer": "BCL2\n" * 50}) + "\n")
     site.karenina("run", file, "--recordings", recorded, "-q", "first", "-o", "out.jsonl").check_returncode()
@@ -226,7 +226,7 @@ def test_a_reader_that_goes_away_ends_the_command_in_silence(site: Site) -> None
     assert (done.returncode, done.stderr) == (141, "")
 
 
-def test_the_command_ends_with_70_where_it_breaks_itself(site: Site) -> None:
+def test_the_command_ends_with_70_where_it_breaks_itself(site: Environment) -> None:
     program = (
         "import sys\nsys.argv = ['karenina', 'plan']\n"
         "from karenina_cli import main, plan_command\n"

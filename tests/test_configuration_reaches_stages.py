@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from configured_runs import AGENT, FOUND, SAID, Judge, Seen, install_embedding_library, whole_run
-from otel_memory import told_of
+from configured_runs import AGENT, FOUND, SAID, RunRecord, ScriptedJudge, install_embedding_library, run_everything
+from otel_memory import take_telemetry
 
 from karenina_core.config import all_settings
 from karenina_core.models.ports import ErrorCategory
@@ -26,10 +26,10 @@ class Case:
     workspaces."""
 
     values: tuple[Any, Any]
-    shows: Callable[[Seen], Any]
+    shows: Callable[[RunRecord], Any]
     seen: tuple[Any, Any]
     others: Mapping[str, Any] = field(default_factory=dict)
-    judge: Judge = field(default_factory=Judge)
+    judge: ScriptedJudge = field(default_factory=ScriptedJudge)
     answering: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -44,11 +44,11 @@ EMBEDDING: Final = {
     "embedding_check_model": str(ROOT),
     "embedding_check_threshold": 0.5,
 }
-NEARLY: Final = Judge(quote="It was BCL2, that keeps cells alive")
+NEARLY: Final = ScriptedJudge(quote="It was BCL2, that keeps cells alive")
 ALTERED: Final = SAID.replace("BCL2", "BCL3")
-INVENTED: Final = Judge(quote="Nothing of the kind was ever said by anybody at all")
+INVENTED: Final = ScriptedJudge(quote="Nothing of the kind was ever said by anybody at all")
 OTEL: Final = {"otel": True}
-WRONG: Final = Judge(says={"gene": "TP53"})
+WRONG: Final = ScriptedJudge(says={"gene": "TP53"})
 RECORDED: Final = {"id": "r", "interface": "manual", "model_name": "r", "manual_traces": {"q": SAID}}
 
 
@@ -60,32 +60,32 @@ def found_otherwise(_query: str) -> str:
     return "FOUND-BY-ANOTHER"
 
 
-def tool_names(run: Seen) -> set[str]:
+def tool_names(run: RunRecord) -> set[str]:
     return {name for name in ("FOUND-BY-ONE", "FOUND-BY-ANOTHER") for text in run.for_risks if name in text}
 
 
 PRICE, NO_PRICE = {"input": 1, "output": 1}, {"input": 0, "output": 0}
 
 
-def failed(run: Seen) -> bool:
+def failed(run: RunRecord) -> bool:
     return "not now" in (run.result.metadata.error or "")
 
 
-def performed(run: Seen) -> bool:
+def performed(run: RunRecord) -> bool:
     return run.result.deep_judgment is not None and run.result.deep_judgment.deep_judgment_performed
 
 
-def left_in_root(run: Seen) -> int:
+def left_in_root(run: RunRecord) -> int:
     return len(list(run.root.iterdir()))
 
 
-def scored(run: Seen) -> list[str]:
+def scored(run: RunRecord) -> list[str]:
     rubric = run.result.rubric
     assert rubric is not None
     return sorted({**(rubric.llm_trait_scores or {}), **(rubric.regex_trait_scores or {})})
 
 
-def verdict(run: Seen) -> bool | None:
+def verdict(run: RunRecord) -> bool | None:
     return run.result.template.verify_result
 
 
@@ -133,11 +133,11 @@ CASES: Final[dict[str, Case]] = {
     "model_concurrency": Case(({"a": 2}, {"a": 4}), lambda run: run.models.most["a"], (2, 4), FORTY),
     "concurrency_start": Case((1, 3), lambda run: run.models.most["a"], (2, 3), {"replicate_count": 3}),
     "concurrency_ceiling": Case((2, 4), lambda run: run.models.most["a"], (2, 4), FORTY),
-    "retry_connection": Case((0, 1), failed, (True, False), judge=Judge(fails=ErrorCategory.CONNECTION)),
-    "retry_timeout": Case((0, 1), failed, (True, False), judge=Judge(fails=ErrorCategory.TIMEOUT)),
-    "retry_rate_limit": Case((0, 1), failed, (True, False), judge=Judge(fails=ErrorCategory.RATE_LIMIT)),
-    "retry_server": Case((0, 1), failed, (True, False), judge=Judge(fails=ErrorCategory.SERVER)),
-    "retry_patience": Case((0.0, 9.0), failed, (True, False), judge=Judge(fails=ErrorCategory.SERVER)),
+    "retry_connection": Case((0, 1), failed, (True, False), judge=ScriptedJudge(fails=ErrorCategory.CONNECTION)),
+    "retry_timeout": Case((0, 1), failed, (True, False), judge=ScriptedJudge(fails=ErrorCategory.TIMEOUT)),
+    "retry_rate_limit": Case((0, 1), failed, (True, False), judge=ScriptedJudge(fails=ErrorCategory.RATE_LIMIT)),
+    "retry_server": Case((0, 1), failed, (True, False), judge=ScriptedJudge(fails=ErrorCategory.SERVER)),
+    "retry_patience": Case((0.0, 9.0), failed, (True, False), judge=ScriptedJudge(fails=ErrorCategory.SERVER)),
     "budget": Case((0, 9), lambda run: len(run.results), (0, 1), {"prices": dict.fromkeys("aj", PRICE)}),
     "prices": Case(
         (dict.fromkeys("aj", NO_PRICE), dict.fromkeys("aj", PRICE)),
@@ -190,12 +190,12 @@ CASES: Final[dict[str, Case]] = {
     ),
     "embedding_check_threshold": Case((0.7, 0.9), verdict, (True, False), EMBEDDING, WRONG),
     # karenina-otel
-    "otel": Case((False, True), lambda run: bool(told_of().spans), (False, True)),
-    "otel_content": Case((False, True), lambda run: SAID in told_of().text, (False, True), OTEL),
+    "otel": Case((False, True), lambda run: bool(take_telemetry().spans), (False, True)),
+    "otel_content": Case((False, True), lambda run: SAID in take_telemetry().text, (False, True), OTEL),
     "otel_span_events": Case(
-        (False, True), lambda run: "gen_ai.evaluation.result" in told_of().text, (False, True), OTEL
+        (False, True), lambda run: "gen_ai.evaluation.result" in take_telemetry().text, (False, True), OTEL
     ),
-    "otel_trace_per_answer": Case((False, True), lambda run: len(told_of().traces), (1, 2), OTEL),
+    "otel_trace_per_answer": Case((False, True), lambda run: len(take_telemetry().traces), (1, 2), OTEL),
     # karenina-rubric
     "rubric_evaluation_strategy": Case(
         ("batch", "sequential"), lambda run: len(run.asked("rubric_evaluation")), (1, 2), WITH_RUBRIC
@@ -209,7 +209,7 @@ CASES: Final[dict[str, Case]] = {
         (2, 5), lambda run: ["at most 2" in text for text in run.for_excerpts], ([True], [False]), DEEP
     ),
     "deep_judgment_fuzzy_match_threshold": Case((0.5, 1.0), verdict, (True, False), DEEP, NEARLY),
-    "deep_judgment_exact_facts": Case((True, False), verdict, (False, True), DEEP, Judge(quote=ALTERED)),
+    "deep_judgment_exact_facts": Case((True, False), verdict, (False, True), DEEP, ScriptedJudge(quote=ALTERED)),
     "deep_judgment_excerpt_retry_attempts": Case((0, 2), lambda run: len(run.for_excerpts), (1, 3), DEEP, INVENTED),
     "deep_judgment_search_enabled": Case(
         (False, True), lambda run: len(run.for_risks), (0, 1), {**DEEP, "deep_judgment_search_tool": found}
@@ -312,9 +312,9 @@ def test_a_name_has_its_effect(name: str, which: int, tmp_path: Path, monkeypatc
             (folder / "config.json").write_text("{}", "utf-8")
     if name == "workspace_max_bytes":
         (root / "task/file.txt").write_text("12", "utf-8")
-    told_of()  # forgets the spans of earlier tests
+    take_telemetry()  # forgets the spans of earlier tests
     chosen = {**case.others, name: case.values[which]}
-    run = whole_run(root, {key: placed(value, root) for key, value in chosen.items()}, case.judge, case.answering)
+    run = run_everything(root, {key: placed(value, root) for key, value in chosen.items()}, case.judge, case.answering)
     assert name in ("parsing_only", "executor") or run.error is None, run.error
     assert case.shows(run) == case.seen[which]
     assert case.seen[0] != case.seen[1]

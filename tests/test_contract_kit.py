@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from conftest import EXAMPLES, Site, Wheels
+from conftest import EXAMPLES, Environment, Wheels
 
 OWN = EXAMPLES / "teletype" / "tests" / "test_teletype_contract.py"
 FLAWS = Path(__file__).parent / "contract_flaws.py"
@@ -86,14 +86,14 @@ print(json.dumps(dict(Notes.outcomes, LOADED=sorted({{name.partition(".")[0] for
 """
 
 
-def run_in(site: Site, *arguments: str) -> dict[str, list[str]]:
+def run_in(site: Environment, *arguments: str) -> dict[str, list[str]]:
     """Return the outcomes of the tests that pytest runs there, by class and function, and the loaded modules."""
     found = site.python(RUN.format(arguments=arguments))
     assert isinstance(found, dict)
     return found
 
 
-def test_a_third_party_adapter_passes_the_contract(site: Site, wheels: Wheels) -> None:
+def test_a_third_party_adapter_passes_the_contract(site: Environment, wheels: Wheels) -> None:
     site.install(wheels.example("teletype"))
     own = site.write("test_teletype_contract.py", OWN.read_text("utf-8"))
     outcomes = run_in(site, str(own))
@@ -107,7 +107,7 @@ def test_a_third_party_adapter_passes_the_contract(site: Site, wheels: Wheels) -
     assert len(OWN.read_text("utf-8").splitlines()) <= 60
 
 
-def test_an_adapter_on_the_toolkit_needs_at_most_sixty_lines(site: Site, wheels: Wheels) -> None:
+def test_an_adapter_on_the_toolkit_needs_at_most_sixty_lines(site: Environment, wheels: Wheels) -> None:
     telegraph = EXAMPLES / "telegraph"
     (module,) = telegraph.rglob("__init__.py")
     assert sum(bool(line.strip()) for line in module.read_text("utf-8").splitlines()) <= 60
@@ -121,7 +121,7 @@ def test_an_adapter_on_the_toolkit_needs_at_most_sixty_lines(site: Site, wheels:
 
 @pytest.fixture(scope="module")
 def noticed(tmp_path_factory: pytest.TempPathFactory, wheels: Wheels) -> dict[str, list[str]]:
-    site = Site(tmp_path_factory.mktemp("flawed"))
+    site = Environment(tmp_path_factory.mktemp("flawed"))
     site.install(wheels.example("teletype"))
     site.write("site/heavy.py", HEAVY)
     flaws = site.write(FLAWS.name, FLAWS.read_text("utf-8"))

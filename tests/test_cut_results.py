@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Site
+from conftest import Environment
 
 QUESTIONS = """karenina: 1
 name: Genes
@@ -22,7 +22,7 @@ questions:
 
 
 @pytest.fixture
-def cut(site: Site) -> Path:
+def cut(site: Environment) -> Path:
     """Return the results of a run over two questions, of which the last lacks its end; their journal is beside them."""
     recorded = site.write(
         "answers.jsonl", "".join(json.dumps({"id": id, "answer": "It is BCL2."}) + "\n" for id in ("first", "second"))
@@ -43,7 +43,7 @@ def ids(text: str) -> list[str]:
     return [line["metadata"]["question_id"] for line in lines(text) if "metadata" in line]
 
 
-def test_the_whole_results_are_shown_with_a_warning(site: Site, cut: Path) -> None:
+def test_the_whole_results_are_shown_with_a_warning(site: Environment, cut: Path) -> None:
     shown = site.karenina("show", cut)
     assert shown.returncode == 0
     assert "ends within line 3, which is left out: 1 results before it are whole" in shown.stderr
@@ -51,7 +51,7 @@ def test_the_whole_results_are_shown_with_a_warning(site: Site, cut: Path) -> No
 
 
 @pytest.mark.parametrize("command", ["export", "rescore", "status", "resume"])
-def test_commands_for_journals_take_results_with_their_journal(site: Site, cut: Path, command: str) -> None:
+def test_commands_for_journals_take_results_with_their_journal(site: Environment, cut: Path, command: str) -> None:
     done = site.karenina(command, cut)
     assert done.returncode == 0, done.stderr
     assert "genes.results.jsonl is a result file: its journal" in done.stderr
@@ -61,7 +61,7 @@ def test_commands_for_journals_take_results_with_their_journal(site: Site, cut: 
         assert ids(cut.read_text("utf-8")) == ["first", "second"]
 
 
-def test_complete_results_of_a_cut_file_are_exported(site: Site, cut: Path) -> None:
+def test_complete_results_of_a_cut_file_are_exported(site: Environment, cut: Path) -> None:
     moved = cut.rename(site.folder / "elsewhere.jsonl")
     done = site.karenina("export", moved)
     assert done.returncode == 0, done.stderr
@@ -73,7 +73,7 @@ def test_complete_results_of_a_cut_file_are_exported(site: Site, cut: Path) -> N
 
 
 @pytest.mark.parametrize("command", ["rescore", "status", "resume"])
-def test_results_without_a_journal_are_named(site: Site, cut: Path, command: str) -> None:
+def test_results_without_a_journal_are_named(site: Environment, cut: Path, command: str) -> None:
     done = site.karenina(command, cut.rename(site.folder / "elsewhere.jsonl"))
     assert done.returncode == 2
     assert "is a result file, and its journal" in done.stderr
@@ -83,7 +83,7 @@ def test_results_without_a_journal_are_named(site: Site, cut: Path, command: str
     ("name", "says"),
     [("genes.journal", "is a journal, not a file of results"), ("genes.yaml", "is not a file of results")],
 )
-def test_show_says_what_other_files_are(site: Site, cut: Path, name: str, says: str) -> None:
+def test_show_says_what_other_files_are(site: Environment, cut: Path, name: str, says: str) -> None:
     done = site.karenina("show", cut.with_name(name))
     assert done.returncode == 2
     assert says in done.stderr

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from conftest import Site
+from conftest import Environment
 
 from karenina_cli.exit_codes import ExitCode
 
@@ -23,7 +23,7 @@ RUNNING = Path(__file__).parents[1] / "docs/running.md"
 
 
 @pytest.mark.parametrize("command", ["run", "resume"])
-def test_the_help_lists_every_code(site: Site, command: str) -> None:
+def test_the_help_lists_every_code(site: Environment, command: str) -> None:
     told = site.karenina(command, "--help").stdout
     assert dict(re.findall(r"^ +(\d+) +(.+)$", told[told.index("Exit codes:") :], re.M)) == {
         str(code.value): code.meaning for code in ExitCode
@@ -47,7 +47,7 @@ def test_the_docs_list_every_code() -> None:
         (None, ("--fail-under", "0.5"), 1),
     ],
 )
-def test_a_run_ends_as_the_table_says(site: Site, answer: str | None, more: tuple[str, ...], code: int) -> None:
+def test_a_run_ends_as_the_table_says(site: Environment, answer: str | None, more: tuple[str, ...], code: int) -> None:
     file = site.write("genes.yaml", QUESTION)
     other = {"id": "first" if answer is not None else "another", "response": answer or "It is BCL2."}
     recorded = site.write("answers.jsonl", json.dumps(other) + "\n")

@@ -12,7 +12,7 @@ from karenina_testing.contracts import Reply
 from karenina_testing.contracts.scripted_server import ScriptedServer, run_server
 
 if TYPE_CHECKING:
-    from conftest import Site
+    from conftest import Environment
 
 PAGE = "<!DOCTYPE html><html><head><title>Open WebUI</title></head><body>Welcome</body></html>"
 INTERFACES = ["openai", "openai_endpoint", "claude_tool", "claude_agent_sdk"]
@@ -60,7 +60,7 @@ def test_https_to_an_http_port_is_told_to_be_http(page: ScriptedServer, interfac
     assert "the server does not use TLS on this port: write http:// instead of https://" in error
 
 
-def test_equal_failures_are_told_once_with_their_number(page: ScriptedServer, site: Site) -> None:
+def test_equal_failures_are_told_once_with_their_number(page: ScriptedServer, site: Environment) -> None:
     questions = "\n".join(
         f"  - {{question: 'Which gene {number}?', answer: {{gene: {{description: Gene, ground_truth: BCL2}}}}}}"
         for number in range(3)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from configured_runs import Judge, whole_run
+from configured_runs import ScriptedJudge, run_everything
 
 SYSTEM_PROMPT: Final = "All genes are written in capitals."
 RUNS: Final[dict[str, Mapping[str, Any]]] = {
@@ -25,7 +25,9 @@ RUNS: Final[dict[str, Mapping[str, Any]]] = {
 def test_every_judge_call_begins_with_the_judges_system_prompt(settings: Mapping[str, Any], tmp_path: Path) -> None:
     judge = {"id": "j", "interface": "scripted", "model_name": "j", "system_prompt": SYSTEM_PROMPT}
     rooted = {name: str(tmp_path) if value == "ROOT" else value for name, value in settings.items()}
-    seen = whole_run(tmp_path, {**rooted, "parsing_models": [judge]}, Judge(), {"system_prompt": "Be brief."})
+    seen = run_everything(
+        tmp_path, {**rooted, "parsing_models": [judge]}, ScriptedJudge(), {"system_prompt": "Be brief."}
+    )
     assert seen.error is None
     assert seen.result.metadata.error is None
     calls = [request for request in seen.models.requests if request.info.task != "answer_generation"]
@@ -54,12 +56,12 @@ WITHOUT_PARSER: Final = {"id": "j", "interface": "manual", "model_name": "j", "m
 def test_a_judge_without_parser_port_is_refused_before_any_call(
     settings: Mapping[str, Any], stage: str, tmp_path: Path
 ) -> None:
-    seen = whole_run(tmp_path, {**settings, "parsing_models": [WITHOUT_PARSER]}, Judge(), {})
+    seen = run_everything(tmp_path, {**settings, "parsing_models": [WITHOUT_PARSER]}, ScriptedJudge(), {})
     assert f"judge 'j': {stage} needs the parser port, which the adapter 'manual' does not have" in (seen.error or "")
     assert seen.models.requests == []
 
 
 def test_a_judge_that_no_question_asks_needs_no_port(tmp_path: Path) -> None:
     settings = {"evaluation_mode": "rubric_only", "rubric_trait_names": ["named"], "parsing_models": [WITHOUT_PARSER]}
-    seen = whole_run(tmp_path, settings, Judge(), {})
+    seen = run_everything(tmp_path, settings, ScriptedJudge(), {})
     assert (seen.error, seen.result.outcome) == (None, "scored")

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 from conftest import SCRIPTS
-from mcp_parts import Body, Caller, Started, benchmark, call, configuration
+from mcp_parts import Body, ServerProcesses, ToolCaller, benchmark, call, configuration
 from servers import recording_server
 
 from karenina import Outcome, VerificationConfig, VerificationResultSet
@@ -32,7 +32,7 @@ PAGE = Path(__file__).parents[1] / "docs/tools-and-agents.md"
 TALKING = Path(__file__).parents[1] / "plugins/mcp/tests/talking_server.py"
 TIME = "mcp-server-time --local-timezone UTC"
 NOON = {"source_timezone": "UTC", "time": "12:00"}
-TOKYO = Caller(
+TOKYO = ToolCaller(
     [
         call("convert_time", **NOON, target_timezone="Asia/Tokio"),
         call("convert_time", **NOON, target_timezone="Asia/Tokyo"),
@@ -42,12 +42,12 @@ TOKYO = Caller(
 
 
 @pytest.fixture
-def started(tmp_path: Path) -> Started:
-    return Started(tmp_path)
+def started(tmp_path: Path) -> ServerProcesses:
+    return ServerProcesses(tmp_path)
 
 
 @pytest.mark.parametrize("interface", ["openai", "openai_endpoint"])
-def test_one_server_process_serves_the_run(interface: str, started: Started) -> None:
+def test_one_server_process_serves_the_run(interface: str, started: ServerProcesses) -> None:
     async def finished(config: VerificationConfig) -> VerificationResultSet:
         found = await benchmark("21:00", "q1", "q2").arun_verification(config)
         assert len(started.processes) == 1
@@ -78,14 +78,14 @@ def git(folder: Path, *arguments: str) -> None:
     subprocess.run(["git", *who, *arguments], cwd=folder, check=True, capture_output=True)
 
 
-def test_each_workspace_has_its_own_server(tmp_path: Path, started: Started) -> None:
+def test_each_workspace_has_its_own_server(tmp_path: Path, started: ServerProcesses) -> None:
     repository = tmp_path / "root" / "repo"
     repository.mkdir(parents=True)
     git(repository, "init", "-q")
     (repository / "gene.txt").write_text("unknown\n")
     git(repository, "add", ".")
     git(repository, "commit", "-qm", "The gene is BCL2")
-    caller = Caller([call("git_log", repo_path=".")], r"The gene is (\w+)")
+    caller = ToolCaller([call("git_log", repo_path=".")], r"The gene is (\w+)")
     servers = {"mcp_urls_dict": {"git": started.noting("mcp-server-git")}, "mcp_tool_filter": ["git_log"]}
     questions = benchmark("BCL2", workspace_path="repo")
     questions.workspace_root = repository.parent
@@ -150,7 +150,7 @@ def genes_over_http(key: str) -> Iterator[str]:
 
 def test_streamable_http_uses_a_key_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GENES_TOKEN", "s3cret-word")
-    caller = Caller([call("genes_target", drug="venetoclax")], r'"gene": ?"(\w+)"')
+    caller = ToolCaller([call("genes_target", drug="venetoclax")], r'"gene": ?"(\w+)"')
     options = {"headers": {"Authorization": "Bearer ${GENES_TOKEN}"}, "prefix": "genes_"}
     with genes_over_http("s3cret-word") as url, recording_server(caller) as server:
         models = configuration(server.url, mcp_urls_dict={"genes": url}, mcp_server_options={"genes": options})
@@ -160,7 +160,7 @@ def test_streamable_http_uses_a_key_of_the_environment(monkeypatch: pytest.Monke
     assert not [seen for seen in server.seen if "s3cret-word" in seen]
 
 
-def test_a_run_that_is_cancelled_leaves_no_server(started: Started) -> None:
+def test_a_run_that_is_cancelled_leaves_no_server(started: ServerProcesses) -> None:
     async def cancelled(run: RunSession) -> None:
         async def consume() -> None:
             async with aclosing(run.results()) as results:
@@ -180,7 +180,7 @@ def test_a_run_that_is_cancelled_leaves_no_server(started: Started) -> None:
     assert len(started.processes) == 1
 
 
-def test_a_command_that_is_interrupted_leaves_no_server(tmp_path: Path, started: Started) -> None:
+def test_a_command_that_is_interrupted_leaves_no_server(tmp_path: Path, started: ServerProcesses) -> None:
     asked, over = threading.Event(), threading.Event()
 
     def slow(body: Body) -> str | Body:
@@ -204,7 +204,7 @@ def test_a_command_that_is_interrupted_leaves_no_server(tmp_path: Path, started:
     assert started.left == []
 
 
-def test_a_server_that_does_not_start_fails_its_items(started: Started) -> None:
+def test_a_server_that_does_not_start_fails_its_items(started: ServerProcesses) -> None:
     """A server that does not start is started again for the next item."""
     with recording_server(TOKYO) as server:
         lost = started.noting("sh -c 'echo no map >&2; exit 1'")
@@ -225,7 +225,7 @@ def test_a_server_that_does_not_start_fails_its_items(started: Started) -> None:
     assert server.seen == []
 
 
-def test_a_server_that_ends_in_a_call_fails_one_item(started: Started, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_ends_in_a_call_fails_one_item(started: ServerProcesses, monkeypatch: pytest.MonkeyPatch) -> None:
     """The calls of all items are under way together, and the one of the first item ends each server."""
     monkeypatch.setenv("HILLS_LAST_SECONDS", "0.5")
     ids = [f"q{number}" for number in range(8)]
@@ -234,7 +234,7 @@ def test_a_server_that_ends_in_a_call_fails_one_item(started: Started, monkeypat
 
     async def reply(body: Body) -> str | Body:
         if "tools" not in body or body["messages"][-1]["role"] == "tool":
-            return Caller([], r"(echo of \d)")(body)
+            return ToolCaller([], r"(echo of \d)")(body)
         waiting.append(body)
         if len(waiting) == len(ids):
             all_came.set()

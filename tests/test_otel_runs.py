@@ -9,8 +9,8 @@ import subprocess
 import threading
 from collections.abc import Mapping
 
-from conftest import SCRIPTS, Site
-from otel_collector import attributes, collecting
+from conftest import SCRIPTS, Environment
+from otel_collector import attributes, collect_telemetry
 from servers import RecordingServer, recording_server
 
 QUESTIONS = """karenina: 1
@@ -34,7 +34,7 @@ def reply(body: Mapping[str, object]) -> str:
     return json.dumps({"gene": "BCL2"}) if "response_format" in body else "I think that it is BCL2."
 
 
-def started(site: Site, server: RecordingServer, collector: str, *arguments: str) -> subprocess.Popen[str]:
+def started(site: Environment, server: RecordingServer, collector: str, *arguments: str) -> subprocess.Popen[str]:
     """Return a run that tells the collector of itself."""
     model = f"openai:m@{server.url}"
     command = [SCRIPTS / "karenina", "run", site.write("genes.yaml", QUESTIONS), "-a", model, "-j", model, *arguments]
@@ -43,8 +43,8 @@ def started(site: Site, server: RecordingServer, collector: str, *arguments: str
     return subprocess.Popen(command, cwd=site.folder, env={**os.environ, **asked}, text=True, **pipes)
 
 
-def test_a_collector_gets_the_run_its_calls_and_its_verdicts(site: Site) -> None:
-    with collecting() as collector, recording_server(reply) as server:
+def test_a_collector_gets_the_run_its_calls_and_its_verdicts(site: Environment) -> None:
+    with collect_telemetry() as collector, recording_server(reply) as server:
         running = started(site, server, collector.url, "--json")
         out, err = running.communicate(timeout=60)
 
@@ -80,7 +80,7 @@ def test_a_collector_gets_the_run_its_calls_and_its_verdicts(site: Site) -> None
     assert [text for text in CONTENT for body in collector.bodies if text in body] == []
 
 
-def test_a_run_stopped_by_ctrl_c_sends_its_telemetry(site: Site) -> None:
+def test_a_run_stopped_by_ctrl_c_sends_its_telemetry(site: Environment) -> None:
     release = threading.Event()
 
     def hangs(body: Mapping[str, object]) -> str:
@@ -90,7 +90,7 @@ def test_a_run_stopped_by_ctrl_c_sends_its_telemetry(site: Site) -> None:
         return reply(body)
 
     waiting = threading.Event()
-    with collecting() as collector, recording_server(hangs) as server:
+    with collect_telemetry() as collector, recording_server(hangs) as server:
         running = started(site, server, collector.url, "-o", "out.jsonl")
         try:
             assert waiting.wait(60)

@@ -15,7 +15,7 @@ from zipfile import ZipFile
 
 import pytest
 from build import BuildBackendException
-from conftest import built
+from conftest import build_distribution
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -96,7 +96,7 @@ def folder_of(need: Requirement) -> Path:
 
 
 def test_in_a_checkout_the_root_requires_member_folders(tmp_path: Path) -> None:
-    needs = requirements(metadata(built("wheel", ROOT, tmp_path)))
+    needs = requirements(metadata(build_distribution("wheel", ROOT, tmp_path)))
 
     assert {"karenina-core", "karenina-template", "karenina-local"} <= set(needs)
     assert {name: folder_of(need) for name, need in needs.items()} == default_members()
@@ -121,7 +121,7 @@ def test_pip_finds_each_member_in_its_folder(checkout: Path) -> None:
 
 
 def test_a_release_pins_versions(tmp_path: Path) -> None:
-    needs = requirements(metadata(built("wheel", ROOT, tmp_path, KARENINA_RELEASE="1")))
+    needs = requirements(metadata(build_distribution("wheel", ROOT, tmp_path, KARENINA_RELEASE="1")))
 
     version = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
     assert {name: str(need.specifier) for name, need in needs.items()} == dict.fromkeys(
@@ -132,19 +132,19 @@ def test_a_release_pins_versions(tmp_path: Path) -> None:
 
 
 def test_it_has_no_code(tmp_path: Path) -> None:
-    with ZipFile(built("wheel", ROOT, tmp_path)) as wheel:
+    with ZipFile(build_distribution("wheel", ROOT, tmp_path)) as wheel:
         assert {Path(name).name for name in wheel.namelist()} == {"METADATA", "WHEEL", "RECORD", "LICENSE"}
 
 
 def test_a_source_distribution_pins_and_builds_the_release_wheel(tmp_path: Path) -> None:
-    release = metadata(built("wheel", ROOT, tmp_path / "release", KARENINA_RELEASE="1"))
+    release = metadata(build_distribution("wheel", ROOT, tmp_path / "release", KARENINA_RELEASE="1"))
 
-    source = built("sdist", ROOT, tmp_path)
+    source = build_distribution("sdist", ROOT, tmp_path)
     with tarfile.open(source) as archive:
         archive.extractall(tmp_path / "unpacked", filter="data")
     (tree,) = (tmp_path / "unpacked").iterdir()
     unpacked = {path.name for path in tree.iterdir()} - {".gitignore"}
-    wheel = built("wheel", tree, tmp_path)
+    wheel = build_distribution("wheel", tree, tmp_path)
 
     assert unpacked == {*SOURCES, "PKG-INFO"}
     assert metadata(source).get_all("Requires-Dist") == release.get_all("Requires-Dist")
@@ -153,7 +153,7 @@ def test_a_source_distribution_pins_and_builds_the_release_wheel(tmp_path: Path)
 
 
 def test_the_others_are_extras(checkout: Path, tmp_path: Path) -> None:
-    found = metadata(built("wheel", checkout, tmp_path))
+    found = metadata(build_distribution("wheel", checkout, tmp_path))
 
     assert set(requirements(found)) == {"karenina-core", "karenina-template"}
     assert set(found.get_all("Provides-Extra", [])) == {"all", "claude", "report"}
@@ -164,12 +164,12 @@ def test_the_others_are_extras(checkout: Path, tmp_path: Path) -> None:
 
 
 def test_extras_are_pinned_in_releases_and_source_distributions(checkout: Path, tmp_path: Path) -> None:
-    release = metadata(built("wheel", checkout, tmp_path / "release", KARENINA_RELEASE="1"))
-    with tarfile.open(built("sdist", checkout, tmp_path)) as archive:
+    release = metadata(build_distribution("wheel", checkout, tmp_path / "release", KARENINA_RELEASE="1"))
+    with tarfile.open(build_distribution("sdist", checkout, tmp_path)) as archive:
         archive.extractall(tmp_path / "unpacked", filter="data")
     (tree,) = (tmp_path / "unpacked").iterdir()
 
-    through = metadata(built("wheel", tree, tmp_path))
+    through = metadata(build_distribution("wheel", tree, tmp_path))
 
     assert {str(need.specifier) for need in requirements(release, "all").values()} == {"==0.1.0"}
     assert set(through.get_all("Provides-Extra", [])) == {"all", "claude", "report"}
@@ -183,7 +183,7 @@ def test_a_member_comes_with_the_extras_that_it_names(checkout: Path, tmp_path: 
     file.write_text(f"{file.read_text('utf-8')}[project.optional-dependencies]\nmodels = []\n", "utf-8")
 
     for release in ("0", "1"):
-        found = metadata(built("wheel", checkout, tmp_path / release, KARENINA_RELEASE=release))
+        found = metadata(build_distribution("wheel", checkout, tmp_path / release, KARENINA_RELEASE=release))
         for extra in ("meaning", "all"):
             assert requirements(found, extra)["karenina-meaning"].extras == {"models"}
 
@@ -191,7 +191,7 @@ def test_a_member_comes_with_the_extras_that_it_names(checkout: Path, tmp_path: 
 def test_a_large_member_is_left_out_of_the_extra_all(checkout: Path, tmp_path: Path) -> None:
     member(checkout, "adapters/giant", "karenina-giant", 'extra = "giant"\nall = false')
 
-    found = metadata(built("wheel", checkout, tmp_path))
+    found = metadata(build_distribution("wheel", checkout, tmp_path))
 
     assert set(requirements(found, "giant")) == {"karenina-giant"}
     assert "karenina-giant" not in {**requirements(found), **requirements(found, "all")}
@@ -202,7 +202,7 @@ def test_a_mark_of_size_that_means_nothing_is_refused(checkout: Path, tmp_path: 
     member(checkout, "adapters/giant", "karenina-giant", says)
 
     with pytest.raises(BuildBackendException) as error:
-        built("wheel", checkout, tmp_path)
+        build_distribution("wheel", checkout, tmp_path)
 
     assert "all = false" in reason(error.value)
 
@@ -211,7 +211,7 @@ def test_an_extra_that_a_member_does_not_have_is_refused(checkout: Path, tmp_pat
     member(checkout, "plugins/meaning", "karenina-meaning", 'extra = "meaning"\nwith = ["models"]')
 
     with pytest.raises(BuildBackendException) as error:
-        built("wheel", checkout, tmp_path)
+        build_distribution("wheel", checkout, tmp_path)
 
     assert "names extras of this distribution (it has none)" in reason(error.value)
 
@@ -225,7 +225,7 @@ def test_a_member_has_to_say_where_it_belongs(checkout: Path, tmp_path: Path, sa
     member(checkout, "plugins/undecided", "karenina-undecided", says)
 
     with pytest.raises(BuildBackendException) as error:
-        built("wheel", checkout, tmp_path)
+        build_distribution("wheel", checkout, tmp_path)
 
     assert "plugins/undecided/pyproject.toml: say under [tool.karenina]" in reason(error.value)
 
@@ -235,7 +235,7 @@ def test_without_folders_and_pins_there_is_nothing_to_require(tmp_path: Path) ->
         copy(ROOT / name, tmp_path)
 
     with pytest.raises(BuildBackendException) as error:
-        built("wheel", tmp_path, tmp_path / "out")
+        build_distribution("wheel", tmp_path, tmp_path / "out")
 
     assert "build karenina from a whole checkout" in reason(error.value)
 

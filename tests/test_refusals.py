@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from configured_runs import AGENT, Judge, whole_run
+from configured_runs import AGENT, ScriptedJudge, run_everything
 
 from karenina import Outcome
 from karenina_core.models.ports import AgentReply, LLMReply, Message
@@ -19,7 +19,7 @@ def test_an_answer_that_the_provider_stopped_is_abstained(
 ) -> None:
     stopped = LLMReply("It", finish_reason="content_filter")
     trace = AgentReply((Message.assistant("It"),), finish_reason="content_filter")
-    seen = whole_run(tmp_path, settings, Judge(), answering, said=stopped, trace=trace)
+    seen = run_everything(tmp_path, settings, ScriptedJudge(), answering, said=stopped, trace=trace)
     result = seen.result
     assert result.outcome is Outcome.ABSTAINED
     assert "the provider stopped the answer" in result.why()

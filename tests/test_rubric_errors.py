@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Site
+from conftest import Environment
 
 from karenina import Benchmark, Outcome, VerificationConfig, VerificationResult, VerificationResultSet
 from karenina_core import Skip, Slot, Stage, VerificationContext, hookimpl
@@ -118,7 +118,7 @@ def test_a_skipped_rubric_stage_is_named_as_the_reason() -> None:
     assert first.why() == "not every trait could be scored: Never: not today"
 
 
-def test_a_run_without_one_scored_item_ends_with_code_4(site: Site) -> None:
+def test_a_run_without_one_scored_item_ends_with_code_4(site: Environment) -> None:
     file = site.write("sums.yaml", json.dumps(SUMS))
     answers = site.write("answers.jsonl", '{"id": "q2", "response": "It is four."}\n')
     settings = ["--set", "evaluation_mode=rubric_only", "--set", "retry_connection=0"]
@@ -167,7 +167,7 @@ def test_code_that_is_not_trusted_is_named_before_the_run(caplog: pytest.LogCapt
     assert warned.startswith("traits that cannot be scored, because their code is not trusted: 'short'; read it")
 
 
-def test_scoring_again_prints_no_pass_rate_of_scores(site: Site) -> None:
+def test_scoring_again_prints_no_pass_rate_of_scores(site: Environment) -> None:
     rubric = [{"type": "regex", "name": "four", "pattern": "four"}]
     file = site.write("sums.yaml", json.dumps({**SUMS, "rubric": rubric}))
     answers = site.write("answers.jsonl", '{"id": "q2", "response": "It is four."}\n')

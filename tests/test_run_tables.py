@@ -10,7 +10,7 @@ from pathlib import Path
 
 import openpyxl
 import pytest
-from conftest import Site
+from conftest import Environment
 from servers import recording_server
 
 ROWS = [["Question", "Right answer"], ["Which gene does venetoclax target?", "BCL2"], ["In which year?", 2016]]
@@ -22,7 +22,7 @@ def reply(body: Mapping[str, object]) -> str:
     return json.dumps({"answer": "BCL2"}) if "response_format" in body else "I think that it is BCL2."
 
 
-def table(site: Site, kind: str) -> Path:
+def table(site: Environment, kind: str) -> Path:
     if kind == "csv":
         return site.write("genes.csv", "".join(f"{question},{answer}\n" for question, answer in ROWS))
     book = openpyxl.Workbook()
@@ -35,7 +35,7 @@ def table(site: Site, kind: str) -> Path:
 
 
 @pytest.mark.parametrize("kind", ["csv", "xlsx"])
-def test_a_table_runs_resumes_and_is_scored_again(site: Site, kind: str) -> None:
+def test_a_table_runs_resumes_and_is_scored_again(site: Environment, kind: str) -> None:
     file = table(site, kind)
     with recording_server(reply) as server:
         model = f"openai:m@{server.url}"
@@ -56,7 +56,7 @@ def test_a_table_runs_resumes_and_is_scored_again(site: Site, kind: str) -> None
     assert json.loads(other.stdout)["flips"][0]["question_id"] == "q1-which-gene-does"
 
 
-def test_the_run_shows_the_yaml_for_other_comparisons(site: Site) -> None:
+def test_the_run_shows_the_yaml_for_other_comparisons(site: Environment) -> None:
     with recording_server(reply) as server:
         model = f"openai:m@{server.url}"
         done = site.karenina("run", table(site, "csv"), *MAPPED, "-a", model, "-j", model, "--no-journal")
@@ -65,7 +65,7 @@ def test_the_run_shows_the_yaml_for_other_comparisons(site: Site) -> None:
     assert "questions_from:" in done.stderr
 
 
-def test_columns_that_are_not_there_end_with_the_cure(site: Site) -> None:
+def test_columns_that_are_not_there_end_with_the_cure(site: Environment) -> None:
     file = site.write("genes.csv", "Prompt,Gold\na,b\n")
     done = site.karenina("run", file, "-a", "openai:m@http://127.0.0.1:9/v1")
     assert done.returncode == 2
@@ -74,7 +74,7 @@ def test_columns_that_are_not_there_end_with_the_cure(site: Site) -> None:
     assert site.karenina("plan", file, "--columns", "Prompt").returncode == 2
 
 
-def test_the_command_is_also_a_module(site: Site) -> None:
+def test_the_command_is_also_a_module(site: Environment) -> None:
     command = [sys.executable, "-m", "karenina", "plan", table(site, "csv"), *MAPPED, "--json"]
     done = subprocess.run(command, cwd=site.folder, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from conftest import Site
+from conftest import Environment
 
 from karenina import Benchmark
 from karenina_benchmark.errors import CheckpointError
@@ -63,7 +63,7 @@ def test_a_broken_question_is_an_error_that_names_the_option(file: Path) -> None
         Benchmark.load(file)
 
 
-def test_a_run_skips_broken_questions_and_continues(site: Site) -> None:
+def test_a_run_skips_broken_questions_and_continues(site: Environment) -> None:
     file = site.write("sums.yaml", YAML)
     answers = site.write("answers.jsonl", '{"id": "q2", "response": "It is four."}\n')
     command = ("run", file, "--recordings", answers, "-o", "out.jsonl")

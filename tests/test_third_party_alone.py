@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Wheels, built
+from conftest import Wheels, build_distribution
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -91,7 +91,7 @@ class Alone:
                 continue
             self._installed.add(name)
             if name in MEMBERS:
-                self._install(built("wheel", MEMBERS[name], self._folder / "wheels"))
+                self._install(build_distribution("wheel", MEMBERS[name], self._folder / "wheels"))
             else:
                 self._link(name)
 

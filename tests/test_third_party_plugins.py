@@ -8,7 +8,7 @@ import tomllib
 from typing import Any
 
 import pytest
-from conftest import Site, Wheels
+from conftest import Environment, Wheels
 
 from karenina_core import __version__
 
@@ -75,13 +75,13 @@ STAGES = "karenina.stages"
 ADAPTERS = "karenina.adapters"
 
 
-def plugin(site: Site, name: str, distribution: str) -> dict[str, Any]:
+def plugin(site: Environment, name: str, distribution: str) -> dict[str, Any]:
     """Return the row of one entry point in `karenina plugins`."""
     found = site.printed("plugins")["plugins"]
     return next(one for one in found if (one["name"], one["distribution"]) == (name, distribution))
 
 
-def planned(site: Site, *arguments: str) -> list[str]:
+def planned(site: Environment, *arguments: str) -> list[str]:
     """Return the names of the stages that `karenina plan` prints."""
     return [stage["name"] for stage in site.printed("plan", *arguments)["stages"]]
 
@@ -96,7 +96,7 @@ def line_of(message: str) -> str:
 # ---- a stage
 
 
-def test_a_stage_stands_where_its_artifacts_put_it(site: Site, wheels: Wheels) -> None:
+def test_a_stage_stands_where_its_artifacts_put_it(site: Environment, wheels: Wheels) -> None:
     site.install(wheels.example("my-package"))
 
     plan = site.printed("plan")["stages"]
@@ -110,11 +110,11 @@ def test_a_stage_stands_where_its_artifacts_put_it(site: Site, wheels: Wheels) -
     assert {"artifact": None, "stage": "WordCount", "why": "WordCount says before"} in parse["waits_for"]
 
 
-def test_without_the_wheel_the_stage_is_not_there(site: Site) -> None:
+def test_without_the_wheel_the_stage_is_not_there(site: Environment) -> None:
     assert "WordCount" not in planned(site)
 
 
-def test_a_run_with_a_third_party_stage_and_adapter(site: Site, wheels: Wheels) -> None:
+def test_a_run_with_a_third_party_stage_and_adapter(site: Environment, wheels: Wheels) -> None:
     site.install(wheels.example("my-package"), wheels.example("parrot"))
     benchmark, config = site.write("capitals.yaml", BENCHMARK), site.write("run.toml", MODELS)
 
@@ -125,7 +125,7 @@ def test_a_run_with_a_third_party_stage_and_adapter(site: Site, wheels: Wheels) 
     assert result["extensions"]["my-package"]["words"] == 6
 
 
-def test_the_same_run_from_python(site: Site, wheels: Wheels) -> None:
+def test_the_same_run_from_python(site: Environment, wheels: Wheels) -> None:
     site.install(wheels.example("my-package"), wheels.example("parrot"))
     site.write("capitals.yaml", BENCHMARK)
     site.write("run.toml", MODELS)
@@ -161,7 +161,7 @@ class plugin:
 """
 
 
-def test_a_failing_stage_of_others_is_shown_with_its_line(site: Site, wheels: Wheels) -> None:
+def test_a_failing_stage_of_others_is_shown_with_its_line(site: Environment, wheels: Wheels) -> None:
     """In the output of the run, in its log with one traceback, in the results, and by `karenina show`."""
     failing = wheels.package("my-count", "0.1", [("karenina.stages", "Counting")], FAILING)
     site.install(failing, wheels.example("parrot"))
@@ -185,7 +185,7 @@ def test_a_failing_stage_of_others_is_shown_with_its_line(site: Site, wheels: Wh
 # ---- a second stage for a slot that takes one
 
 
-def test_installing_a_second_parser_changes_nothing(site: Site, wheels: Wheels) -> None:
+def test_installing_a_second_parser_changes_nothing(site: Environment, wheels: Wheels) -> None:
     without = planned(site)
     site.install(wheels.example("other-parse"))
 
@@ -193,7 +193,7 @@ def test_installing_a_second_parser_changes_nothing(site: Site, wheels: Wheels) 
     assert plugin(site, "OtherParse", "other-parse")["state"] == "loaded"
 
 
-def test_one_line_chooses_the_second_parser(site: Site, wheels: Wheels) -> None:
+def test_one_line_chooses_the_second_parser(site: Environment, wheels: Wheels) -> None:
     site.install(wheels.example("other-parse"), wheels.example("parrot"))
     benchmark = site.write("capitals.yaml", BENCHMARK)
     usual = site.write("usual.toml", NO_JUDGE)
@@ -211,9 +211,9 @@ def test_one_line_chooses_the_second_parser(site: Site, wheels: Wheels) -> None:
 
 
 @pytest.fixture(scope="module")
-def broken(wheels: Wheels, tmp_path_factory: pytest.TempPathFactory) -> Site:
+def broken(wheels: Wheels, tmp_path_factory: pytest.TempPathFactory) -> Environment:
     """Return an environment with every broken plugin at once: each has to leave the others alone."""
-    site = Site(tmp_path_factory.mktemp("broken"))
+    site = Environment(tmp_path_factory.mktemp("broken"))
     site.install(
         *(wheels.package(distribution(case), "0.1", [(STAGES, case)], source) for case, (source, _) in BROKEN.items())
     )
@@ -221,7 +221,7 @@ def broken(wheels: Wheels, tmp_path_factory: pytest.TempPathFactory) -> Site:
 
 
 @pytest.fixture(scope="module")
-def listing(broken: Site) -> list[dict[str, Any]]:
+def listing(broken: Environment) -> list[dict[str, Any]]:
     """Return the rows of `karenina plugins`."""
     listed: list[dict[str, Any]] = broken.printed("plugins")["plugins"]
     return listed
@@ -241,7 +241,7 @@ def test_a_broken_plugin_is_listed_with_its_reason(listing: list[dict[str, Any]]
 
 
 @pytest.mark.parametrize("case", ["ImportError", "SystemExit", "NewerInterface"])
-def test_a_broken_plugin_stops_who_needs_it(broken: Site, case: str) -> None:
+def test_a_broken_plugin_stops_who_needs_it(broken: Environment, case: str) -> None:
     needing = broken.karenina("plan", "--set", f"slots.trace_validation_auto_fail={case}")
 
     assert needing.returncode == 2
@@ -249,11 +249,11 @@ def test_a_broken_plugin_stops_who_needs_it(broken: Site, case: str) -> None:
     assert BROKEN[case][1] in needing.stderr
 
 
-def test_a_broken_plugin_stops_nobody_else(broken: Site, site: Site) -> None:
+def test_a_broken_plugin_stops_nobody_else(broken: Environment, site: Environment) -> None:
     assert planned(broken) == planned(site)
 
 
-def test_every_run_and_plan_reports_broken_plugins(broken: Site, wheels: Wheels) -> None:
+def test_every_run_and_plan_reports_broken_plugins(broken: Environment, wheels: Wheels) -> None:
     broken.install(wheels.example("parrot"))
     benchmark, config = broken.write("capitals.yaml", BENCHMARK), broken.write("run.toml", MODELS)
 
@@ -270,7 +270,7 @@ def test_every_run_and_plan_reports_broken_plugins(broken: Site, wheels: Wheels)
     assert all(reason in left_out[case] for case, (_, reason) in BROKEN.items())
 
 
-def test_a_required_plugin_has_to_work(broken: Site, wheels: Wheels) -> None:
+def test_a_required_plugin_has_to_work(broken: Environment, wheels: Wheels) -> None:
     broken.install(wheels.example("parrot"))
     benchmark = broken.write("capitals.yaml", BENCHMARK)
 
@@ -286,7 +286,7 @@ def test_a_required_plugin_has_to_work(broken: Site, wheels: Wheels) -> None:
     assert "'karenina-nowhere', which is not installed" in stopped("karenina-nowhere")
 
 
-def test_a_broken_plugin_of_ours_is_not_called_missing(site: Site) -> None:
+def test_a_broken_plugin_of_ours_is_not_called_missing(site: Environment) -> None:
     package = site.folder / "site" / "karenina_checks"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text("raise ImportError('the wrong library')")
@@ -299,7 +299,7 @@ def test_a_broken_plugin_of_ours_is_not_called_missing(site: Site) -> None:
     assert "pip install" not in done.stderr
 
 
-def test_members_of_another_release_are_named_with_the_cure(site: Site) -> None:
+def test_members_of_another_release_are_named_with_the_cure(site: Environment) -> None:
     for name, points in {
         "karenina-prices": "[karenina.plugins]\nprices = karenina_prices:plugin\n",
         "karenina-odd": "",
@@ -317,7 +317,7 @@ def test_members_of_another_release_are_named_with_the_cure(site: Site) -> None:
     assert "karenina-odd" not in warning
 
 
-def test_a_broken_adapter_stops_only_the_runs_with_its_models(site: Site, wheels: Wheels) -> None:
+def test_a_broken_adapter_stops_only_the_runs_with_its_models(site: Environment, wheels: Wheels) -> None:
     site.install(
         wheels.package("broken-bird", "0.1", [(ADAPTERS, "budgie")], "import a_library_that_nobody_has"),
         wheels.example("parrot"),
@@ -337,7 +337,7 @@ def test_a_broken_adapter_stops_only_the_runs_with_its_models(site: Site, wheels
 # ---- what a run was made with
 
 
-def test_journal_and_results_name_the_distributions(site: Site, wheels: Wheels) -> None:
+def test_journal_and_results_name_the_distributions(site: Environment, wheels: Wheels) -> None:
     site.install(wheels.example("my-package"), wheels.example("parrot"))
     benchmark, config = site.write("capitals.yaml", BENCHMARK), site.write("run.toml", MODELS)
 
@@ -356,7 +356,7 @@ def test_journal_and_results_name_the_distributions(site: Site, wheels: Wheels) 
 # ---- two of one name
 
 
-def test_two_stages_of_one_name_are_an_error_with_cure(site: Site, wheels: Wheels) -> None:
+def test_two_stages_of_one_name_are_an_error_with_cure(site: Environment, wheels: Wheels) -> None:
     site.install(
         wheels.example("my-package"),
         wheels.example("parrot"),
@@ -379,7 +379,7 @@ def test_two_stages_of_one_name_are_an_error_with_cure(site: Site, wheels: Wheel
     ]
 
 
-def test_two_adapters_of_one_name_are_an_error_with_cure(site: Site, wheels: Wheels) -> None:
+def test_two_adapters_of_one_name_are_an_error_with_cure(site: Environment, wheels: Wheels) -> None:
     site.install(wheels.example("parrot"), wheels.package("macaw", "0.9", [(ADAPTERS, "parrot")], ADAPTER))
     benchmark, both = site.write("capitals.yaml", BENCHMARK), site.write("both.toml", MODELS)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import pytest
-from conftest import Site
+from conftest import Environment
 
 from karenina import Benchmark, Outcome, VerificationConfig, VerificationResult, VerificationResultSet
 from karenina_core import ArtifactKeys as Keys
@@ -112,7 +112,7 @@ def test_labels_and_reasons_of_judges_are_in_the_rubric_section(result: Verifica
     assert VerificationResult.model_validate_json(result.model_dump_json()) == result
 
 
-def test_all_of_it_is_shown(result: VerificationResult, site: Site) -> None:
+def test_all_of_it_is_shown(result: VerificationResult, site: Environment) -> None:
     VerificationResultSet([result]).save(Path(site.folder) / "out.jsonl")
     shown: Any = site.karenina("show", "out.jsonl")
     assert shown.returncode == 0, shown.stderr

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import preloaded
-from conftest import Site
+from conftest import Environment
 
 MARK = re.compile(r"ATTACK: ([^.]+)\.")
 Attack = Callable[["Wire"], None]
@@ -219,7 +219,7 @@ class Done:
 
 
 def run_against(
-    site: Site,
+    site: Environment,
     server: Hostile,
     adapter: str,
     *settings: str,

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bounded import BENCHMARK, Ended, benchmark, karenina, recordings, written
+from limited_command import BENCHMARK, CompletedCommand, run_karenina, write_benchmark, write_file, write_recordings
 from typer.testing import CliRunner
 
 from karenina.templates import TemplateError, load_template
@@ -30,17 +30,17 @@ def _a_home_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
 
-def here(*arguments: str | Path) -> Ended:
+def here(*arguments: str | Path) -> CompletedCommand:
     """Run the command in this process, where an exception that would be a traceback fails the test."""
     done = CliRunner(env={"COLUMNS": "400", "NO_COLOR": "1"}).invoke(
         build_app(), [str(argument) for argument in arguments], catch_exceptions=False
     )
-    return Ended(done.exit_code, done.stdout, done.stderr)
+    return CompletedCommand(done.exit_code, done.stdout, done.stderr)
 
 
-def answered(file: Path) -> Ended:
+def render_answer(file: Path) -> CompletedCommand:
     """Run a benchmark with recorded answers."""
-    return here("run", file, "--recordings", recordings(Path()))
+    return here("run", file, "--recordings", write_recordings(Path()))
 
 
 def with_template(source: str) -> str:
@@ -114,7 +114,7 @@ QUESTIONS: dict[str, tuple[str, str, str]] = {
 def test_a_bad_benchmark_is_an_error_of_its_place(attack: str) -> None:
     name, text, said = QUESTIONS[attack]
 
-    answered(written(Path(name), text)).assert_refused(name, said)
+    render_answer(write_file(Path(name), text)).assert_refused(name, said)
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_an_unusable_template_is_refused_on_load(source: str) -> None:
     """Before the run; they ended as tracebacks where a truth or a tolerance was written or compared."""
     with pytest.raises(TemplateError):
         load_template(source)
-    ended = answered(written(Path("b.yaml"), with_template(source)))
+    ended = render_answer(write_file(Path("b.yaml"), with_template(source)))
     assert ended.code in (2, 4), ended.err  # it costs its item, and there is no other
 
 
@@ -161,24 +161,26 @@ CONFIGURATIONS: dict[str, tuple[str, str, str]] = {
 def test_a_bad_configuration_is_an_error_of_its_place(attack: str) -> None:
     name, text, said = CONFIGURATIONS[attack]
 
-    ended = here("run", benchmark(Path()), "-c", written(Path(name), text), "--recordings", recordings(Path()))
+    ended = here(
+        "run", write_benchmark(Path()), "-c", write_file(Path(name), text), "--recordings", write_recordings(Path())
+    )
 
     ended.assert_refused(name, said)
 
 
-def said(**message: Any) -> dict[str, Any]:
+def make_message(**message: Any) -> dict[str, Any]:
     return {"messages": [{"role": "assistant", "content": "BCL2", **message}]}
 
 
-def exchanged(response: Any) -> dict[str, Any]:
+def make_exchange(response: Any) -> dict[str, Any]:
     return {"exchanges": [{"request": {"messages": [{"role": "user", "content": "x"}]}, "response": response}]}
 
 
 RECORDINGS: dict[str, tuple[Any, str]] = {
-    "tool_calls: true": (said(tool_calls=True), "its tool_calls is bool, not a list"),
-    "tool_calls: 5": (said(tool_calls=5), "its tool_calls is int, not a list"),
-    "a list as tool_call_id": (said(role="tool", tool_call_id=["a"]), "its tool_call_id is list, not text"),
-    "a list as name": (said(role="tool", name=["a"]), "its name is list, not text"),
+    "tool_calls: true": (make_message(tool_calls=True), "its tool_calls is bool, not a list"),
+    "tool_calls: 5": (make_message(tool_calls=5), "its tool_calls is int, not a list"),
+    "a list as tool_call_id": (make_message(role="tool", tool_call_id=["a"]), "its tool_call_id is list, not text"),
+    "a list as name": (make_message(role="tool", name=["a"]), "its name is list, not text"),
     "parts: 5": ({"trace": {"contents": [{"role": "model", "parts": 5}]}}, "its parts is int, not a list"),
     "parts: true": ({"trace": {"contents": [{"role": "model", "parts": True}]}}, "its parts is bool, not a list"),
     "parts of instructions": ({"trace": {"contents": [], "systemInstruction": {"parts": 5}}}, "its parts is int"),
@@ -187,34 +189,34 @@ RECORDINGS: dict[str, tuple[Any, str]] = {
         "its parts is int, not a list",
     ),
     "a number as arguments": (
-        said(tool_calls=[{"id": "a", "name": "x", "arguments": 5}]),
+        make_message(tool_calls=[{"id": "a", "name": "x", "arguments": 5}]),
         "the arguments of a call are int, not an object",
     ),
-    "choices: 5": (exchanged({"choices": 5}), "its choices is int, not a list"),
-    "choices: [5]": (exchanged({"choices": [5]}), "one of its choices is int, not an object"),
-    "choices as an object": (exchanged({"choices": {"a": 1}}), "its choices is dict, not a list"),
+    "choices: 5": (make_exchange({"choices": 5}), "its choices is int, not a list"),
+    "choices: [5]": (make_exchange({"choices": [5]}), "one of its choices is int, not an object"),
+    "choices as an object": (make_exchange({"choices": {"a": 1}}), "its choices is dict, not a list"),
 }
 
 
 @pytest.mark.parametrize("attack", RECORDINGS)
 def test_a_bad_recording_is_an_error_of_its_line(attack: str) -> None:
     recorded, problem = RECORDINGS[attack]
-    file = written(Path("r.jsonl"), json.dumps({"id": "q", **recorded}) + "\n")
+    file = write_file(Path("r.jsonl"), json.dumps({"id": "q", **recorded}) + "\n")
 
-    here("run", benchmark(Path()), "--recordings", file).assert_refused("r.jsonl, line 1: ", problem)
+    here("run", write_benchmark(Path()), "--recordings", file).assert_refused("r.jsonl, line 1: ", problem)
 
 
 def test_half_a_character_in_a_recorded_id_is_refused() -> None:
-    file = written(Path("r.jsonl"), f'{{"id": "{HALF}", "answer": "BCL2"}}\n')
+    file = write_file(Path("r.jsonl"), f'{{"id": "{HALF}", "answer": "BCL2"}}\n')
 
-    here("run", benchmark(Path()), "--recordings", file).assert_refused("r.jsonl, line 1", "half of a character")
+    here("run", write_benchmark(Path()), "--recordings", file).assert_refused("r.jsonl, line 1", "half of a character")
 
 
 @pytest.mark.parametrize(
     "recorded",
     [
         {"answer": "BCL2 \ud83d"},
-        said(content="BCL2 \ud83d"),
+        make_message(content="BCL2 \ud83d"),
         {
             "messages": [
                 {
@@ -232,9 +234,9 @@ def test_half_a_character_in_a_recorded_id_is_refused() -> None:
 )
 def test_half_a_character_in_a_recorded_answer_costs_that_character(recorded: dict[str, Any]) -> None:
     """Programs that count in UTF-16 cut emoji in the middle."""
-    file = written(Path("r.jsonl"), json.dumps({"id": "q", **recorded}) + "\n")
+    file = write_file(Path("r.jsonl"), json.dumps({"id": "q", **recorded}) + "\n")
 
-    ended = here("run", benchmark(Path()), "--recordings", file, "--json")
+    ended = here("run", write_benchmark(Path()), "--recordings", file, "--json")
 
     assert ended.code == 0, ended.err
     (result,) = json.loads(ended.out)["results"]
@@ -243,9 +245,9 @@ def test_half_a_character_in_a_recorded_answer_costs_that_character(recorded: di
 
 def test_a_file_name_of_other_bytes_is_no_traceback(tmp_path: Path) -> None:
     name = os.fsdecode(b"\xff.yaml")
-    written(tmp_path / name, BENCHMARK)
+    write_file(tmp_path / name, BENCHMARK)
 
-    ended = karenina(tmp_path, "run", name, "--recordings", recordings(tmp_path))
+    ended = run_karenina(tmp_path, "run", name, "--recordings", write_recordings(tmp_path))
 
     assert "Traceback" not in ended.err, ended.err
     assert ended.code in (0, 2)
@@ -270,17 +272,17 @@ BROKEN_MODELS = [
 @pytest.mark.parametrize("model", BROKEN_MODELS)
 def test_a_broken_model_never_prints_its_key(monkeypatch: pytest.MonkeyPatch, model: str) -> None:
     """On the command line, in the environment, in configurations and in benchmarks."""
-    good = benchmark(Path())
-    inside = written(Path("inside.yaml"), f"{BENCHMARK}config:\n  answering_models: [{model}]\n")
+    good = write_benchmark(Path())
+    inside = write_file(Path("inside.yaml"), f"{BENCHMARK}config:\n  answering_models: [{model}]\n")
     commands: list[list[str | Path]] = [
         ["run", good, "-a", model],
-        ["run", good, "--recordings", recordings(Path()), "-j", model],
+        ["run", good, "--recordings", write_recordings(Path()), "-j", model],
         ["run", good, "--set", f"answering_models=[{model}]"],
         ["run", good, "--set", f"answering_models={model}"],
         ["run", good, "--set", model],
-        ["run", good, "-c", written(Path("c.json"), f'{{"answering_models": [{model}]}}')],
-        ["run", good, "-c", written(Path("c.yaml"), f"run_name: x\nanswering_models: [{model}]")],
-        ["run", good, "-c", written(Path("c.toml"), f"answering_models = [{model}]")],
+        ["run", good, "-c", write_file(Path("c.json"), f'{{"answering_models": [{model}]}}')],
+        ["run", good, "-c", write_file(Path("c.yaml"), f"run_name: x\nanswering_models: [{model}]")],
+        ["run", good, "-c", write_file(Path("c.toml"), f"answering_models = [{model}]")],
         ["run", inside, "--trust-all"],
     ]
     ends = [here(*command) for command in commands]
@@ -307,29 +309,29 @@ COMMANDS: list[tuple[str, ...]] = [
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_a_full_disk_behind_the_standard_output_is_named(tmp_path: Path, command: tuple[str, ...]) -> None:
-    benchmark(tmp_path)
-    recordings(tmp_path)
+    write_benchmark(tmp_path)
+    write_recordings(tmp_path)
 
-    ended = karenina(tmp_path, *command, shell=">/dev/full")
+    ended = run_karenina(tmp_path, *command, shell=">/dev/full")
 
     ended.assert_refused("the standard output cannot be written: No space left on device", code=70)
 
 
 def test_closed_streams_change_nothing_of_a_run(tmp_path: Path) -> None:
     """Their numbers go to no file of the run: what is printed would be written into the journal."""
-    arguments = ("run", benchmark(tmp_path), "--recordings", recordings(tmp_path), "--json")
+    arguments = ("run", write_benchmark(tmp_path), "--recordings", write_recordings(tmp_path), "--json")
 
-    ended = karenina(tmp_path, *arguments, shell="<&- >&- 2>&-")
+    ended = run_karenina(tmp_path, *arguments, shell="<&- >&- 2>&-")
 
     assert (ended.code, ended.out, ended.err) == (0, "", "")
     assert len((tmp_path / "good.results.jsonl").read_text("utf-8").splitlines()) == 2
-    assert karenina(tmp_path, "status", tmp_path / "good.journal").code == 0
+    assert run_karenina(tmp_path, "status", tmp_path / "good.journal").code == 0
 
 
 def test_a_full_disk_behind_the_error_output_ends_no_run(tmp_path: Path) -> None:
-    arguments = ("run", benchmark(tmp_path), "--recordings", recordings(tmp_path), "--json")
+    arguments = ("run", write_benchmark(tmp_path), "--recordings", write_recordings(tmp_path), "--json")
 
-    ended = karenina(tmp_path, *arguments, shell="2>/dev/full")
+    ended = run_karenina(tmp_path, *arguments, shell="2>/dev/full")
 
     assert ended.code == 0
     assert json.loads(ended.out)["results"]
@@ -338,10 +340,17 @@ def test_a_full_disk_behind_the_error_output_ends_no_run(tmp_path: Path) -> None
 def test_an_output_that_is_a_device_is_refused(tmp_path: Path) -> None:
     full = tmp_path / "full.jsonl"
     full.symlink_to("/dev/full")
-    good = ("run", benchmark(tmp_path), "--recordings", recordings(tmp_path), "--journal", tmp_path / "j.journal")
+    good = (
+        "run",
+        write_benchmark(tmp_path),
+        "--recordings",
+        write_recordings(tmp_path),
+        "--journal",
+        tmp_path / "j.journal",
+    )
 
-    karenina(tmp_path, *good, "--output", full).assert_refused("is a device")
-    assert karenina(tmp_path, *good, "--output", tmp_path / "results.jsonl").code == 0
+    run_karenina(tmp_path, *good, "--output", full).assert_refused("is a device")
+    assert run_karenina(tmp_path, *good, "--output", tmp_path / "results.jsonl").code == 0
     for command in ("export", "rescore"):
-        ended = karenina(tmp_path, command, tmp_path / "j.journal", "--output", full)
+        ended = run_karenina(tmp_path, command, tmp_path / "j.journal", "--output", full)
         ended.assert_refused("is a device")

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from bounded import BENCHMARK, Ended, benchmark, karenina, recordings, written
+from limited_command import BENCHMARK, CompletedCommand, run_karenina, write_benchmark, write_file, write_recordings
 from workbooks import HEAD, LAUGHS, TAIL, cell, shared_strings, workbook
 
 from karenina import Benchmark
@@ -21,38 +21,38 @@ from karenina_benchmark.table_reader import read_rows
 
 TOO_LARGE = "at most 100 MB are read"
 RAISED_BY = "KARENINA_MAX_FILE_BYTES"
-Use = Callable[[Path, Path], Ended]
+Use = Callable[[Path, Path], CompletedCommand]
 
 
-def shown(folder: Path, file: Path) -> Ended:
+def shown(folder: Path, file: Path) -> CompletedCommand:
     """Use a file as a benchmark."""
-    return karenina(folder, "prompts", file)
+    return run_karenina(folder, "prompts", file)
 
 
-def imported(folder: Path, file: Path) -> Ended:
+def imported(folder: Path, file: Path) -> CompletedCommand:
     """Use a file as the table that a benchmark names."""
     text = f"karenina: 1\nname: G\nquestions_from: {{file: {file.name}}}\n"
-    return karenina(folder, "prompts", written(folder / "from.yaml", text), "--trust-all")
+    return run_karenina(folder, "prompts", write_file(folder / "from.yaml", text), "--trust-all")
 
 
-def configured(folder: Path, file: Path) -> Ended:
+def configured(folder: Path, file: Path) -> CompletedCommand:
     """Use a file as a configuration."""
-    return karenina(folder, "run", benchmark(folder), "-c", file, "--recordings", recordings(folder))
+    return run_karenina(folder, "run", write_benchmark(folder), "-c", file, "--recordings", write_recordings(folder))
 
 
-def replayed(folder: Path, file: Path) -> Ended:
+def replayed(folder: Path, file: Path) -> CompletedCommand:
     """Use a file as recordings."""
-    return karenina(folder, "run", benchmark(folder), "--recordings", file)
+    return run_karenina(folder, "run", write_benchmark(folder), "--recordings", file)
 
 
-def looked_at(folder: Path, file: Path) -> Ended:
+def looked_at(folder: Path, file: Path) -> CompletedCommand:
     """Use a file as results."""
-    return karenina(folder, "show", file)
+    return run_karenina(folder, "show", file)
 
 
-def trusted(folder: Path, file: Path) -> Ended:
+def trusted(folder: Path, file: Path) -> CompletedCommand:
     """Use a file as a template to trust."""
-    return karenina(folder, "trust", file)
+    return run_karenina(folder, "trust", file)
 
 
 USES: list[tuple[str, Use]] = [
@@ -211,29 +211,31 @@ TEXTS: dict[str, tuple[str, Use, str, str]] = {
 def test_a_hostile_text_is_refused(tmp_path: Path, attack: str) -> None:
     name, use, text, said = TEXTS[attack]
 
-    use(tmp_path, written(tmp_path / name, text)).assert_refused(said)
+    use(tmp_path, write_file(tmp_path / name, text)).assert_refused(said)
 
 
 def test_the_error_names_the_variable_that_raises_the_bound(tmp_path: Path) -> None:
-    file = written(tmp_path / "b.yaml", BENCHMARK + "#" * 5000)
+    file = write_file(tmp_path / "b.yaml", BENCHMARK + "#" * 5000)
 
-    refused = karenina(tmp_path, "prompts", file, script=True, KARENINA_MAX_FILE_BYTES="5000")
+    refused = run_karenina(tmp_path, "prompts", file, script=True, KARENINA_MAX_FILE_BYTES="5000")
     refused.assert_refused(RAISED_BY, "at most 5,000 bytes are read")
-    assert karenina(tmp_path, "prompts", file, KARENINA_MAX_FILE_BYTES="6000").code == 0
-    karenina(tmp_path, "prompts", file, KARENINA_MAX_FILE_BYTES="lots").assert_refused(
+    assert run_karenina(tmp_path, "prompts", file, KARENINA_MAX_FILE_BYTES="6000").code == 0
+    run_karenina(tmp_path, "prompts", file, KARENINA_MAX_FILE_BYTES="lots").assert_refused(
         RAISED_BY, "not a number of bytes"
     )
 
 
 def test_nothing_in_a_file_raises_the_bound(tmp_path: Path) -> None:
-    file = written(tmp_path / "b.yaml", f"{BENCHMARK}config: {{max_bytes: 999999}}\n#" + "#" * 5000)
+    file = write_file(tmp_path / "b.yaml", f"{BENCHMARK}config: {{max_bytes: 999999}}\n#" + "#" * 5000)
 
-    karenina(tmp_path, "prompts", file, KARENINA_MAX_FILE_BYTES="5000").assert_refused("at most 5,000 bytes are read")
+    run_karenina(tmp_path, "prompts", file, KARENINA_MAX_FILE_BYTES="5000").assert_refused(
+        "at most 5,000 bytes are read"
+    )
 
 
 def test_an_argument_sets_the_bound_in_python(tmp_path: Path) -> None:
-    file = written(tmp_path / "b.yaml", BENCHMARK)
-    table = written(tmp_path / "t.csv", "question\n" + "Which?\n" * 100)
+    file = write_file(tmp_path / "b.yaml", BENCHMARK)
+    table = write_file(tmp_path / "t.csv", "question\n" + "Which?\n" * 100)
 
     with pytest.raises(CheckpointError, match="at most 50 bytes are read"):
         Benchmark.load(file, max_bytes=50)
@@ -244,8 +246,8 @@ def test_an_argument_sets_the_bound_in_python(tmp_path: Path) -> None:
 
 
 def test_the_bound_holds_for_the_files_that_a_benchmark_names(tmp_path: Path) -> None:
-    written(tmp_path / "t.csv", "question\n" + "Which?\n" * 100)
-    file = written(tmp_path / "b.yaml", "karenina: 1\nname: G\nquestions_from: {file: t.csv}\n")
+    write_file(tmp_path / "t.csv", "question\n" + "Which?\n" * 100)
+    file = write_file(tmp_path / "b.yaml", "karenina: 1\nname: G\nquestions_from: {file: t.csv}\n")
 
     with pytest.raises(CheckpointError, match=r"t\.csv: it has 709 bytes, and at most 200 bytes are read"):
         Benchmark.load(file, max_bytes=200)

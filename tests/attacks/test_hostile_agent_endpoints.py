@@ -25,7 +25,7 @@ from karenina_toolkit.tool_loop import MOST_OF_A_TRACE, run_tool_loop
 from karenina_toolkit.tools import MOST_ARGUMENTS
 
 if TYPE_CHECKING:
-    from conftest import Site
+    from conftest import Environment
 
 SECRET = "SECRET-4711-OF-THE-USER"
 QUESTIONS = """karenina: 1
@@ -64,7 +64,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def run(
-    site: Site, root: Path, url: str, interface: str = "claude_agent_sdk", *, script: bool = False, **fields: Any
+    site: Environment, root: Path, url: str, interface: str = "claude_agent_sdk", *, script: bool = False, **fields: Any
 ) -> tuple[dict[str, Any], str]:
     """Return the result of a question that the endpoint at `url` answers, and all requests to the judge's server."""
     with recording_server(reply) as judge:
@@ -86,12 +86,12 @@ def run(
         return result, "\n".join(judge.seen)
 
 
-def sent_to(server: ScriptedServer) -> str:
+def run_against(server: ScriptedServer) -> str:
     return "\n".join(request.whole for request in server.requests)
 
 
 def test_the_claude_agent_gets_only_its_own_tools_and_files(
-    site: Site, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    site: Environment, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Attack: the endpoint asks for commands, requests, other agents, and files of the user, read and written."""
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
@@ -128,7 +128,7 @@ def test_the_claude_agent_gets_only_its_own_tools_and_files(
     ]
     with SERVER.server(SERVER.saying("", *calls), SERVER.saying("", *again), SERVER.saying("QX1.")) as server:
         result, judged = run(site, root, server.url, script=True)
-        sent = sent_to(server)
+        sent = run_against(server)
 
     assert len(server.requests) == 3, result["metadata"]
     asked_back = sent.replace(json.dumps(SECRET), "")  # the endpoint's own search for it comes back in the history
@@ -141,7 +141,7 @@ def test_the_claude_agent_gets_only_its_own_tools_and_files(
     assert [one.name for one in root.iterdir()] == ["task"]
 
 
-def test_a_workspace_of_a_stranger_configures_no_agent(site: Site, root: Path, tmp_path: Path) -> None:
+def test_a_workspace_of_a_stranger_configures_no_agent(site: Environment, root: Path, tmp_path: Path) -> None:
     """Attack: settings, hooks, servers, agents and instructions for ready-made agents lie in the workspace."""
     task, ran = root / "task", tmp_path / "ran"
     hook = {"hooks": [{"type": "command", "command": f"touch {ran}"}]}
@@ -178,7 +178,7 @@ def test_a_workspace_of_a_stranger_configures_no_agent(site: Site, root: Path, t
     calls = ToolCall("c1", "Read", {"file_path": "register"}), ToolCall("c2", "Glob", {"pattern": "*"})
     with SERVER.server(SERVER.saying("", *calls), SERVER.saying("QX1.")) as server:
         run(site, root, server.url)
-        sent = sent_to(server)
+        sent = run_against(server)
 
     assert len(server.requests) == 2
     assert "OBEY-4711" not in sent
@@ -195,7 +195,7 @@ def test_a_workspace_of_a_stranger_configures_no_agent(site: Site, root: Path, t
         "yes e >&2",
     ],
 )
-def test_a_cli_that_hangs_or_floods_costs_the_item(site: Site, root: Path, tmp_path: Path, script: str) -> None:
+def test_a_cli_that_hangs_or_floods_costs_the_item(site: Environment, root: Path, tmp_path: Path, script: str) -> None:
     """Attack: a CLI that says nothing, or without end what is not a message; the user's own may be broken like that."""
     cli = tmp_path / "claude"
     cli.write_text(f"#!/bin/sh\n{script}\n")
@@ -237,7 +237,7 @@ def large(kind: str) -> Reply:
 @pytest.mark.parametrize(
     "kind", ["50 MB of text", "10,000 calls", "5 MB of arguments", "a name of 5 MB", "5 MB of braces"]
 )
-def test_a_reply_beyond_measure_costs_the_item(site: Site, root: Path, kind: str, interface: str) -> None:
+def test_a_reply_beyond_measure_costs_the_item(site: Environment, root: Path, kind: str, interface: str) -> None:
     """Attack: replies that no model gives; the run ends, and the item has a result."""
     fields: dict[str, Any] = {"agent_timeout": 60}
     if interface == "claude_tool":

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
-from mcp_parts import Caller, call
+from mcp_parts import ToolCaller, call
 from servers import recording_server
 
 from karenina_core.models.model import ModelConfig
@@ -26,7 +26,7 @@ from karenina_mcp import MCPSource
 from karenina_toolkit.tools import LONGEST_RESULT, run_tool
 
 if TYPE_CHECKING:
-    from conftest import Site
+    from conftest import Environment
 
 T = TypeVar("T")
 
@@ -54,7 +54,7 @@ def model(attack: str, notes: Path, **options: Any) -> ModelConfig:
     )
 
 
-def using(model: ModelConfig, use: Callable[[dict[str, Tool]], Awaitable[T]]) -> tuple[T, float]:
+def use_server(model: ModelConfig, use: Callable[[dict[str, Tool]], Awaitable[T]]) -> tuple[T, float]:
     """Return the result of `use` with the tools, and the longest time for which the event loop was blocked."""
 
     async def session() -> tuple[T, float]:
@@ -77,13 +77,13 @@ def using(model: ModelConfig, use: Callable[[dict[str, Tool]], Awaitable[T]]) ->
     return asyncio.run(session())
 
 
-def acted(attack: str, notes: Path, arguments: dict[str, Any] | None = None, **options: Any) -> tuple[Message, float]:
+def run_act(attack: str, notes: Path, arguments: dict[str, Any] | None = None, **options: Any) -> tuple[Message, float]:
     """Return the message of one call of the server's tool, and the longest pause of the event loop."""
 
     async def act(tools: dict[str, Tool]) -> Message:
         return await run_tool(ToolCall("1", "act", arguments or {"n": 1}), tools)
 
-    return using(model(attack, notes, **options), act)
+    return use_server(model(attack, notes, **options), act)
 
 
 @pytest.fixture
@@ -119,7 +119,7 @@ def test_a_server_that_sends_without_end_costs_the_item(notes: Path, attack: str
             await run_tool(ToolCall("1", "act", {"n": 1}), tools)
         return caught.value
 
-    error, longest = using(model(attack, notes, call_timeout=60), act)
+    error, longest = use_server(model(attack, notes, call_timeout=60), act)
     assert error.category is ErrorCategory.CONNECTION
     assert why in str(error)
     assert longest < 5, "the event loop stood still"
@@ -136,7 +136,7 @@ def test_a_server_that_sends_without_end_costs_the_item(notes: Path, attack: str
 )
 def test_what_a_server_sends_to_a_call_costs_the_call(notes: Path, attack: str, why: str) -> None:
     """Attack: a reply of too many values, nested too deeply, unreadable, or none."""
-    said, longest = acted(attack, notes, call_timeout=3)
+    said, longest = run_act(attack, notes, call_timeout=3)
     assert said.is_error
     assert why in said.content
     assert longest < 5, "the event loop stood still"
@@ -144,7 +144,7 @@ def test_what_a_server_sends_to_a_call_costs_the_call(notes: Path, attack: str, 
 
 def test_a_result_of_50_megabytes_is_cut_off(notes: Path) -> None:
     """Attack: a result that no model can read, which would be kept in the trace and sent in each later turn."""
-    said, _ = acted("long result", notes)
+    said, _ = run_act("long result", notes)
     assert LONGEST_RESULT < len(said.content) < LONGEST_RESULT + 100
 
 
@@ -156,7 +156,7 @@ def test_stderr_without_end_fills_no_disk_and_stops_no_call(notes: Path) -> None
         await asyncio.sleep(1)
         return said, largest_deleted_file()
 
-    (said, size), longest = using(model("endless stderr", notes), act)
+    (said, size), longest = use_server(model("endless stderr", notes), act)
     assert said.content == "fine"
     assert size < 10_000_000
     assert longest < 5
@@ -164,13 +164,13 @@ def test_stderr_without_end_fills_no_disk_and_stops_no_call(notes: Path) -> None
 
 def test_a_server_that_reads_nothing_costs_the_call(notes: Path) -> None:
     """Attack: a server that does not read its input, so that no request can be sent whole."""
-    said, _ = acted("deaf", notes, {"n": 1, "more": "x" * 1_000_000}, call_timeout=2)
+    said, _ = run_act("deaf", notes, {"n": 1, "more": "x" * 1_000_000}, call_timeout=2)
     assert "did not answer within 2 s" in said.content
 
 
 def test_a_schema_of_a_tool_cannot_hold_the_run_up(notes: Path) -> None:
     """Attack: a schema of 60 short lines that takes 2^60 comparisons."""
-    said, longest = acted("schema bomb", notes)
+    said, longest = run_act("schema bomb", notes)
     assert said.is_error
     assert "too many choices and references" in said.content
     assert longest < 5
@@ -189,7 +189,7 @@ def test_a_schema_of_a_tool_cannot_hold_the_run_up(notes: Path) -> None:
 def test_a_server_with_an_impossible_list_is_an_error(notes: Path, attack: str, why: str) -> None:
     """Attack: a list of tools that no model can be sent, or none at all."""
     with pytest.raises(PortError, match=why) as caught:
-        acted(attack, notes, start_timeout=3 if attack == "silent" else 60)
+        run_act(attack, notes, start_timeout=3 if attack == "silent" else 60)
     assert len(str(caught.value)) < 2000
     assert caught.value.category in (ErrorCategory.PERMANENT, ErrorCategory.CONNECTION)
 
@@ -200,7 +200,7 @@ def test_pages_of_tools_without_end_are_left(notes: Path) -> None:
     async def names(tools: dict[str, Tool]) -> int:
         return len(tools)
 
-    count, _ = using(model("endless pages", notes), names)
+    count, _ = use_server(model("endless pages", notes), names)
     assert count <= 100
 
 
@@ -208,7 +208,7 @@ def test_a_server_gets_to_know_its_calls_and_nothing_else(notes: Path, monkeypat
     """Attack: requests for the client's folders, for a completion by its model, and for input of its user."""
     for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "MY_TOKEN", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, SECRET)
-    said, _ = acted("asks", notes)
+    said, _ = run_act("asks", notes)
     known = notes.read_text()
     heard = [json.loads(line) for line in known.splitlines()[1:]]
     answers = {one["id"]: one for one in heard if one.get("id") in ("r", "s", "e")}
@@ -226,7 +226,7 @@ def test_a_server_gets_to_know_its_calls_and_nothing_else(notes: Path, monkeypat
 @pytest.mark.parametrize("attack", ["stays", "leaves a child"])
 def test_nothing_that_a_server_started_is_left(notes: Path, attack: str) -> None:
     """Attack: ignore the end of the input and SIGTERM; or end politely, and leave a child in the process group."""
-    acted(attack, notes)
+    run_act(attack, notes)
     lines = [json.loads(line) for line in notes.read_text().splitlines()]
     pids = [one["pid"] for one in lines if "pid" in one]
     assert len(pids) == 2
@@ -236,10 +236,10 @@ def test_nothing_that_a_server_started_is_left(notes: Path, attack: str) -> None
 
 
 @pytest.mark.parametrize("attack", ["endless line", "schema bomb", "many tools", "silent"])
-def test_a_run_with_a_hostile_server_ends_with_its_results(site: Site, notes: Path, attack: str) -> None:
+def test_a_run_with_a_hostile_server_ends_with_its_results(site: Environment, notes: Path, attack: str) -> None:
     """Attack: the same with the installed command, where the answering model has the server."""
     options = {"hostile": {"start_timeout": 3 if attack == "silent" else 60, "call_timeout": 30}}
-    caller = Caller([call("act", n=1)], r"(.+)")
+    caller = ToolCaller([call("act", n=1)], r"(.+)")
     with recording_server(caller) as server:
         one = {"interface": "openai", "model_name": "m", "endpoint_base_url": server.url}
         answering = {

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from subprocess import CompletedProcess
 
 import pytest
-from conftest import Site
+from conftest import Environment
 from servers import recording_server
 
 Behaviour = Callable[[socket.socket], None]
@@ -25,7 +25,7 @@ ALLOWED = 60
 
 
 @contextmanager
-def listening(behave: Behaviour) -> Iterator[str]:
+def listen(behave: Behaviour) -> Iterator[str]:
     """Provide the address of a server that does this with each connection. Ray uses the address of the machine."""
     with socket.create_server(("0.0.0.0", 0), backlog=128) as door:
         kept: list[socket.socket] = []
@@ -81,7 +81,7 @@ def half_http2(connection: socket.socket) -> None:
 Attacked = tuple[CompletedProcess[str], float, list[str]]
 
 
-def attacked(site: Site, address: str, *, script: bool = False) -> Attacked:
+def run_against_address(site: Environment, address: str, *, script: bool = False) -> Attacked:
     """Run a benchmark with this address: what the command did, its seconds, and the requests that a model got."""
     file = site.write("genes.jsonl", json.dumps({"question": "Which gene?", "raw_answer": "BCL2"}) + "\n")
     with recording_server(lambda _: "BCL2") as server:
@@ -100,8 +100,8 @@ def attacked_at_once(tmp_path_factory: pytest.TempPathFactory) -> dict[Behaviour
     """Return the address of each server, and what a run with it did. Most of the time is spent waiting."""
 
     def attack(behave: Behaviour) -> tuple[str, Attacked]:
-        with listening(behave) as address:
-            return address, attacked(Site(tmp_path_factory.mktemp("site")), address)
+        with listen(behave) as address:
+            return address, run_against_address(Environment(tmp_path_factory.mktemp("site")), address)
 
     with ThreadPoolExecutor(len(SERVERS)) as pool:
         return dict(zip(SERVERS, pool.map(attack, SERVERS), strict=True))
@@ -121,11 +121,11 @@ def test_a_server_that_is_not_ray_ends_the_run_soon(
     assert asked == []
 
 
-def test_an_address_where_nothing_listens_is_refused_at_once(site: Site) -> None:
+def test_an_address_where_nothing_listens_is_refused_at_once(site: Environment) -> None:
     """Attack: name a port where nothing listens."""
     with socket.create_server(("127.0.0.1", 0)) as door:
         address = f"127.0.0.1:{door.getsockname()[1]}"
-    done, seconds, asked = attacked(site, address, script=True)
+    done, seconds, asked = run_against_address(site, address, script=True)
 
     assert done.returncode == 2, done.stderr
     assert f"the Ray cluster {address} (ray_address) cannot be reached" in done.stderr
@@ -135,10 +135,10 @@ def test_an_address_where_nothing_listens_is_refused_at_once(site: Site) -> None
     assert asked == []
 
 
-def test_a_benchmark_does_not_choose_the_executor_or_its_address(site: Site) -> None:
+def test_a_benchmark_does_not_choose_the_executor_or_its_address(site: Environment) -> None:
     """Attack: name the executor and an address in the benchmark's own configuration."""
     connected: list[socket.socket] = []
-    with listening(connected.append) as address, recording_server(lambda _: "BCL2") as server:
+    with listen(connected.append) as address, recording_server(lambda _: "BCL2") as server:
         head = {"karenina": 1, "name": "Genes", "config": {"executor": "ray", "ray_address": address}}
         lines = [head, {"question": "Which gene?", "raw_answer": "BCL2"}]
         file = site.write("genes.jsonl", "".join(json.dumps(line) + "\n" for line in lines))

@@ -19,7 +19,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from odd_models import OddPlace
+from invalid_adapter import InvalidAdapterRuns
 
 from karenina_engine.journal.repair import repair
 from karenina_engine.journal.schema import row_digest
@@ -52,16 +52,16 @@ READING = ("run", "replay", "resume", "rescore", "status", "export", "recording"
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with a run that has ended well."""
-    place = OddPlace.make(tmp_path_factory.mktemp("finished"))
+    place = InvalidAdapterRuns.make(tmp_path_factory.mktemp("finished"))
     assert place.run().code == 0
     return place.folder
 
 
 @pytest.fixture
-def place(finished: Path, tmp_path: Path) -> OddPlace:
+def place(finished: Path, tmp_path: Path) -> InvalidAdapterRuns:
     """Return a copy of that folder."""
     shutil.copytree(finished, tmp_path / "copy")
-    return OddPlace(tmp_path / "copy")
+    return InvalidAdapterRuns(tmp_path / "copy")
 
 
 @pytest.fixture
@@ -77,7 +77,7 @@ def given(command: str, journal: Path) -> list[str]:
     return [str(journal) if word == "JOURNAL" else word for word in COMMANDS[command]]
 
 
-def outcomes(place: OddPlace) -> dict[str, str]:
+def outcomes(place: InvalidAdapterRuns) -> dict[str, str]:
     """Return the outcome of each question in the results."""
     _header, *lines = map(json.loads, (place.folder / "genes.jsonl").read_text("utf-8").splitlines())
     return {line["metadata"]["question_id"]: line["outcome"] for line in lines}
@@ -94,7 +94,7 @@ def outcomes(place: OddPlace) -> dict[str, str]:
     ],
 )
 def test_odd_reply_costs_at_most_its_item(tmp_path: Path, kind: str) -> None:
-    place = OddPlace.make(tmp_path)
+    place = InvalidAdapterRuns.make(tmp_path)
     first, second = place.together((*place.command(kind), "--set", "item_timeout=60"), place.command(kind))
 
     assert (first.code, second.code) == (0, 0), first.err
@@ -111,7 +111,7 @@ def test_odd_reply_costs_at_most_its_item(tmp_path: Path, kind: str) -> None:
 
 @pytest.mark.parametrize("kilobytes", [44, 72], ids=["before the first call", "during the run"])
 def test_full_disk_ends_the_run_with_a_message(tmp_path: Path, kilobytes: int) -> None:
-    place = OddPlace.make(tmp_path)
+    place = InvalidAdapterRuns.make(tmp_path)
     ended = place.run(before=("bash", "-c", f'ulimit -f {kilobytes}; trap "" XFSZ; exec "$@"', "bash"))
 
     assert ended.code == 70
@@ -163,7 +163,7 @@ FOREIGN: dict[str, tuple[Callable[[sqlite3.Connection], object], str]] = {
 
 
 @pytest.mark.parametrize("what", FOREIGN)
-def test_foreign_schema_is_refused_by_every_command(place: OddPlace, what: str) -> None:
+def test_foreign_schema_is_refused_by_every_command(place: InvalidAdapterRuns, what: str) -> None:
     change, words = FOREIGN[what]
     with closing(sqlite3.connect(place.journal)) as database:
         change(database)
@@ -178,7 +178,7 @@ def test_foreign_schema_is_refused_by_every_command(place: OddPlace, what: str) 
     assert place.calls() == calls
 
 
-def test_trigger_in_the_write_ahead_log_is_refused(place: OddPlace) -> None:
+def test_trigger_in_the_write_ahead_log_is_refused(place: InvalidAdapterRuns) -> None:
     other = place.folder / "other.journal"
     shutil.copyfile(place.journal, other)
     with closing(sqlite3.connect(other, isolation_level=None)) as database:
@@ -191,7 +191,7 @@ def test_trigger_in_the_write_ahead_log_is_refused(place: OddPlace) -> None:
         assert "it holds a trigger 'kind'" in ended.err
 
 
-def test_repair_leaves_a_foreign_schema_behind(place: OddPlace) -> None:
+def test_repair_leaves_a_foreign_schema_behind(place: InvalidAdapterRuns) -> None:
     with closing(sqlite3.connect(place.journal)) as database:
         FOREIGN["trigger"][0](database)
         database.commit()
@@ -218,7 +218,7 @@ def rollback_file(journal: Path, other: Path) -> None:
     journal.with_name(journal.name + "-journal").write_bytes(head + tail)
 
 
-def test_rollback_file_deletes_no_other_file(place: OddPlace, thesis: Path) -> None:
+def test_rollback_file_deletes_no_other_file(place: InvalidAdapterRuns, thesis: Path) -> None:
     rollback_file(place.journal, thesis)
     every = place.together(*(given(command, place.journal) for command in COMMANDS))
 
@@ -285,7 +285,9 @@ PLACED: dict[str, Callable[[Path, Path], object]] = {
 
 
 @pytest.mark.parametrize("what", PLACED)
-def test_links_pipes_and_devices_are_refused_and_nothing_waits(place: OddPlace, thesis: Path, what: str) -> None:
+def test_links_pipes_and_devices_are_refused_and_nothing_waits(
+    place: InvalidAdapterRuns, thesis: Path, what: str
+) -> None:
     for file in place.folder.glob("genes.journal?*"):
         file.unlink()
     PLACED[what](place.journal, thesis)
@@ -298,7 +300,7 @@ def test_links_pipes_and_devices_are_refused_and_nothing_waits(place: OddPlace, 
 
 
 @pytest.mark.parametrize("name", [".genes.journal.reading", ".genes.journal.repairing", "genes-1.journal"])
-def test_repair_writes_through_no_link(place: OddPlace, thesis: Path, name: str) -> None:
+def test_repair_writes_through_no_link(place: InvalidAdapterRuns, thesis: Path, name: str) -> None:
     damage(place.journal, b"BCL2", b"BCL3")
     (place.folder / name).symlink_to(thesis if "-1" not in name else thesis.with_name("new.txt"))
 
@@ -317,7 +319,7 @@ def damage(journal: Path, old: bytes, new: bytes) -> None:
     journal.write_bytes(data.replace(old, new))
 
 
-def test_changed_byte_in_a_reply_is_no_other_answer(place: OddPlace) -> None:
+def test_changed_byte_in_a_reply_is_no_other_answer(place: InvalidAdapterRuns) -> None:
     with closing(sqlite3.connect(place.journal)) as database:
         database.execute("DELETE FROM results")
         database.commit()
@@ -334,7 +336,7 @@ def test_changed_byte_in_a_reply_is_no_other_answer(place: OddPlace) -> None:
     assert sorted(place.calls()[len(calls) :]) == ["q1 parser", "q3 parser"]
 
 
-def test_header_that_forbids_writing_is_damage_that_repair_mends(place: OddPlace) -> None:
+def test_header_that_forbids_writing_is_damage_that_repair_mends(place: InvalidAdapterRuns) -> None:
     data = bytearray(place.journal.read_bytes())
     data[18] = 9  # SQLite's "file format write version"
     place.journal.write_bytes(data)
@@ -348,7 +350,7 @@ def test_header_that_forbids_writing_is_damage_that_repair_mends(place: OddPlace
     assert place.calls() == calls
 
 
-def test_changed_byte_in_a_result_is_no_other_result(place: OddPlace) -> None:
+def test_changed_byte_in_a_result_is_no_other_result(place: InvalidAdapterRuns) -> None:
     answer = b'"raw_llm_response":"The answer is BCL2."'
     damage(place.journal, answer, answer.replace(b"BCL2", b"BCL9"))
     calls = place.calls()
@@ -362,7 +364,7 @@ def test_changed_byte_in_a_result_is_no_other_result(place: OddPlace) -> None:
     assert place.calls() == calls
 
 
-def tried(place: OddPlace, *names: str) -> list[tuple[str, str, int, str]]:
+def tried(place: InvalidAdapterRuns, *names: str) -> list[tuple[str, str, int, str]]:
     """Give these commands over each journal in the folder `attacks`, in one process.
 
     Return journal, command, exit code and errors of each; none may end with a traceback or another code than bad input.
@@ -378,7 +380,7 @@ def tried(place: OddPlace, *names: str) -> list[tuple[str, str, int, str]]:
     return found
 
 
-def test_mutated_journals_give_messages_and_can_be_repaired(place: OddPlace) -> None:
+def test_mutated_journals_give_messages_and_can_be_repaired(place: InvalidAdapterRuns) -> None:
     whole, draw = place.journal.read_bytes(), random.Random(20260722)
     (place.folder / "attacks").mkdir()
     for number in range(MUTATIONS):
@@ -431,7 +433,7 @@ def hostile_rows() -> Iterator[tuple[str, str, object]]:
     yield from (("replies", column, "many") for column in ("retries", "waited", "failed", "calls"))
 
 
-def test_hostile_rows_with_fitting_digests_end_in_messages(place: OddPlace) -> None:
+def test_hostile_rows_with_fitting_digests_end_in_messages(place: InvalidAdapterRuns) -> None:
     (place.folder / "attacks").mkdir()
     for number, (table, column, value) in enumerate(hostile_rows()):
         journal = place.folder / "attacks" / f"{number} {table} {column}"
@@ -476,7 +478,7 @@ def killed_at(journal: Path, moment: int) -> bool:
     return not os.WIFSIGNALED(status)
 
 
-def test_repair_that_is_killed_at_any_moment_loses_nothing(place: OddPlace, tmp_path: Path) -> None:
+def test_repair_that_is_killed_at_any_moment_loses_nothing(place: InvalidAdapterRuns, tmp_path: Path) -> None:
     damage(place.journal, b'{\\"year\\": 2016}', b'{\\"year\\": 2017}')
     damaged, ended, moment = place.journal.read_bytes(), False, 0
     while not ended:

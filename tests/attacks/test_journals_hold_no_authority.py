@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from people import GENES, Person, edited, reply, without_results
 from servers import RecordingServer, recording_server
+from users import GENES, User, delete_results, edit_command, reply
 
 from karenina import VerificationResultSet
 from karenina_engine.journal.schema import with_digest
@@ -41,16 +41,16 @@ def elsewhere() -> Iterator[RecordingServer]:
 
 
 @pytest.fixture
-def victim(tmp_path: Path) -> Person:
-    return Person.at(tmp_path / "victim")
+def victim(tmp_path: Path) -> User:
+    return User.at(tmp_path / "victim")
 
 
 @pytest.fixture
-def stranger(tmp_path: Path) -> Person:
-    return Person.at(tmp_path / "stranger")
+def stranger(tmp_path: Path) -> User:
+    return User.at(tmp_path / "stranger")
 
 
-def ran(person: Person, server: RecordingServer, name: str = "genes", text: str | None = None, *more: str) -> Path:
+def ran(person: User, server: RecordingServer, name: str = "genes", text: str | None = None, *more: str) -> Path:
     """Return the journal of a run that the person finished."""
     file = person.write(f"{name}.yaml", text if text is not None else GENES.format(truth="BCL2"))
     model = f"openai:m@{server.url}"
@@ -77,7 +77,7 @@ def with_code(marker: Path) -> str:
 
 @pytest.mark.parametrize("command", ["resume", "rescore"])
 def test_trust_in_a_journal_runs_no_code(
-    victim: Person, stranger: Person, server: RecordingServer, tmp_path: Path, command: str
+    victim: User, stranger: User, server: RecordingServer, tmp_path: Path, command: str
 ) -> None:
     """Attack: send a journal of a run that trusted everything, with its benchmark in the named place."""
     marker = tmp_path / "ran"
@@ -85,8 +85,8 @@ def test_trust_in_a_journal_runs_no_code(
     assert marker.exists()
     marker.unlink()
     if command == "resume":
-        without_results(journal)
-    with edited(journal) as told:
+        delete_results(journal)
+    with edit_command(journal) as told:
         assert told["trust_all"] is True
     done = victim.karenina(command, journal)
 
@@ -97,7 +97,7 @@ def test_trust_in_a_journal_runs_no_code(
 
 
 def test_a_rescored_benchmark_is_not_trusted_by_its_journal(
-    victim: Person, stranger: Person, server: RecordingServer, tmp_path: Path
+    victim: User, stranger: User, server: RecordingServer, tmp_path: Path
 ) -> None:
     """Attack: the user names the stranger's benchmark beside the journal, and has not trusted its code."""
     marker = tmp_path / "ran"
@@ -109,15 +109,15 @@ def test_a_rescored_benchmark_is_not_trusted_by_its_journal(
     assert "this source is not trusted" in done.stdout, done.stderr
 
 
-def test_trust_for_a_run_ends_when_the_content_changes(victim: Person, server: RecordingServer, tmp_path: Path) -> None:
+def test_trust_for_a_run_ends_when_the_content_changes(victim: User, server: RecordingServer, tmp_path: Path) -> None:
     """Attack: change the benchmark after its user ran it with --trust-all, and wait for the resume."""
     harmless, hostile = tmp_path / "harmless", tmp_path / "hostile"
     journal = ran(victim, server, "code", with_code(harmless), "--trust-all")
     harmless.unlink()
-    without_results(journal)
+    delete_results(journal)
     assert victim.karenina("resume", journal).returncode == 0
     assert harmless.exists()
-    without_results(journal)
+    delete_results(journal)
     victim.write("code.yaml", with_code(hostile))
     done = victim.karenina("resume", journal)
 
@@ -126,14 +126,14 @@ def test_trust_for_a_run_ends_when_the_content_changes(victim: Person, server: R
 
 
 def test_folder_plugins_and_executor_of_a_journal_are_not_used(
-    victim: Person, stranger: Person, server: RecordingServer
+    victim: User, stranger: User, server: RecordingServer
 ) -> None:
     """Attack: name a folder with modules, an executor, plugins, telemetry and recordings in a journal's command."""
     journal = ran(stranger, server)
     (stranger.folder / "sitecustomize.py").write_text("raise SystemExit('code of the folder ran')")
     fifo = stranger.folder / "recordings.jsonl"
     os.mkfifo(fifo)
-    with edited(journal) as told:
+    with edit_command(journal) as told:
         told["folder"] = str(stranger.folder)
         told["config_file"] = str(fifo)
         told["config"] |= {
@@ -159,11 +159,11 @@ def test_folder_plugins_and_executor_of_a_journal_are_not_used(
 # ---- item 3: files
 
 
-def test_the_output_of_a_journal_is_not_touched(victim: Person, stranger: Person, server: RecordingServer) -> None:
+def test_the_output_of_a_journal_is_not_touched(victim: User, stranger: User, server: RecordingServer) -> None:
     """Attack: name a file of the victim as the output of the run."""
     thesis = victim.write("thesis.txt", "my thesis")
     journal = ran(stranger, server)
-    with edited(journal) as told:
+    with edit_command(journal) as told:
         told["output"] = str(thesis)
     for command in ("resume", "rescore", "status", "export"):
         victim.karenina(command, journal)
@@ -172,7 +172,7 @@ def test_the_output_of_a_journal_is_not_touched(victim: Person, stranger: Person
     assert sorted(path.name for path in victim.folder.iterdir()) == ["thesis.txt"]
 
 
-def test_a_journal_cannot_make_a_run_replace_a_file(victim: Person, server: RecordingServer) -> None:
+def test_a_journal_cannot_make_a_run_replace_a_file(victim: User, server: RecordingServer) -> None:
     """Attack: put a file of the victim at the name of the output, in a journal that says that the same run goes on."""
     journal = ran(victim, server)
     thesis = victim.write("genes.jsonl", "my thesis\n")
@@ -184,7 +184,7 @@ def test_a_journal_cannot_make_a_run_replace_a_file(victim: Person, server: Reco
 
 
 @pytest.mark.parametrize("kind", ["link", "hard link", "results of another run", "half a line"])
-def test_what_lies_at_the_output_is_kept(victim: Person, server: RecordingServer, kind: str) -> None:
+def test_what_lies_at_the_output_is_kept(victim: User, server: RecordingServer, kind: str) -> None:
     """Attack: swap the output of a run for a link, a hard link or other results before it goes on."""
     journal, output, thesis = ran(victim, server), victim.folder / "genes.jsonl", victim.folder / "thesis.txt"
     if kind == "results of another run":
@@ -208,7 +208,7 @@ def test_what_lies_at_the_output_is_kept(victim: Person, server: RecordingServer
     assert len(VerificationResultSet.load(output)) == 2
 
 
-def test_an_output_that_became_a_pipe_is_refused(victim: Person, server: RecordingServer) -> None:
+def test_an_output_that_became_a_pipe_is_refused(victim: User, server: RecordingServer) -> None:
     """Attack: put a pipe without a reader at the output of a run, so that its resume hangs."""
     journal = ran(victim, server)
     (victim.folder / "genes.jsonl").unlink()
@@ -223,14 +223,14 @@ def test_an_output_that_became_a_pipe_is_refused(victim: Person, server: Recordi
 
 
 def test_an_address_in_a_journal_gets_no_key(
-    victim: Person, stranger: Person, server: RecordingServer, elsewhere: RecordingServer
+    victim: User, stranger: User, server: RecordingServer, elsewhere: RecordingServer
 ) -> None:
     """Attack: name the victim's configuration file, and a model with the victim's id at another address."""
     entry = f"{{id: m, interface: openai, model_name: m, endpoint_base_url: '{server.url}', endpoint_api_key: {KEY}}}"
     own = victim.write("karenina.yaml", f"answering_models: [{entry}]\nparsing_models: [{entry}]\n")
     journal = ran(stranger, server)
-    without_results(journal)
-    with edited(journal) as told:
+    delete_results(journal)
+    with edit_command(journal) as told:
         told["config_file"] = str(own)
         for role in ("answering_models", "parsing_models"):
             for model in told["config"][role]:
@@ -246,7 +246,7 @@ def test_an_address_in_a_journal_gets_no_key(
 
 
 def test_a_key_is_used_only_with_its_complete_entry(
-    victim: Person, server: RecordingServer, elsewhere: RecordingServer
+    victim: User, server: RecordingServer, elsewhere: RecordingServer
 ) -> None:
     """Attack: the address of a model in the configuration file differs from that in the stored command."""
     entry = "{{id: m, interface: openai, model_name: m, endpoint_base_url: '{url}', endpoint_api_key: {key}}}"
@@ -279,14 +279,14 @@ def test_a_key_is_used_only_with_its_complete_entry(
 # ---- the state folder
 
 
-def own_run(victim: Person, server: RecordingServer) -> tuple[Path, Path]:
+def own_run(victim: User, server: RecordingServer) -> tuple[Path, Path]:
     """Return a journal of the victim, and the file that holds its command."""
     journal = ran(victim, server)
     (state,) = victim.runs.iterdir()
     return journal, state
 
 
-def test_the_command_is_stored_for_its_user_alone(victim: Person, server: RecordingServer) -> None:
+def test_the_command_is_stored_for_its_user_alone(victim: User, server: RecordingServer) -> None:
     _, state = own_run(victim, server)
 
     assert (state.stat().st_mode & 0o777, state.parent.stat().st_mode & 0o777) == (0o600, 0o700)
@@ -296,7 +296,7 @@ def test_the_command_is_stored_for_its_user_alone(victim: Person, server: Record
     "flaw", ["link", "hard link", "readable", "open folder", "broken", "no command", "pipe", "another user"]
 )
 def test_a_state_file_that_others_may_have_written_is_refused(
-    victim: Person, server: RecordingServer, tmp_path: Path, flaw: str
+    victim: User, server: RecordingServer, tmp_path: Path, flaw: str
 ) -> None:
     """Attack: bring a command into the state folder, or change the one that lies there."""
     journal, state = own_run(victim, server)
@@ -330,7 +330,7 @@ def test_a_state_file_that_others_may_have_written_is_refused(
     assert "karenina run genes.yaml" in done.stderr
 
 
-def test_a_copy_of_a_journal_has_no_command(victim: Person, server: RecordingServer) -> None:
+def test_a_copy_of_a_journal_has_no_command(victim: User, server: RecordingServer) -> None:
     """Attack: put a journal with the id of one of the victim's runs at another place."""
     journal, _ = own_run(victim, server)
     copy = victim.folder / "copy.journal"
@@ -340,7 +340,7 @@ def test_a_copy_of_a_journal_has_no_command(victim: Person, server: RecordingSer
     assert victim.karenina("resume", journal).returncode == 0
 
 
-def test_a_link_in_place_of_a_journal_has_no_command(victim: Person, stranger: Person, server: RecordingServer) -> None:
+def test_a_link_in_place_of_a_journal_has_no_command(victim: User, stranger: User, server: RecordingServer) -> None:
     """Attack: swap the journal for a link to a journal of one's own that has the same id."""
     journal, _ = own_run(victim, server)
     hostile = stranger.folder / "hostile.journal"
@@ -352,7 +352,7 @@ def test_a_link_in_place_of_a_journal_has_no_command(victim: Person, stranger: P
 
 
 @pytest.mark.parametrize("id", ["../../../../../evil", "/etc/passwd", "", "A" * 32, 7])
-def test_an_id_leads_out_of_no_folder(victim: Person, stranger: Person, server: RecordingServer, id: str | int) -> None:
+def test_an_id_leads_out_of_no_folder(victim: User, stranger: User, server: RecordingServer, id: str | int) -> None:
     """Attack: an id that is a path to a file which the attacker can write."""
     journal = ran(stranger, server)
     with JournalView(journal) as view:
@@ -368,11 +368,11 @@ def test_an_id_leads_out_of_no_folder(victim: Person, stranger: Person, server: 
 
 
 def test_the_command_of_a_forged_journal_is_quoted_for_shells(
-    victim: Person, stranger: Person, server: RecordingServer
+    victim: User, stranger: User, server: RecordingServer
 ) -> None:
     """Attack: names with shell commands, escape sequences and line breaks in all that is printed."""
     journal = ran(stranger, server)
-    with edited(journal) as told:
+    with edit_command(journal) as told:
         told["benchmark"] = "/x/$(touch hacked);\n\x1b[2Jrm -rf ~.yaml"
         told["output"] = "/x/-o; touch hacked"
         told["config"]["answering_models"][0]["model_name"] = "m'; touch hacked; '\x1b]0;title\x07"
@@ -405,7 +405,7 @@ def test_the_command_of_a_forged_journal_is_quoted_for_shells(
     ],
 )
 def test_a_malformed_command_is_an_error_with_a_cure(
-    victim: Person, stranger: Person, server: RecordingServer, told: str
+    victim: User, stranger: User, server: RecordingServer, told: str
 ) -> None:
     """Attack: a command that is not of the form that Karenina writes."""
     journal = ran(stranger, server)
@@ -421,15 +421,15 @@ def test_a_malformed_command_is_an_error_with_a_cure(
 
 
 def test_a_configuration_in_a_strangers_folder_is_not_read(
-    victim: Person, stranger: Person, server: RecordingServer, elsewhere: RecordingServer
+    victim: User, stranger: User, server: RecordingServer, elsewhere: RecordingServer
 ) -> None:
     """Attack: leave configuration files about in the folder in which the victim gives the command."""
     journal = ran(victim, server)
-    without_results(journal)
+    delete_results(journal)
     text = f"answering_models: [{{id: m, interface: openai, model_name: m, endpoint_base_url: '{elsewhere.url}'}}]\n"
     for name in ("karenina.yaml", "karenina.toml", "config.yaml", ".karenina.yaml"):
         stranger.write(name, text if name.endswith("yaml") else "executor = 'ray'\n")
-    there = Person(victim.home, stranger.folder)
+    there = User(victim.home, stranger.folder)
     done = there.karenina("resume", journal, "--quiet")
 
     assert done.returncode == 0, done.stderr
@@ -439,7 +439,7 @@ def test_a_configuration_in_a_strangers_folder_is_not_read(
 # ---- secrets in URLs, and outputs that are no files
 
 
-def test_a_secret_in_a_url_is_stored_nowhere(victim: Person, server: RecordingServer) -> None:
+def test_a_secret_in_a_url_is_stored_nowhere(victim: User, server: RecordingServer) -> None:
     """Attack: read the journal, the results, the state and all that was printed for a secret of the URL's path."""
     secret = "hidden-gateway-token-42"
     url = server.url.replace("/v1", f"/{secret}/v1")
@@ -472,7 +472,7 @@ def test_a_secret_in_a_url_is_stored_nowhere(victim: Person, server: RecordingSe
 @pytest.mark.parametrize("kind", ["FIFO", "device", "folder", "link to a FIFO"])
 @pytest.mark.parametrize("command", ["run", "export", "rescore"])
 def test_an_output_that_is_no_file_is_refused_at_once(
-    victim: Person, server: RecordingServer, kind: str, command: str
+    victim: User, server: RecordingServer, kind: str, command: str
 ) -> None:
     """Attack: an output that hangs whoever opens it, or that is no file to be put in order."""
     journal = ran(victim, server)
@@ -498,10 +498,10 @@ def test_an_output_that_is_no_file_is_refused_at_once(
 # ---- ordinary workflows ask nothing new
 
 
-def test_ones_own_run_goes_on_and_is_scored_again(victim: Person, server: RecordingServer) -> None:
+def test_ones_own_run_goes_on_and_is_scored_again(victim: User, server: RecordingServer) -> None:
     journal = ran(victim, server)
-    without_results(journal)
-    elsewhere = Person(victim.home, victim.home)
+    delete_results(journal)
+    elsewhere = User(victim.home, victim.home)
 
     resumed = elsewhere.karenina("resume", journal, "--json")
     assert resumed.returncode == 0, resumed.stderr
@@ -514,7 +514,7 @@ def test_ones_own_run_goes_on_and_is_scored_again(victim: Person, server: Record
 
 
 def test_a_foreign_journal_is_rescored_with_a_copied_benchmark(
-    victim: Person, stranger: Person, server: RecordingServer
+    victim: User, stranger: User, server: RecordingServer
 ) -> None:
     secret = server.url.replace("/v1", "/some-gateway-token/v1")
     stranger.write("genes.yaml", GENES.format(truth="BCL2"))
@@ -545,7 +545,7 @@ def test_a_foreign_journal_is_rescored_with_a_copied_benchmark(
 
 
 def test_only_the_command_line_chooses_the_judge_that_is_called(
-    victim: Person, stranger: Person, server: RecordingServer
+    victim: User, stranger: User, server: RecordingServer
 ) -> None:
     """Attack: let --ask send truths to the judge that a journal names."""
     journal = ran(stranger, server)
@@ -562,7 +562,7 @@ def test_only_the_command_line_chooses_the_judge_that_is_called(
 
 @pytest.mark.parametrize("form", ["text", "trace"])
 def test_a_journal_over_recordings_is_scored_without_them(
-    victim: Person, stranger: Person, server: RecordingServer, form: str
+    victim: User, stranger: User, server: RecordingServer, form: str
 ) -> None:
     stranger.write("genes.yaml", GENES.format(truth="BCL2"))
     said = (
@@ -590,7 +590,7 @@ def test_a_journal_over_recordings_is_scored_without_them(
 
 
 def test_a_shared_journal_continues_with_the_printed_command(
-    victim: Person, stranger: Person, server: RecordingServer, tmp_path: Path
+    victim: User, stranger: User, server: RecordingServer, tmp_path: Path
 ) -> None:
     shared = tmp_path / "drive"
     shared.mkdir()
@@ -607,7 +607,7 @@ def test_a_shared_journal_continues_with_the_printed_command(
     assert victim.karenina("resume", shared / "genes.journal").returncode == 0
 
 
-def test_a_copy_that_goes_on_leaves_the_original_its_command(victim: Person, server: RecordingServer) -> None:
+def test_a_copy_that_goes_on_leaves_the_original_its_command(victim: User, server: RecordingServer) -> None:
     journal = ran(victim, server)
     shutil.copyfile(journal, victim.folder / "copy.journal")
     model = f"openai:m@{server.url}"
@@ -618,7 +618,7 @@ def test_a_copy_that_goes_on_leaves_the_original_its_command(victim: Person, ser
     assert victim.karenina("resume", "copy.journal").returncode == 0
 
 
-def test_the_command_of_a_journal_that_is_gone_is_removed(victim: Person, server: RecordingServer) -> None:
+def test_the_command_of_a_journal_that_is_gone_is_removed(victim: User, server: RecordingServer) -> None:
     journal = ran(victim, server)
     journal.unlink()
     ran(victim, server, "others")

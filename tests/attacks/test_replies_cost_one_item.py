@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 
 import pytest
-from conftest import Site
+from conftest import Environment
 from hostile_server import GOOD, LOOK, MODELS, Attack, Done, Wire, hostile_server, run_against
 
 MEGABYTE = 1_000_000
@@ -172,7 +172,7 @@ def attacked(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     fields = {"extra": {"stream": True}} if "streamed" in request.param else {}
     packed_spaces(GZIP), packed_spaces(DEFLATE)  # before the time limits of the requests begin
     with hostile_server(ATTACKS) as server:
-        site = Site(tmp_path_factory.mktemp("attacked"))
+        site = Environment(tmp_path_factory.mktemp("attacked"))
         return run_against(site, server, request.param, "request_timeout=3", "stream_timeout=3", script=True, **fields)
 
 
@@ -249,7 +249,7 @@ STREAMS: dict[str, tuple[Attack, str]] = {
 PIECES = event(tool_calls=[{"index": 0, "function": {"arguments": "[1, "}}]) * 100
 
 
-def test_streams_have_bounds_of_bytes_seconds_and_calls(site: Site) -> None:
+def test_streams_have_bounds_of_bytes_seconds_and_calls(site: Environment) -> None:
     """Attack: stream a reply that does not end, fast, in one line, or slowly; and 20,000 calls of tools."""
     with hostile_server({name: attack for name, (attack, _) in STREAMS.items()}) as server:
         done = run_against(site, server, "openai", "stream_timeout=6", extra={"stream": True})
@@ -259,7 +259,7 @@ def test_streams_have_bounds_of_bytes_seconds_and_calls(site: Site) -> None:
     assert done.megabytes < MEGABYTES_OF_MEMORY
 
 
-def test_arguments_in_tiny_pieces_are_put_together_in_linear_time(site: Site) -> None:
+def test_arguments_in_tiny_pieces_are_put_together_in_linear_time(site: Environment) -> None:
     """Attack: stream the arguments of a call in 300,000 pieces, which took the square of their number."""
     with hostile_server({"pieces": streaming(PIECES, times=3000)}) as server:
         done = run_against(site, server, "openai", "request_timeout=60", extra={"stream": True})
@@ -272,7 +272,7 @@ def test_arguments_in_tiny_pieces_are_put_together_in_linear_time(site: Site) ->
 
 
 @pytest.mark.parametrize("adapter", MODELS)
-def test_an_answer_of_fifty_megabytes_costs_its_item_at_most(adapter: str, site: Site) -> None:
+def test_an_answer_of_fifty_megabytes_costs_its_item_at_most(adapter: str, site: Environment) -> None:
     """Attack: answer with a text of nearly the largest size."""
     with hostile_server({"long": lambda wire: wire.says("Paris. " + "x" * 50 * MEGABYTE)}) as server:
         done = run_against(site, server, adapter, "request_timeout=100")
@@ -308,7 +308,7 @@ AGENTS: dict[str, tuple[Attack, str]] = {
 
 
 @pytest.mark.parametrize("adapter", MODELS)
-def test_an_agent_is_asked_for_a_bounded_number_of_calls(adapter: str, site: Site) -> None:
+def test_an_agent_is_asked_for_a_bounded_number_of_calls(adapter: str, site: Environment) -> None:
     """Attack: ask an agent for 20,000 calls, for one with half a character as its id, and for arguments in depth."""
     with hostile_server({name: attack for name, (attack, _) in AGENTS.items()}) as server:
         done = run_against(site, server, adapter, mcp_urls_dict={"tools": f"{server.url}/mcp"})
@@ -352,7 +352,7 @@ TOOLS: dict[str, Attack] = {
 }
 
 
-def test_a_tool_that_says_too_much_fails_and_its_agent_goes_on(site: Site) -> None:
+def test_a_tool_that_says_too_much_fails_and_its_agent_goes_on(site: Environment) -> None:
     """Attack: send a packed gigabyte, a body, an event or a nesting without an end as the result of a tool."""
     with hostile_server(TOOLS) as server:
         places = {"tools": f"{server.url}/mcp"}
@@ -364,7 +364,7 @@ def test_a_tool_that_says_too_much_fails_and_its_agent_goes_on(site: Site) -> No
     assert done.megabytes < MEGABYTES_OF_MEMORY
 
 
-def test_a_list_of_too_many_tools_is_refused(site: Site) -> None:
+def test_a_list_of_too_many_tools_is_refused(site: Environment) -> None:
     """Attack: list 20,000 tools."""
     many = {"tools": [{**LOOK, "name": f"look{number}"} for number in range(20_000)]}
     with hostile_server({"tools/list": lambda wire: wire.result(many)}) as server:
@@ -378,7 +378,7 @@ def test_a_list_of_too_many_tools_is_refused(site: Site) -> None:
 
 @pytest.mark.parametrize("pause", [0, 0.1])
 @pytest.mark.parametrize("adapter", MODELS)
-def test_bytes_that_nobody_asked_for_are_no_answer(adapter: str, pause: float, site: Site) -> None:
+def test_bytes_that_nobody_asked_for_are_no_answer(adapter: str, pause: float, site: Environment) -> None:
     """Attack: send another reply after the first, over the same connection: at once, or while a tool is at work."""
 
     def forge(wire: Wire) -> None:

@@ -19,7 +19,7 @@ import pytest
 from aiohttp import web
 
 if TYPE_CHECKING:
-    from conftest import Site
+    from conftest import Environment
 
 TEMPLATE = (
     "class Answer(BaseAnswer):\n"
@@ -97,7 +97,7 @@ def serving(server: Hostile) -> Iterator[Hostile]:
 
 
 def attacked(
-    site: Site, server: Hostile, questions: int, code: int = 0, *, script: bool = False, **settings: Any
+    site: Environment, server: Hostile, questions: int, code: int = 0, *, script: bool = False, **settings: Any
 ) -> tuple[list[Mapping[str, Any]], float]:
     """Run so many questions over the server. Return the results, and the seconds that the command took."""
     lines = [
@@ -129,7 +129,7 @@ class AsksToWait(Hostile):
 
 
 @pytest.mark.parametrize("after", ["1000000000", "1e300", "Fri, 31 Dec 9999 23:59:59 GMT"])
-def test_a_long_retry_after_costs_its_item_alone(site: Site, after: str) -> None:
+def test_a_long_retry_after_costs_its_item_alone(site: Environment, after: str) -> None:
     """Attack: refuse one question's requests and ask to wait for 30 years, for ever, until the year 9999."""
     with serving(AsksToWait(after)) as server:
         results, seconds = attacked(site, server, 5)
@@ -142,7 +142,7 @@ def test_a_long_retry_after_costs_its_item_alone(site: Site, after: str) -> None
 
 
 @pytest.mark.parametrize("after", ["inf", "nan", "Mon, 01 Jan 99999999999999999999 00:00:00 GMT"])
-def test_a_retry_after_without_meaning_is_ignored(site: Site, after: str) -> None:
+def test_a_retry_after_without_meaning_is_ignored(site: Environment, after: str) -> None:
     """Attack: name a time to wait that is not a number of seconds and not a date."""
 
     class Once(AsksToWait):
@@ -163,7 +163,7 @@ class AlwaysRefuses(Hostile):
         return Refusal(429)
 
 
-def test_a_server_that_refuses_everything_ends_the_run(site: Site) -> None:
+def test_a_server_that_refuses_everything_ends_the_run(site: Environment) -> None:
     """Attack: answer each request with 429, so that each of 100 items waits for its turn and for all of its retries."""
     with serving(AlwaysRefuses()) as server:
         results, seconds = attacked(site, server, 100, code=4, script=True, retry_patience=5)
@@ -187,7 +187,7 @@ class RefusesSome(Hostile):
         return Refusal(429) if self._random.random() < 0.1 else None
 
 
-def test_refusing_a_tenth_of_requests_does_not_slow_a_run(site: Site) -> None:
+def test_refusing_a_tenth_of_requests_does_not_slow_a_run(site: Environment) -> None:
     """Attack: refuse requests at random, so that the run goes down to one request at a time."""
     with serving(RefusesSome()) as server:
         results, seconds = attacked(site, server, 500)
@@ -206,7 +206,7 @@ class BreaksDown(Hostile):
         return Refusal(503) if 0.3 < time.monotonic() - self.began < 5 else None
 
 
-def test_an_outage_costs_its_own_time_and_no_item(site: Site) -> None:
+def test_an_outage_costs_its_own_time_and_no_item(site: Environment) -> None:
     """Attack: answer with 503 for five seconds, so that the run begins again with one request at a time."""
     with serving(BreaksDown()) as server:
         results, seconds = attacked(site, server, 300)
@@ -225,7 +225,7 @@ class NeverAnswers(Hostile):
 
 
 @pytest.mark.parametrize("limit", ["item_timeout", "request_timeout"])
-def test_a_server_that_never_answers_costs_its_item_alone(site: Site, limit: str) -> None:
+def test_a_server_that_never_answers_costs_its_item_alone(site: Environment, limit: str) -> None:
     """Attack: accept a request, and never answer."""
     with serving(NeverAnswers()) as server:
         results, seconds = attacked(site, server, 3, **{limit: 2})

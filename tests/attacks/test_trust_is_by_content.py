@@ -28,7 +28,7 @@ from karenina_core.data.trust import Trust, digest_of
 from karenina_engine.journal.trust_store import TrustFileError, load_trust, store_trust, trust_path
 
 if TYPE_CHECKING:
-    from conftest import Site
+    from conftest import Environment
 
 OTHER_USER = 12345
 
@@ -62,7 +62,7 @@ def reply(body: Mapping[str, object]) -> str:
     return json.dumps({"gene": "BCL2"}) if "response_format" in body else "I think that it is BCL2."
 
 
-def test_a_file_swapped_behind_the_prompt_is_not_trusted(site: Site, tmp_path: Path) -> None:
+def test_a_file_swapped_behind_the_prompt_is_not_trusted(site: Environment, tmp_path: Path) -> None:
     """Attack: wait until the harmless source is shown, replace the file, let the user say yes, and have it run."""
     harmless, hostile = tmp_path / "harmless", tmp_path / "hostile"
     file = site.write("genes.jsonl", question("one", template(harmless)))
@@ -87,7 +87,7 @@ def test_a_file_swapped_behind_the_prompt_is_not_trusted(site: Site, tmp_path: P
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no FIFOs")
-def test_trust_reads_its_file_once(site: Site, tmp_path: Path) -> None:
+def test_trust_reads_its_file_once(site: Environment, tmp_path: Path) -> None:
     """Attack: a FIFO that gives a harmless source to whoever opens it first and another one afterwards."""
     fifo = tmp_path / "answer.py"
     os.mkfifo(fifo)
@@ -109,7 +109,7 @@ def test_trust_reads_its_file_once(site: Site, tmp_path: Path) -> None:
     assert load_trust() == Trust(frozenset({digest_of(harmless)}))
 
 
-def test_a_line_swapped_after_loading_is_not_used(site: Site, tmp_path: Path) -> None:
+def test_a_line_swapped_after_loading_is_not_used(site: Environment, tmp_path: Path) -> None:
     """Attack: change a question of a JSONL file, in place, after the file was loaded and checked.
 
     Lines are read again when their questions are needed, and the new line would never be checked.
@@ -135,7 +135,7 @@ def test_one_more_character_is_another_source(change: str) -> None:
 
 
 @pytest.mark.parametrize("hiding", ["\x1b[8m", "\x1b[2K\r", "\x08" * 40, "\u202e", "\u2066", "\r"])
-def test_control_characters_hide_nothing_from_the_reader(site: Site, tmp_path: Path, hiding: str) -> None:
+def test_control_characters_hide_nothing_from_the_reader(site: Environment, tmp_path: Path, hiding: str) -> None:
     """Attack: have the terminal erase, hide or reorder the line that does harm."""
     source = template(tmp_path / "x") + f"# harmless {hiding}\nimport os  # harmless {hiding}\n"
     shown = site.karenina("trust", site.write("answer.py", source)).stdout
@@ -143,7 +143,7 @@ def test_control_characters_hide_nothing_from_the_reader(site: Site, tmp_path: P
     assert hiding not in shown
 
 
-def test_trust_stored_by_many_commands_at_once_is_all_kept(site: Site, tmp_path: Path) -> None:
+def test_trust_stored_by_many_commands_at_once_is_all_kept(site: Environment, tmp_path: Path) -> None:
     """Attack: none; two terminals suffice. What one of them stored was lost."""
     files = [site.write(f"answer{n}.py", template(tmp_path / str(n))) for n in range(6)]
     with ThreadPoolExecutor(len(files)) as pool:
@@ -156,7 +156,7 @@ def test_trust_stored_by_many_commands_at_once_is_all_kept(site: Site, tmp_path:
     assert all(stored.covers(str(n)) for n in range(40))
 
 
-def test_digests_behind_a_link_are_neither_read_nor_written(site: Site, home: Path, tmp_path: Path) -> None:
+def test_digests_behind_a_link_are_neither_read_nor_written(site: Environment, home: Path, tmp_path: Path) -> None:
     """Attack: `trusted.json` is a link to a file of digests that its author goes on writing."""
     source = template(tmp_path / "ran")
     theirs = site.write("theirs.json", json.dumps({"version": 1, "trusted": {digest_of(source): {}}}))

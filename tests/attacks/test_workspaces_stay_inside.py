@@ -30,7 +30,7 @@ from karenina_toolkit.tools import run_tool
 from karenina_toolkit.workspace_tools import make_workspace_tools
 
 if TYPE_CHECKING:
-    from conftest import Site
+    from conftest import Environment
 
 SECRET = "SECRET-4711-OF-THE-USER"
 BENCHMARK = """karenina: 1
@@ -46,7 +46,7 @@ questions:
 """
 
 
-def reading(*paths: str) -> Any:
+def read_path(*paths: str) -> Any:
     """Return a judge that reads these paths of its workspace, one a turn, and reports what it got."""
     calls = [("read_file", {"path": path}) for path in paths]
 
@@ -74,11 +74,11 @@ def root(tmp_path: Path) -> Path:
 
 
 def attack(
-    site: Site, root: Path, path: str, *settings: str, reads: tuple[str, ...] = (), script: bool = False
+    site: Environment, root: Path, path: str, *settings: str, reads: tuple[str, ...] = (), script: bool = False
 ) -> tuple[str, str]:
     """Run a benchmark with this `workspace_path`; return its output and all requests to the stranger's server."""
     file = site.write("stranger.yaml", BENCHMARK.format(root=root, path=json.dumps(path)))
-    with recording_server(reading(*reads)) as server:
+    with recording_server(read_path(*reads)) as server:
         model = f"openai:m@{server.url}"
         chosen = [
             part for one in ("agentic_parsing=true", f"workspace_root={root}", *settings) for part in ("--set", one)
@@ -95,7 +95,7 @@ def call(root: Path, tool: str, **arguments: Any) -> Message:
 
 
 @contextmanager
-def swapping(place: Path, target: Path) -> Iterator[None]:
+def swap_folder(place: Path, target: Path) -> Iterator[None]:
     """Put a link to `target` in the place of a folder and back, as fast as it goes."""
     stop, aside, link = threading.Event(), place.with_name("aside"), place.with_name("swap-link")
     link.symlink_to(target)
@@ -122,7 +122,7 @@ def swapping(place: Path, target: Path) -> Iterator[None]:
 
 @pytest.mark.parametrize("copied", ["true", "false"])
 @pytest.mark.parametrize("target", ["../../../secret.txt", "../../..", "/etc", "hop"])
-def test_links_in_a_workspace_lead_nowhere_outside(site: Site, root: Path, target: str, copied: str) -> None:
+def test_links_in_a_workspace_lead_nowhere_outside(site: Environment, root: Path, target: str, copied: str) -> None:
     """Attack: a workspace with a link to a file or folder outside, also over two links, which the judge is to read."""
     (root / "task/data/link").symlink_to(target)
     (root / "task/data/hop").symlink_to("../../../secret.txt")
@@ -148,7 +148,7 @@ def test_links_in_a_workspace_lead_nowhere_outside(site: Site, root: Path, targe
         ("t\u202eask", "there is no folder"),
     ],
 )
-def test_a_workspace_path_names_nothing_outside(site: Site, root: Path, path: str, why: str) -> None:
+def test_a_workspace_path_names_nothing_outside(site: Environment, root: Path, path: str, why: str) -> None:
     """Attack: a `workspace_path` that is absolute, goes up, is a link that leaves the root, or is a trick of names."""
     (root.parent / "documents").mkdir()
     (root.parent / "documents/secret.txt").write_text(SECRET)
@@ -161,7 +161,7 @@ def test_a_workspace_path_names_nothing_outside(site: Site, root: Path, path: st
     assert sorted(one.name for one in root.iterdir()) == ["out", "task"]
 
 
-def test_a_linked_root_is_resolved_to_its_folder(site: Site, root: Path, tmp_path: Path) -> None:
+def test_a_linked_root_is_resolved_to_its_folder(site: Environment, root: Path, tmp_path: Path) -> None:
     """Attack: none; the user's own root may be a link, and its target is the limit then."""
     (tmp_path / "link").symlink_to(root)
     (root / "task/data/out").symlink_to(tmp_path / "link/task/data/code.txt")
@@ -179,7 +179,7 @@ def test_a_link_swapped_in_during_a_copy_is_not_followed(root: Path, tmp_path: P
     outside.mkdir()
     (outside / "code.txt").write_text(SECRET)
     found = set()
-    with swapping(root / "task/data", outside):
+    with swap_folder(root / "task/data", outside):
         for number in range(150):
             copy = tmp_path / f"copy{number}"
             try:
@@ -198,7 +198,7 @@ def test_a_link_swapped_in_during_a_call_is_not_read(root: Path, tmp_path: Path,
     (outside / "code.txt").write_text(SECRET)
     (outside / SECRET).write_text("")
     arguments = {"read_file": {"path": "data/code.txt"}, "search_files": {"pattern": "SECRET"}, "list_files": {}}
-    with swapping(root / "task/data", outside):
+    with swap_folder(root / "task/data", outside):
         said = {call(root / "task", tool, **arguments[tool]).content for _ in range(400)}
     assert not [one for one in said if SECRET in one]
 
@@ -208,7 +208,7 @@ def test_a_link_swapped_in_during_a_call_is_not_written(root: Path, tmp_path: Pa
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "code.txt").write_text("mine")
-    with swapping(root / "task/data", outside):
+    with swap_folder(root / "task/data", outside):
         for number in range(400):
             call(root / "task", "write_file", path="data/code.txt", content="theirs")
             call(root / "task", "write_file", path=f"data/new{number}.txt", content="theirs")
@@ -239,7 +239,7 @@ def test_an_answers_workspace_replaced_by_a_link_is_not_judged(root: Path, tmp_p
 
 
 @pytest.mark.parametrize("copied", ["true", "false"])
-def test_pipes_sockets_and_devices_are_not_waited_for(site: Site, root: Path, copied: str) -> None:
+def test_pipes_sockets_and_devices_are_not_waited_for(site: Environment, root: Path, copied: str) -> None:
     """Attack: a workspace with what cannot be copied, and which whoever opens it waits for."""
     os.mkfifo(root / "task/pipe")
     with socket.socket(socket.AF_UNIX) as bound, chdir(root / "task"):  # a socket's address is short
@@ -253,7 +253,7 @@ def test_pipes_sockets_and_devices_are_not_waited_for(site: Site, root: Path, co
     assert sorted(left) == ["pipe", "socket"]
 
 
-def test_a_file_of_a_terabyte_fills_no_disk(site: Site, root: Path) -> None:
+def test_a_file_of_a_terabyte_fills_no_disk(site: Environment, root: Path) -> None:
     """Attack: a sparse file, which takes no room in the stranger's archive and all of it in a copy."""
     with (root / "task/huge.bin").open("wb") as file:
         file.truncate(10**12)
@@ -284,7 +284,7 @@ def test_a_tree_that_is_too_deep_is_refused_and_removed(root: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["a\nresult.txt (9 bytes)", "b\x1b[2K", "c\u202ed", "d\udcff"])
-def test_names_of_files_forge_no_entry(site: Site, root: Path, name: str) -> None:
+def test_names_of_files_forge_no_entry(site: Environment, root: Path, name: str) -> None:
     """Attack: names with line breaks and control characters, which the judge's list of files would show as entries."""
     (root / "task" / name).write_text("x")
 
@@ -318,7 +318,7 @@ def test_what_took_the_place_of_a_workspace_is_not_removed(root: Path, tmp_path:
     assert kept.get(replaced_by, workspace.path).read_text() == "mine"
 
 
-def test_a_folder_with_a_forged_owner_note_is_not_removed(site: Site, root: Path) -> None:
+def test_a_folder_with_a_forged_owner_note_is_not_removed(site: Environment, root: Path) -> None:
     """Attack: bring a folder with a name as runs give it, and a note of it with its true device and inode."""
     mine = root / "task_run_20260101T000000_pid1_0123abcd"
     mine.mkdir()
@@ -371,7 +371,7 @@ def test_links_in_a_removed_workspace_are_removed_and_not_followed(root: Path, t
 
 
 @pytest.mark.parametrize("copied", ["true", "false"])
-def test_a_folder_that_a_benchmark_names_is_never_removed(site: Site, root: Path, copied: str) -> None:
+def test_a_folder_that_a_benchmark_names_is_never_removed(site: Environment, root: Path, copied: str) -> None:
     """Attack: a benchmark names a folder of the user that is called as the folders of runs are."""
     name = "task_run_20260101T000000_pid1_0123abcd"
     (root / name).mkdir()

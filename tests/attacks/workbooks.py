@@ -44,10 +44,10 @@ HEAD = f'<worksheet xmlns="{_MAIN}"><sheetData><row r="1">{cell("question", "A1"
 
 def workbook(file: Path, *sheet: str, before: str = "", strings: str = "") -> Path:
     """Write an Excel file whose sheet consists of these pieces."""
-    return _written(file, [before, *sheet], strings)
+    return _write_workbook(file, [before, *sheet], strings)
 
 
-def _written(file: Path, sheet: Iterable[str], strings: str) -> Path:
+def _write_workbook(file: Path, sheet: Iterable[str], strings: str) -> Path:
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, text in _PARTS.items():
             archive.writestr(name, text)

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from fuzzing.commands import command
 from fuzzing.engine import HOME
-from fuzzing.mutation import OUTSIDE, placed
+from fuzzing.mutation import OUTSIDE, insert_path
 from karenina import Benchmark, VerificationConfig
 from karenina.templates import TemplateError
 from karenina_benchmark.errors import CheckpointError
@@ -165,7 +165,7 @@ _SAVED: Final = (".jsonld", ".yaml", ".jsonl")
 
 
 @contextmanager
-def reading(folder: Path, ending: str) -> Iterator[Callable[[bytes], bool]]:
+def read_operations(folder: Path, ending: str) -> Iterator[Callable[[bytes], bool]]:
     """Gives files with this ending to all that reads benchmarks; one of some is given to a command too."""
     outside = str(folder.parent / "outside")
     here = Path.cwd()
@@ -176,7 +176,7 @@ def reading(folder: Path, ending: str) -> Iterator[Callable[[bytes], bool]]:
     kept = {entry.name for entry in folder.iterdir()} | {file.name, HOME}
 
     def check(data: bytes) -> bool:
-        file.write_bytes(placed(data, outside))
+        file.write_bytes(insert_path(data, outside))
         accepted = _read(file, _SAVED[zlib.crc32(data) % 3])
         chosen = zlib.crc32(data) // 3 % 32
         if chosen < len(_COMMANDS):

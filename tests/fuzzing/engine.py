@@ -78,7 +78,7 @@ class Report(Generic[T]):
         return False
 
 
-class Laboratory(Generic[T]):
+class Fuzzer(Generic[T]):
     """A kind, opened in a folder of this run: `try_one` gives it one input under the law."""
 
     def __init__(self, kind: Kind[T], folder: Path, *, patience: float = 1.0) -> None:
@@ -95,7 +95,7 @@ class Laboratory(Generic[T]):
         self._opened: AbstractContextManager[Check[T]] | None = None
         self._check: Check[T] | None = None
 
-    def __enter__(self) -> Laboratory[T]:
+    def __enter__(self) -> Fuzzer[T]:
         self._opened = self.kind.opened(self._inside)
         self._check = self._opened.__enter__()
         for one in self.kind.valid:  # what is imported on first use is no input's fault
@@ -114,7 +114,7 @@ class Laboratory(Generic[T]):
 
 
 def fuzz(
-    laboratory: Laboratory[T],
+    laboratory: Fuzzer[T],
     *,
     seconds: float,
     first_seed: int = 0,

@@ -199,33 +199,33 @@ TextOp: TypeAlias = tuple[int, int, int]
 _FAR = st.integers(0, 1_000_000)
 
 
-def weighted(*choices: tuple[int, st.SearchStrategy[T]]) -> st.SearchStrategy[T]:
+def choose_weighted(*choices: tuple[int, st.SearchStrategy[T]]) -> st.SearchStrategy[T]:
     """Return one of several strategies, each as often as its weight says; `one_of` knows no weights."""
     places = [place for place, (weight, _) in enumerate(choices) for _ in range(weight)]
     return st.sampled_from(places).flatmap(lambda place: choices[place][1])
 
 
 _OP: Final = st.tuples(st.sampled_from((*_WHAT[:1] * 4, *_WHAT)), _FAR, _FAR)
-OPS: Final = weighted((3, st.lists(_OP, min_size=1, max_size=1)), (1, st.lists(_OP, max_size=5)))
+OPS: Final = choose_weighted((3, st.lists(_OP, min_size=1, max_size=1)), (1, st.lists(_OP, max_size=5)))
 TEXT_OPS: Final = st.lists(st.tuples(st.integers(0, 5), _FAR, _FAR), min_size=1, max_size=3)
 
 
-def tree_of(value: Any) -> Tree:
+def parse_tree(value: Any) -> Tree:
     """Plain JSON values as a tree."""
     if isinstance(value, dict):
-        return Pairs((key, tree_of(entry)) for key, entry in value.items())
-    return [tree_of(entry) for entry in value] if isinstance(value, list | tuple) else value
+        return Pairs((key, parse_tree(entry)) for key, entry in value.items())
+    return [parse_tree(entry) for entry in value] if isinstance(value, list | tuple) else value
 
 
-def changed(tree: Tree, ops: Sequence[Op], donors: Sequence[Tree] = ()) -> Tree:
+def apply_changes(tree: Tree, ops: Sequence[Op], donors: Sequence[Tree] = ()) -> Tree:
     """Return `tree` after `ops`, which find their places by number, wherever it has become."""
-    whole = [_copied(tree)]
+    whole = [_copy(tree)]
     for op in ops:
         _change(whole, op, donors)
     return whole[0]
 
 
-def shifted(ops: Sequence[Op], number: int) -> list[Op]:
+def shift_bytes(ops: Sequence[Op], number: int) -> list[Op]:
     """Other changes of the same kind, so that one input can stand for several where each costs some time."""
     return [(what, where + 977 * number, which + 131 * number) for what, where, which in ops]
 
@@ -251,27 +251,27 @@ def _change(whole: list[Tree], op: Op, donors: Sequence[Tree]) -> None:
     if what == "replace":
         _set(holder, index, hostile)
     elif what == "splice":
-        _set(holder, index, _copied(donor))
+        _set(holder, index, _copy(donor))
     elif what == "delete" and holder is not whole:
         del holder[index]
     elif what == "repeat" and holder is not whole:
-        holder.insert(which % (len(holder) + 1), _copied(holder[index]))
+        holder.insert(which % (len(holder) + 1), _copy(holder[index]))
     elif what == "rename" and isinstance(holder, Pairs):
         names = [*KEYS, *(key for other, place in places if isinstance(other, Pairs) for key in [other[place][0]])]
         holder[index] = (names[which % len(names)], found)
     elif what == "wrap":
         _set(holder, index, [found] if which % 2 else Pairs([(KEYS[which % len(KEYS)], found)]))
     elif what == "insert" and isinstance(found, Pairs):
-        found.insert(which % (len(found) + 1), (KEYS[which % len(KEYS)], _copied(donor)))
+        found.insert(which % (len(found) + 1), (KEYS[which % len(KEYS)], _copy(donor)))
     elif what == "append" and isinstance(found, list) and not isinstance(found, Pairs):
-        found.append(_copied(hostile if which % 2 else donor))
+        found.append(_copy(hostile if which % 2 else donor))
     elif what == "append" and isinstance(found, str):
         end = TEXTS[which % len(TEXTS)]
         _set(holder, index, found + end if isinstance(end, str) else end)
     elif what == "swap":
         other, place = places[which % len(places)]
         if other is not whole and holder is not whole:
-            mine, theirs = _copied(_get(holder, index)), _copied(_get(other, place))
+            mine, theirs = _copy(_get(holder, index)), _copy(_get(other, place))
             _set(other, place, mine)
             _set(holder, index, theirs)
 
@@ -289,39 +289,39 @@ def _get(holder: Tree, index: int) -> Tree:
 
 
 def _set(holder: Tree, index: int, value: Tree) -> None:
-    value = _copied(value)
+    value = _copy(value)
     if index < len(holder):
         holder[index] = (holder[index][0], value) if isinstance(holder, Pairs) else value
 
 
-def _copied(tree: Tree) -> Tree:
+def _copy(tree: Tree) -> Tree:
     if isinstance(tree, Pairs):
-        return Pairs((key, _copied(value)) for key, value in tree)
-    return [_copied(value) for value in tree] if isinstance(tree, list) else tree
+        return Pairs((key, _copy(value)) for key, value in tree)
+    return [_copy(value) for value in tree] if isinstance(tree, list) else tree
 
 
-def as_json(tree: Tree) -> str:
+def dump_json(tree: Tree) -> str:
     """Return the tree as JSON text; a lone surrogate is written as its escape."""
     if isinstance(tree, Raw):
         return tree.text
     if isinstance(tree, Pairs):
-        return "{" + ", ".join(f"{json.dumps(str(key))}: {as_json(value)}" for key, value in tree) + "}"
+        return "{" + ", ".join(f"{json.dumps(str(key))}: {dump_json(value)}" for key, value in tree) + "}"
     if isinstance(tree, list):
-        return "[" + ", ".join(as_json(value) for value in tree) + "]"
+        return "[" + ", ".join(dump_json(value) for value in tree) + "]"
     if isinstance(tree, str):
         text = json.dumps(tree, ensure_ascii=False)
         return text if text.isascii() or not any("\ud800" <= ch <= "\udfff" for ch in text) else json.dumps(tree)
     return str(tree) if isinstance(tree, int) and not isinstance(tree, bool) else json.dumps(tree)
 
 
-def as_lines(tree: Tree) -> str:
+def dump_lines(tree: Tree) -> str:
     """Return the entries of a list as lines of JSON."""
     if isinstance(tree, list) and not isinstance(tree, Pairs):
-        return "".join(as_json(value) + "\n" for value in tree)
-    return as_json(tree)
+        return "".join(dump_json(value) + "\n" for value in tree)
+    return dump_json(tree)
 
 
-def as_toml(tree: Tree) -> str:
+def dump_toml(tree: Tree) -> str:
     """Return the tree as TOML, its top level as lines; None has no word there and is written as an empty text."""
     if isinstance(tree, Pairs):
         return "".join(f"{_toml_key(key)} = {_toml(value)}\n" for key, value in tree)
@@ -333,7 +333,7 @@ def _toml(tree: Tree) -> str:
         return "{" + ", ".join(f"{_toml_key(key)} = {_toml(value)}" for key, value in tree) + "}"
     if isinstance(tree, list):
         return "[" + ", ".join(_toml(value) for value in tree) + "]"
-    return '""' if tree is None else as_json(tree)
+    return '""' if tree is None else dump_json(tree)
 
 
 def _toml_key(key: object) -> str:
@@ -341,16 +341,16 @@ def _toml_key(key: object) -> str:
     return text if text.isascii() and text.isidentifier() else json.dumps(text)
 
 
-def as_yaml(tree: Tree, depth: int = 0) -> str:
+def dump_yaml(tree: Tree, depth: int = 0) -> str:
     """Return the tree as YAML in block style, as people write it; texts are quoted as in JSON."""
     indent = "  " * depth
     if depth < 40 and isinstance(tree, Pairs) and tree:
-        return "".join(f"\n{indent}{_yaml_key(key)}: {as_yaml(value, depth + 1)}" for key, value in tree)
+        return "".join(f"\n{indent}{_yaml_key(key)}: {dump_yaml(value, depth + 1)}" for key, value in tree)
     if depth < 40 and isinstance(tree, list) and tree and not isinstance(tree, Pairs):
-        return "".join(f"\n{indent}- {as_yaml(value, depth + 1).lstrip()}" for value in tree)
+        return "".join(f"\n{indent}- {dump_yaml(value, depth + 1).lstrip()}" for value in tree)
     if isinstance(tree, str) and "\n" in tree and not tree[0].isspace() and _is_block(tree):
         return "|\n" + "\n".join(indent + "  " + line for line in tree.split("\n"))
-    return as_json(tree)
+    return dump_json(tree)
 
 
 def _is_block(text: str) -> bool:
@@ -387,7 +387,7 @@ def documents(
     seeds: Sequence[Any], write: Callable[[Tree], str | bytes], *, texts: Sequence[bytes] = ()
 ) -> st.SearchStrategy[bytes]:
     """Documents: `seeds` changed as trees and then written, `texts` (and written seeds) changed as bytes, and both."""
-    trees = [tree_of(seed) for seed in seeds]
+    trees = [parse_tree(seed) for seed in seeds]
     donors = [part for tree in trees for part in parts(tree)]
 
     def written(tree: Tree) -> bytes:
@@ -395,12 +395,12 @@ def documents(
         return found if isinstance(found, bytes) else found.encode("utf-8", "surrogatepass")
 
     plain = [*texts, *(written(tree) for tree in trees)]
-    by_tree = st.builds(lambda tree, ops: written(changed(tree, ops, donors)), st.sampled_from(trees), OPS)
+    by_tree = st.builds(lambda tree, ops: written(apply_changes(tree, ops, donors)), st.sampled_from(trees), OPS)
     by_bytes = st.builds(broken, st.sampled_from(plain), TEXT_OPS)
     both = st.builds(broken, by_tree, TEXT_OPS)
-    return weighted((6, by_tree), (2, by_bytes), (1, both))
+    return choose_weighted((6, by_tree), (2, by_bytes), (1, both))
 
 
-def placed(data: bytes, outside: str) -> bytes:
+def insert_path(data: bytes, outside: str) -> bytes:
     """Return `data` with the path of the folder that no input may reach."""
     return data.replace(OUTSIDE.encode(), outside.encode())

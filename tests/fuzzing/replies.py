@@ -18,12 +18,12 @@ _MOST = 2**63
 def sound(reply: LLMReply | ParserReply | AgentReply) -> None:
     """Raise unless a run can keep the reply: in a journal, from which it is read the same."""
     try:
-        _sound(_checked(reply))
+        _sound(_check(reply))
     except (BrokenReply, ReplyTooLarge) as error:  # as a run refuses it
         str(error).encode("utf-8")
 
 
-def _checked(reply: LLMReply | ParserReply | AgentReply) -> LLMReply | ParserReply | AgentReply:
+def _check(reply: LLMReply | ParserReply | AgentReply) -> LLMReply | ParserReply | AgentReply:
     """Return the reply as a run takes it from any adapter."""
     if isinstance(reply, LLMReply):
         return sanitize_llm_reply(reply)

@@ -23,8 +23,8 @@ from hypothesis.errors import HypothesisWarning
 
 sys.path[0] = str(Path(__file__).resolve().parents[1])
 
-from fuzzing.engine import Laboratory, Report, environment, fuzz
-from fuzzing.kinds import NAMES, kind_of
+from fuzzing.engine import Fuzzer, Report, environment, fuzz
+from fuzzing.kinds import NAMES, get_kind
 
 
 def main() -> int:
@@ -35,13 +35,13 @@ def main() -> int:
     resource.setrlimit(resource.RLIMIT_AS, (arguments.memory << 20,) * 2)
     out: Path = arguments.out.resolve()
     out.mkdir(parents=True, exist_ok=True)
-    kind = kind_of(arguments.kind)
+    kind = get_kind(arguments.kind)
     with tempfile.TemporaryDirectory(prefix="karenina-fuzzing-") as name:
         folder = Path(name)
         os.environ.update(environment(folder))
         tempfile.tempdir = None  # it was asked for before
         current = (out / f"{kind.name}.current").open("wb", buffering=0)
-        with Laboratory(kind, folder) as laboratory, current:
+        with Fuzzer(kind, folder) as laboratory, current:
 
             def about_to(one: object) -> None:
                 faulthandler.dump_traceback_later(arguments.hang, exit=True)  # what waits uses no processor time

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from fuzzing.mutation import placed
+from fuzzing.mutation import insert_path
 from karenina import Benchmark
 from karenina.templates import TemplateError
 from karenina_benchmark.errors import CheckpointError
@@ -37,20 +37,20 @@ _OPTIONS: Final[tuple[dict[str, Any], ...]] = (
 
 
 @contextmanager
-def importing(folder: Path, ending: str) -> Iterator[Callable[[bytes], bool]]:
+def import_options(folder: Path, ending: str) -> Iterator[Callable[[bytes], bool]]:
     """Gives files with this ending to the import of questions, with columns that are mapped in several ways."""
     outside = str(folder.parent / "outside")
     file = folder / f"rows{ending}"
 
     def check(data: bytes) -> bool:
-        file.write_bytes(placed(data, outside))
-        accepted = [_imported(file, options) for options in _OPTIONS]
+        file.write_bytes(insert_path(data, outside))
+        accepted = [_import_table(file, options) for options in _OPTIONS]
         return any(accepted)
 
     yield check
 
 
-def _imported(file: Path, options: dict[str, Any]) -> bool:
+def _import_table(file: Path, options: dict[str, Any]) -> bool:
     """Import the rows; what could be imported can be saved, and is then the same."""
     benchmark = Benchmark.create("rows")
     try:

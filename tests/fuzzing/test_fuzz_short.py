@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from fuzzing.engine import Laboratory, environment, fuzz
-from fuzzing.kinds import NAMES, kind_of
+from fuzzing.engine import Fuzzer, environment, fuzz
+from fuzzing.kinds import NAMES, get_kind
 
 PATIENCE = 10
 """How much longer an input may take than in a long run: other tests run beside it."""
@@ -29,8 +29,8 @@ def _with_nothing_set_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.parametrize("name", NAMES)
 def test_no_input_breaks_the_law(name: str, tmp_path: Path) -> None:
-    kind = kind_of(name)
-    with Laboratory(kind, tmp_path, patience=PATIENCE) as laboratory:
+    kind = get_kind(name)
+    with Fuzzer(kind, tmp_path, patience=PATIENCE) as laboratory:
         for one in kind.regressions:
             laboratory.try_one(one)
         report = fuzz(laboratory, seconds=SECONDS, most=MOST)

@@ -13,7 +13,7 @@ NAMES: Final = (
 )
 
 
-def kind_of(name: str) -> Kind[Any]:
+def get_kind(name: str) -> Kind[Any]:
     """Return the kind of this name."""
     found: Kind[Any] = import_module(f"fuzzing.kinds.{name}").KIND
     return found

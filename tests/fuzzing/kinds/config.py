@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from fuzzing.benchmarks import CONFIG
 from fuzzing.commands import command
 from fuzzing.engine import Kind
-from fuzzing.mutation import OUTSIDE, as_json, as_toml, as_yaml, documents, placed, tree_of
+from fuzzing.mutation import OUTSIDE, documents, dump_json, dump_toml, dump_yaml, insert_path, parse_tree
 from karenina import VerificationConfig
 from karenina_benchmark.config_files import read_config
 from karenina_core.errors import ConfigError
@@ -48,12 +48,12 @@ output = 1
 
 
 @contextmanager
-def _opened(folder: Path) -> Iterator[Callable[[tuple[str, bytes]], bool]]:
+def _read_config(folder: Path) -> Iterator[Callable[[tuple[str, bytes]], bool]]:
     outside = str(folder.parent / "outside")
 
     def check(one: tuple[str, bytes]) -> bool:
         ending, data = one
-        data = placed(data, outside)
+        data = insert_path(data, outside)
         if ending == "set":
             return _set(data)
         file = folder / f"config{ending}"
@@ -89,7 +89,7 @@ def _set(data: bytes) -> bool:
     return "{" in printed
 
 
-def _shown(one: tuple[str, bytes]) -> bytes:
+def _print_config(one: tuple[str, bytes]) -> bytes:
     return one[0].encode() + b"\n" + one[1]
 
 
@@ -98,19 +98,19 @@ _VALUES = [CONFIG["answering_models"], CONFIG["prices"], 3, 2.5, "2.50", "nightl
 KIND: Final = Kind(
     "config",
     st.one_of(
-        st.tuples(st.just(".toml"), documents(_FILES, as_toml, texts=[_TOML])),
+        st.tuples(st.just(".toml"), documents(_FILES, dump_toml, texts=[_TOML])),
         st.tuples(
-            st.just(".yaml"), documents(_FILES, as_yaml, texts=[b"1: 2\n", b"replicate_count: 2\nrun_name: x\n"])
+            st.just(".yaml"), documents(_FILES, dump_yaml, texts=[b"1: 2\n", b"replicate_count: 2\nrun_name: x\n"])
         ),
-        st.tuples(st.just(".json"), documents(_FILES, as_json)),
-        st.tuples(st.just("set"), documents(_VALUES, as_json)),
+        st.tuples(st.just(".json"), documents(_FILES, dump_json)),
+        st.tuples(st.just("set"), documents(_VALUES, dump_json)),
     ),
-    _opened,
+    _read_config,
     valid=[
-        (".toml", as_toml(tree_of(CONFIG)).encode()),
+        (".toml", dump_toml(parse_tree(CONFIG)).encode()),
         (".toml", _TOML),
-        (".json", as_json(tree_of(CONFIG)).encode()),
+        (".json", dump_json(parse_tree(CONFIG)).encode()),
     ],
     regressions=[(".json", b'{"self": 1}')],
-    shown=_shown,
+    shown=_print_config,
 )

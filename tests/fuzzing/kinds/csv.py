@@ -8,11 +8,11 @@ from functools import partial
 from typing import Any, Final
 
 from fuzzing.engine import Kind
-from fuzzing.mutation import Pairs, Raw, Tree, as_json, documents, tree_of
-from fuzzing.tables import ROWS, importing
+from fuzzing.mutation import Pairs, Raw, Tree, documents, dump_json, parse_tree
+from fuzzing.tables import ROWS, import_options
 
 
-def written(rows: Tree, delimiter: str = ",") -> str:
+def write_csv(rows: Tree, delimiter: str = ",") -> str:
     """Rows as CSV. What is no list of rows is written as one cell."""
     text = io.StringIO()
     writer = csv.writer(text, delimiter=delimiter)
@@ -24,15 +24,15 @@ def written(rows: Tree, delimiter: str = ",") -> str:
 def _cell(value: Tree) -> Any:
     if isinstance(value, Raw):
         return value.text
-    return as_json(value) if isinstance(value, list) else value
+    return dump_json(value) if isinstance(value, list) else value
 
 
-_SEED = written(tree_of(ROWS)).encode()
-_SEMICOLONS = written(tree_of(ROWS), ";").encode("utf-8-sig")
+_SEED = write_csv(parse_tree(ROWS)).encode()
+_SEMICOLONS = write_csv(parse_tree(ROWS), ";").encode("utf-8-sig")
 KIND: Final = Kind(
     "csv",
-    documents([ROWS], written, texts=[_SEED, _SEMICOLONS, b"text\tgold\nWhich?\tBCL2\n"]),
-    partial(importing, ending=".csv"),
+    documents([ROWS], write_csv, texts=[_SEED, _SEMICOLONS, b"text\tgold\nWhich?\tBCL2\n"]),
+    partial(import_options, ending=".csv"),
     valid=[_SEED, _SEMICOLONS],
     regressions=[b"\n" * 200_000 + _SEED, b",".join(b"c%d" % number for number in range(100_000)) + b",text,c1\n"],
 )

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from openpyxl.utils.exceptions import IllegalCharacterError
 
 from fuzzing.engine import Kind
-from fuzzing.mutation import OPS, TEXT_OPS, Pairs, Tree, broken, changed, parts, tree_of
-from fuzzing.tables import ROWS, importing
+from fuzzing.mutation import OPS, TEXT_OPS, Pairs, Tree, apply_changes, broken, parse_tree, parts
+from fuzzing.tables import ROWS, import_options
 
 _ENTITIES: Final = (
     b'<!DOCTYPE x [<!ENTITY a "'
@@ -108,7 +108,7 @@ def _archive(parts: Mapping[str, bytes]) -> bytes:
     return data.getvalue()
 
 
-_TREE = tree_of(ROWS)
+_TREE = parse_tree(ROWS)
 _DONORS = list(parts(_TREE))
 _BOOK = _book([*_TREE, ["q4", datetime(2024, 2, 29, tzinfo=UTC).replace(tzinfo=None), 1.5, True, 7.0, None]])
 _PARTS = _parts(_BOOK)
@@ -144,12 +144,12 @@ _NAME = st.sampled_from([*_NAMES[:1] * 6, *_NAMES])
 KIND: Final = Kind(
     "excel",
     st.one_of(
-        st.builds(lambda ops: _book(changed(_TREE, ops, _DONORS)), OPS),
+        st.builds(lambda ops: _book(apply_changes(_TREE, ops, _DONORS)), OPS),
         st.builds(_part_broken, _NAME, st.lists(_XML_OP, min_size=1, max_size=4), st.integers(0, 99)),
         st.builds(_part_lost, _NAME, _NAME),
         st.builds(broken, st.just(_BOOK), TEXT_OPS),
     ),
-    partial(importing, ending=".xlsx"),
+    partial(import_options, ending=".xlsx"),
     valid=[_BOOK],
     seconds=10.0,  # three imports, each of which may read as many cells as are allowed
 )

@@ -17,7 +17,7 @@ from typing import Any, Final, TypeAlias
 from hypothesis import strategies as st
 
 from fuzzing.engine import Kind
-from fuzzing.mutation import TEXT_OPS, as_json, broken, documents, tree_of, weighted
+from fuzzing.mutation import TEXT_OPS, broken, choose_weighted, documents, dump_json, parse_tree
 from fuzzing.replies import sound
 from karenina_core.config import find_adapter
 from karenina_core.errors import describe_error
@@ -228,10 +228,10 @@ def _events(body: bytes) -> bytes:
 
 
 def _lines(tree: Any) -> str:
-    return "\n".join(map(as_json, tree)) if type(tree) is list else as_json(tree)
+    return "\n".join(map(dump_json, tree)) if type(tree) is list else dump_json(tree)
 
 
-_HEADER_LISTS = weighted((1, st.just([])), (1, st.lists(st.sampled_from(_HEADERS), min_size=1, max_size=3)))
+_HEADER_LISTS = choose_weighted((1, st.just([])), (1, st.lists(st.sampled_from(_HEADERS), min_size=1, max_size=3)))
 _FRAMINGS = st.sampled_from((0, 0, 0, 0, 0, 0, 1, 1, 2, 3, 4, 5, 5, 6, 7, 8))
 _GOOD = st.just("200 OK")
 
@@ -239,12 +239,12 @@ _GOOD = st.just("200 OK")
 def _replies(bodies: st.SearchStrategy[bytes], kind: str = "application/json") -> st.SearchStrategy[bytes]:
     plain = st.builds(_framed, bodies, _GOOD, st.just([]), st.just(0), st.just(kind))
     framed = st.builds(_framed, bodies, st.sampled_from(_STATUSES), _HEADER_LISTS, _FRAMINGS, st.just(kind))
-    return weighted((6, plain), (3, framed), (1, st.builds(broken, framed, TEXT_OPS)))
+    return choose_weighted((6, plain), (3, framed), (1, st.builds(broken, framed, TEXT_OPS)))
 
 
-_REFUSALS = documents(_ERRORS, as_json)
-_BODIES = weighted((5, documents([_CHAT, _CALLS, _PARSED], as_json)), (1, _REFUSALS))
-_CLAUDE = weighted((5, documents([_MESSAGE, _TOOL_USE], as_json)), (1, _REFUSALS))
+_REFUSALS = documents(_ERRORS, dump_json)
+_BODIES = choose_weighted((5, documents([_CHAT, _CALLS, _PARSED], dump_json)), (1, _REFUSALS))
+_CLAUDE = choose_weighted((5, documents([_MESSAGE, _TOOL_USE], dump_json)), (1, _REFUSALS))
 _STREAMS = documents([_CHUNKS, [_CHAT], [*_CHUNKS[:1], _ERRORS[0]]], _lines).map(_events)
 _TOOLS: Final = ("llm", "agent", "parser")
 
@@ -353,7 +353,7 @@ def _opened(_folder: Path) -> Iterator[Callable[[Exchange], bool]]:
 
 def _valid(name: str, body: Any) -> Exchange:
     if name.endswith(".stream"):
-        return name, _framed(_events(_lines(tree_of(body)).encode()), "200 OK", [], 4, "text/event-stream")
+        return name, _framed(_events(_lines(parse_tree(body)).encode()), "200 OK", [], 4, "text/event-stream")
     return name, _framed(json.dumps(body).encode(), "200 OK", [], 0, "application/json")
 
 

@@ -26,13 +26,13 @@ from fuzzing.mutation import (
     TEXT_OPS,
     TEXTS,
     Raw,
-    as_json,
+    apply_changes,
     broken,
-    changed,
+    choose_weighted,
+    dump_json,
+    insert_path,
+    parse_tree,
     parts,
-    placed,
-    tree_of,
-    weighted,
 )
 from karenina import Benchmark
 from karenina_core import plugins
@@ -204,8 +204,8 @@ def _change_json(database: sqlite3.Connection, which: int, changes: Any) -> None
         *(("sessions", "prices"), ("results", "result"), ("runs", "command")),
     )[which % 8]
     for rowid, text in database.execute(f"SELECT rowid, {column} FROM {table}").fetchall()[:3]:
-        tree = tree_of(json.loads(text))
-        written = as_json(changed(tree, changes, list(parts(tree))))
+        tree = parse_tree(json.loads(text))
+        written = dump_json(apply_changes(tree, changes, list(parts(tree))))
         database.execute(f"UPDATE {table} SET {column} = ? WHERE rowid = ?", (written, rowid))
 
 
@@ -220,7 +220,7 @@ def _opened(folder: Path) -> Iterator[Callable[[bytes], bool]]:
         (folder / "genes.yaml").write_text(_BENCHMARK, "utf-8")
         (folder / "answers.jsonl").write_text(_ANSWERS, "utf-8")
         file = folder / "stranger.journal"
-        file.write_bytes(placed(data, outside.ljust(len(OUTSIDE))))
+        file.write_bytes(insert_path(data, outside.ljust(len(OUTSIDE))))
         readable = _looked_at(file)
         words = _COMMANDS[zlib.crc32(data) % len(_COMMANDS)]
         command(*(word if word != "J" else file.name for word in words))
@@ -268,7 +268,7 @@ _SQL_OPS = st.lists(st.tuples(st.integers(0, 3), _FAR, _FAR, OPS), min_size=1, m
 _PIECE = st.tuples(_FAR, st.binary(min_size=1, max_size=64))
 KIND: Final = Kind(
     "journal",
-    weighted(
+    choose_weighted(
         (2, st.builds(_by_sql, _SEED, _SQL_OPS, st.just(False))),
         (4, st.builds(_by_sql, _SEED, _SQL_OPS, st.just(True))),
         (2, st.builds(_by_bytes, _SEED, st.just([]), st.lists(_PIECE, min_size=1, max_size=6))),

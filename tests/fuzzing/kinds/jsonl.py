@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from fuzzing.benchmarks import QUESTIONS, READABLE, reading
+from fuzzing.benchmarks import QUESTIONS, READABLE, read_operations
 from fuzzing.engine import Kind
-from fuzzing.mutation import as_lines, documents, tree_of
+from fuzzing.mutation import documents, dump_lines, parse_tree
 
 _HEAD = {key: value for key, value in READABLE[-1].items() if not key.startswith("questions")}
 _FILES = [[_HEAD, *QUESTIONS], *([question] for question in QUESTIONS), [_HEAD, QUESTIONS[2]]]
@@ -15,14 +15,14 @@ _FILES = [[_HEAD, *QUESTIONS], *([question] for question in QUESTIONS), [_HEAD, 
 
 _UNREAD = (b'"code": 5', b'"answer": {"text": "x"}', b'"@id": "y"', b'"properties": 1', b'"question": {"text": ""}')
 _COMPARED = {"type": "ExactMatch", "normalize": [1] * 3000}
-_MANY_COMPLAINTS: Final = as_lines(
-    tree_of([{"question": "Which?", "answer": {"gene": {"ground_truth": "x", "verify_with": _COMPARED}}}])
+_MANY_COMPLAINTS: Final = dump_lines(
+    parse_tree([{"question": "Which?", "answer": {"gene": {"ground_truth": "x", "verify_with": _COMPARED}}}])
 ).encode()
 KIND: Final = Kind(
     "jsonl",
-    documents(_FILES, as_lines),
-    partial(reading, ending=".jsonl"),
-    valid=[as_lines(tree_of(one)).encode() for one in _FILES],
+    documents(_FILES, dump_lines),
+    partial(read_operations, ending=".jsonl"),
+    valid=[dump_lines(parse_tree(one)).encode() for one in _FILES],
     regressions=[
         _MANY_COMPLAINTS,
         *(b'{"question": "Which?", "unread": {%s}}' % unread for unread in _UNREAD),

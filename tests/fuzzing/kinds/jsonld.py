@@ -8,20 +8,20 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from fuzzing.benchmarks import READABLE, TRAITS, reading
+from fuzzing.benchmarks import READABLE, TRAITS, read_operations
 from fuzzing.engine import Kind
-from fuzzing.mutation import as_json, as_yaml, documents, tree_of
+from fuzzing.mutation import documents, dump_json, dump_yaml, parse_tree
 from karenina import Benchmark
 
 
-def _saved() -> list[Any]:
+def _save_checkpoints() -> list[Any]:
     """Return the readable benchmarks as checkpoints."""
     found: list[Any] = []
     with tempfile.TemporaryDirectory() as name:
         (Path(name) / "rows.csv").write_text("text,gold,page\nWhich gene?,BCL2,3\n", "utf-8")
         for one in READABLE:
             file = Path(name) / "one.yaml"
-            file.write_text(as_yaml(tree_of(one)), "utf-8")
+            file.write_text(dump_yaml(parse_tree(one)), "utf-8")
             Benchmark.load(file).save(file.with_suffix(".jsonld"))
             found.append(json.loads(file.with_suffix(".jsonld").read_text("utf-8")))
     return found
@@ -94,12 +94,12 @@ _NO_LANGUAGE: Final = json.dumps(
         "dataFeedElement": [{"item": {"text": "Which?", "hasPart": {"text": "x", "programmingLanguage": None}}}],
     }
 ).encode()
-_SEEDS = [*_saved(), REFERENCE]
+_SEEDS = [*_save_checkpoints(), REFERENCE]
 KIND: Final = Kind(
     "jsonld",
-    documents(_SEEDS, as_json),
-    partial(reading, ending=".jsonld"),
-    valid=[as_json(tree_of(one)).encode() for one in _SEEDS],
+    documents(_SEEDS, dump_json),
+    partial(read_operations, ending=".jsonld"),
+    valid=[dump_json(parse_tree(one)).encode() for one in _SEEDS],
     regressions=[
         b"{" + b", ".join(b'"k%d": 1' % number for number in range(80_000)) + b', "k79999": 2}',
         b'{"name": "x", "@context": null}',

@@ -22,13 +22,13 @@ from fuzzing.mutation import (
     Op,
     Raw,
     TextOp,
-    as_json,
+    apply_changes,
     broken,
-    changed,
+    choose_weighted,
+    dump_json,
+    parse_tree,
     parts,
-    shifted,
-    tree_of,
-    weighted,
+    shift_bytes,
 )
 from karenina import Benchmark
 from karenina_core import VerificationConfig, VerificationResult, plugins
@@ -124,8 +124,8 @@ class _Models:
         return LLMReply(self.text, self.usage, finish)  # type: ignore[arg-type] # one of its words
 
     def fill(self, _messages: Sequence[Message], schema: Mapping[str, Any], info: CallInfo) -> ParserReply:
-        tree = tree_of(_sample(schema, schema))
-        written = as_json(changed(tree, shifted(self.ops, int(info.question_id)), list(parts(tree))))
+        tree = parse_tree(_sample(schema, schema))
+        written = dump_json(apply_changes(tree, shift_bytes(self.ops, int(info.question_id)), list(parts(tree))))
         wrapper = _WRAPPERS[self.choice % len(_WRAPPERS)] if self.choice % 3 == 0 else "{}"
         text = wrapper.replace("{}", written)
         if self.text_ops:
@@ -189,12 +189,12 @@ def _look_at(result: VerificationResult) -> None:
 
 
 _TEXTS = [one for one in TEXTS if isinstance(one, str)]
-_SAYINGS = weighted(
+_SAYINGS = choose_weighted(
     (3, st.just("It is BCL2, of 2016, see doi:10.1/x.")),
     (2, st.sampled_from(_TEXTS)),
     (1, st.builds(lambda text, more: f"It is {text}. {more}", st.sampled_from(_TEXTS), st.text(max_size=20))),
 )
-_TEXT_OPS = weighted((4, st.just([])), (1, TEXT_OPS))
+_TEXT_OPS = choose_weighted((4, st.just([])), (1, TEXT_OPS))
 _FAR = st.integers(0, 10_000)
 assert not any(isinstance(one, Raw) for one in _TEXTS)
 KIND: Final = Kind(

@@ -15,7 +15,19 @@ from hypothesis import strategies as st
 
 from fuzzing.engine import Kind
 from fuzzing.mcp_server import UNKNOWN
-from fuzzing.mutation import OPS, TEXT_OPS, Op, TextOp, as_json, broken, changed, parts, shifted, tree_of, weighted
+from fuzzing.mutation import (
+    OPS,
+    TEXT_OPS,
+    Op,
+    TextOp,
+    apply_changes,
+    broken,
+    choose_weighted,
+    dump_json,
+    parse_tree,
+    parts,
+    shift_bytes,
+)
 from fuzzing.replies import sound_text
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import PortError, ToolCall
@@ -68,16 +80,16 @@ def _reply(result: Any, *, failed: bool = False) -> Any:
     return {"jsonrpc": "2.0", "id": "@ID@", **({"error": _ERROR} if failed else {"result": result})}
 
 
-_TREES: Final = {method: tree_of(_reply(result)) for method, result in _RESULTS.items()}
-_DONORS: Final = [part for tree in [*_TREES.values(), tree_of(_reply({}, failed=True))] for part in parts(tree)]
+_TREES: Final = {method: parse_tree(_reply(result)) for method, result in _RESULTS.items()}
+_DONORS: Final = [part for tree in [*_TREES.values(), parse_tree(_reply({}, failed=True))] for part in parts(tree)]
 
 
 def _replies(one: Replies, number: int = 0) -> dict[str, bytes]:
     _, method, ops, text_ops = one
-    ops = shifted(ops, number)
-    found = {name: as_json(tree).encode("utf-8", "surrogatepass") for name, tree in _TREES.items()}
+    ops = shift_bytes(ops, number)
+    found = {name: dump_json(tree).encode("utf-8", "surrogatepass") for name, tree in _TREES.items()}
     for name in _TREES if method == "all" else [method]:
-        found[name] = as_json(changed(_TREES[name], ops, _DONORS)).encode("utf-8", "surrogatepass")
+        found[name] = dump_json(apply_changes(_TREES[name], ops, _DONORS)).encode("utf-8", "surrogatepass")
         found[name] = broken(found[name], text_ops) if text_ops else found[name]
     return found
 
@@ -175,7 +187,10 @@ _METHODS = st.sampled_from(("tools/list", "tools/call", "initialize", "tools/lis
 KIND: Final = Kind(
     "mcp_replies",
     st.tuples(
-        weighted((9, st.just(False)), (1, st.just(True))), _METHODS, OPS, weighted((4, st.just([])), (1, TEXT_OPS))
+        choose_weighted((9, st.just(False)), (1, st.just(True))),
+        _METHODS,
+        OPS,
+        choose_weighted((4, st.just([])), (1, TEXT_OPS)),
     ),
     _opened,
     valid=[(False, "all", [], []), (True, "all", [], [])],

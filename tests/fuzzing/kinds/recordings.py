@@ -11,7 +11,7 @@ from typing import Any, Final
 from hypothesis import strategies as st
 
 from fuzzing.engine import Kind
-from fuzzing.mutation import as_json, as_lines, documents, placed, tree_of
+from fuzzing.mutation import documents, dump_json, dump_lines, insert_path, parse_tree
 from fuzzing.replies import sound
 from karenina_core.config import find_adapter
 from karenina_core.models.adapters import AdapterConfigError
@@ -106,7 +106,7 @@ def _many_calls(count: int) -> bytes:
     calls = [{"functionCall": {"name": name}} for name in names]
     results = [{"functionResponse": {"name": name, "response": {}}} for name in reversed(names)]
     entries = [{"role": "model", "parts": calls}, {"role": "user", "parts": results}]
-    return as_json(tree_of({"q1": entries})).encode()
+    return dump_json(parse_tree({"q1": entries})).encode()
 
 
 @contextmanager
@@ -137,7 +137,7 @@ def _opened(folder: Path) -> Iterator[Callable[[tuple[str, bytes]], bool]]:
         nonlocal count
         count += 1  # the adapter remembers files by name and time
         file = folder / f"answers{count}{one[0]}"
-        file.write_bytes(placed(one[1], outside))
+        file.write_bytes(insert_path(one[1], outside))
         model = ModelConfig(id="m", interface="manual", model_name="m", manual_traces=str(file))
         try:
             assert spec.check is not None
@@ -159,11 +159,11 @@ def _opened(folder: Path) -> Iterator[Callable[[tuple[str, bytes]], bool]]:
 KIND: Final = Kind(
     "recordings",
     st.one_of(
-        st.tuples(st.just(".jsonl"), documents(_SEEDS, as_lines)),
-        st.tuples(st.just(".json"), documents([*_SEEDS, *_MAPPINGS], as_json)),
+        st.tuples(st.just(".jsonl"), documents(_SEEDS, dump_lines)),
+        st.tuples(st.just(".json"), documents([*_SEEDS, *_MAPPINGS], dump_json)),
     ),
     _opened,
-    valid=[(".jsonl", as_lines(tree_of(one)).encode()) for one in _SEEDS],
+    valid=[(".jsonl", dump_lines(parse_tree(one)).encode()) for one in _SEEDS],
     regressions=[(".json", _many_calls(16_000))],
     shown=lambda one: one[0].encode() + b"\n" + one[1],
 )

@@ -14,7 +14,7 @@ from typing import Any, Final
 from fuzzing.benchmarks import SOURCE
 from fuzzing.commands import command
 from fuzzing.engine import Kind
-from fuzzing.mutation import as_lines, documents, tree_of
+from fuzzing.mutation import documents, dump_lines, parse_tree
 from karenina import Benchmark
 from karenina_core import plugins
 from karenina_core.data.rubrics import LLMRubricTrait, RegexRubricTrait, Rubric
@@ -91,8 +91,8 @@ _USAGES: Final = ({"parsing": {"calls": 1}}, {"parsing": {"calls": [], "scope": 
 _SEEDS = _results()
 KIND: Final = Kind(
     "results",
-    documents([_SEEDS, *([one] for one in _SEEDS)], as_lines),
+    documents([_SEEDS, *([one] for one in _SEEDS)], dump_lines),
     _opened,
-    valid=[as_lines(tree_of(_SEEDS)).encode()],
+    valid=[dump_lines(parse_tree(_SEEDS)).encode()],
     regressions=[json.dumps({**_SEEDS[0], "template": {"usage_metadata": usage}}).encode() for usage in _USAGES],
 )

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from fuzzing.benchmarks import READABLE, reading
+from fuzzing.benchmarks import READABLE, read_operations
 from fuzzing.engine import Kind
-from fuzzing.mutation import as_yaml, documents, tree_of
+from fuzzing.mutation import documents, dump_yaml, parse_tree
 
 WRITTEN: Final = b"""# as people write it
 karenina: 1
@@ -32,9 +32,9 @@ questions:
 """
 KIND: Final = Kind(
     "yaml",
-    documents(READABLE, as_yaml, texts=[WRITTEN]),
-    partial(reading, ending=".yaml"),
-    valid=[WRITTEN, *(as_yaml(tree_of(one)).encode() for one in READABLE)],
+    documents(READABLE, dump_yaml, texts=[WRITTEN]),
+    partial(read_operations, ending=".yaml"),
+    valid=[WRITTEN, *(dump_yaml(parse_tree(one)).encode() for one in READABLE)],
     servers=True,
     seconds=4.0,
 )

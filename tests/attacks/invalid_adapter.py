@@ -116,7 +116,7 @@ for before, words in json.loads(sys.stdin.read()):
 
 
 @dataclass(frozen=True)
-class Ended:
+class CompletedCommand:
     """How a command ended."""
 
     code: int
@@ -125,13 +125,13 @@ class Ended:
 
 
 @dataclass(frozen=True)
-class OddPlace:
+class InvalidAdapterRuns:
     """A folder with the benchmark, in which the command finds the adapter."""
 
     folder: Path
 
     @classmethod
-    def make(cls, folder: Path) -> OddPlace:
+    def make(cls, folder: Path) -> InvalidAdapterRuns:
         """Write benchmark and adapter into an empty folder."""
         facts = folder / "site" / "odd_models-1.0.dist-info"
         facts.mkdir(parents=True)
@@ -159,11 +159,11 @@ class OddPlace:
         log = self.folder / "calls.log"
         return log.read_text("utf-8").splitlines() if log.exists() else []
 
-    def karenina(self, *arguments: str | Path, before: Sequence[str] = ()) -> Ended:
+    def karenina(self, *arguments: str | Path, before: Sequence[str] = ()) -> CompletedCommand:
         """Give a command in the folder; `before` is what starts it."""
         if not before:
             ended = preloaded.run(arguments, folder=self.folder, environment=self.environment, timeout=PATIENCE)
-            return Ended(ended.returncode, ended.stdout, ended.stderr)
+            return CompletedCommand(ended.returncode, ended.stdout, ended.stderr)
         done = subprocess.run(
             [*before, str(COMMAND), *map(str, arguments)],
             cwd=self.folder,
@@ -173,9 +173,11 @@ class OddPlace:
             timeout=PATIENCE,
             check=False,
         )
-        return Ended(done.returncode, done.stdout, done.stderr)
+        return CompletedCommand(done.returncode, done.stdout, done.stderr)
 
-    def together(self, *commands: Sequence[str], before: Mapping[int, Mapping[str, str]] | None = None) -> list[Ended]:
+    def together(
+        self, *commands: Sequence[str], before: Mapping[int, Mapping[str, str]] | None = None
+    ) -> list[CompletedCommand]:
         """Give several commands in one process; `before` names files that are copied before a command, by its place."""
         steps = [((before or {}).get(place, {}), list(words)) for place, words in enumerate(commands)]
         done = subprocess.run(
@@ -188,11 +190,11 @@ class OddPlace:
             timeout=PATIENCE + 2 * len(commands),
             check=False,
         )
-        ended = [Ended(*one) for one in map(json.loads, done.stdout.splitlines())]
+        ended = [CompletedCommand(*one) for one in map(json.loads, done.stdout.splitlines())]
         assert len(ended) == len(commands), done.stderr
         return ended
 
-    def run(self, kind: str = "fine", *more: str | Path, before: Sequence[str] = ()) -> Ended:
+    def run(self, kind: str = "fine", *more: str | Path, before: Sequence[str] = ()) -> CompletedCommand:
         """Run the benchmark with a model of this kind, into the journal."""
         return self.karenina(*self.command(kind), *more, before=before)
 

@@ -1,4 +1,4 @@
-"""People who share files: each with a home, a configuration and a state of their own, and the installed command."""
+"""Users who share files: each with a home, a configuration and a state of their own, and the installed command."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ questions:
 
 
 @dataclass(frozen=True)
-class Person:
+class User:
     """A user with a home; `folder` is where they work."""
 
     home: Path
     folder: Path
 
     @classmethod
-    def at(cls, place: Path) -> Person:
+    def at(cls, place: Path) -> User:
         """Create a user with a home and a working folder in `place`."""
         (place / "home").mkdir(parents=True)
         (place / "work").mkdir()
@@ -71,7 +71,7 @@ class Person:
 
 
 @contextmanager
-def edited(journal: Path) -> Iterator[dict[str, Any]]:
+def edit_command(journal: Path) -> Iterator[dict[str, Any]]:
     """Provide the command in a journal, to be changed as whoever sends the journal may change it, digests and all."""
     database = sqlite3.connect(journal, isolation_level=None)
     row = database.execute("SELECT * FROM runs ORDER BY id DESC LIMIT 1").fetchone()
@@ -83,7 +83,7 @@ def edited(journal: Path) -> Iterator[dict[str, Any]]:
     database.close()
 
 
-def without_results(journal: Path) -> None:
+def delete_results(journal: Path) -> None:
     """Take the results out of a journal, so that every item is worked out anew from its replies."""
     database = sqlite3.connect(journal, isolation_level=None)
     database.execute("DELETE FROM results")

@@ -1,4 +1,4 @@
-"""The installed command in a process that may take little memory and time."""
+"""The installed command in a process with limited memory and time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ questions:
 
 
 @dataclass(frozen=True)
-class Ended:
+class CompletedCommand:
     """How a command ended."""
 
     code: int
@@ -42,7 +42,9 @@ class Ended:
             assert part in self.err, (part, self.err[-2000:])
 
 
-def karenina(folder: Path, *arguments: str | Path, shell: str = "", script: bool = False, **environment: str) -> Ended:
+def run_karenina(
+    folder: Path, *arguments: str | Path, shell: str = "", script: bool = False, **environment: str
+) -> CompletedCommand:
     """Run the command; `shell` redirects its streams, `script` starts a new interpreter."""
     given = {name: value for name, value in os.environ.items() if not name.startswith("KARENINA_")}
     given |= {"COLUMNS": "400", "NO_COLOR": "1", "XDG_CONFIG_HOME": str(folder), "XDG_STATE_HOME": str(folder)}
@@ -51,27 +53,27 @@ def karenina(folder: Path, *arguments: str | Path, shell: str = "", script: bool
         ended = preloaded.run(
             arguments, folder=folder, environment=given, timeout=SECONDS, memory=MEMORY, script=script
         )
-        return Ended(ended.returncode, ended.stdout, ended.stderr)
+        return CompletedCommand(ended.returncode, ended.stdout, ended.stderr)
     line = ["/bin/sh", "-c", f'exec "$@" {shell}', "sh", str(COMMAND), *map(str, arguments)]
-    done = subprocess.run(line, cwd=folder, env=given, capture_output=True, timeout=SECONDS, preexec_fn=_limited)
-    return Ended(done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"))
+    done = subprocess.run(line, cwd=folder, env=given, capture_output=True, timeout=SECONDS, preexec_fn=_limit_memory)
+    return CompletedCommand(done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"))
 
 
-def _limited() -> None:
+def _limit_memory() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
 
 
-def benchmark(folder: Path) -> Path:
+def write_benchmark(folder: Path) -> Path:
     """Return a good benchmark of one question."""
-    return written(folder / "good.yaml", BENCHMARK)
+    return write_file(folder / "good.yaml", BENCHMARK)
 
 
-def recordings(folder: Path) -> Path:
+def write_recordings(folder: Path) -> Path:
     """Return a good recording of its answer."""
-    return written(folder / "good.jsonl", '{"id": "q", "answer": "It is BCL2."}\n')
+    return write_file(folder / "good.jsonl", '{"id": "q", "answer": "It is BCL2."}\n')
 
 
-def written(file: Path, content: str | bytes) -> Path:
+def write_file(file: Path, content: str | bytes) -> Path:
     """Write a file, and return it."""
     file.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8", "surrogatepass"))
     return file
