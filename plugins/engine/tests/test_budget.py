@@ -92,7 +92,7 @@ def test_a_budget_is_not_exceeded_where_calls_cost_what_they_may(
 def test_a_call_that_is_not_covered_waits_for_those_under_way() -> None:
     async def three() -> list[bool]:
         calls = calls_of(350 * 10**6, 8)
-        most = budget_of(calls).most(call(1))
+        most = budget_of(calls).max_cost(call(1))
         assert 2 * most <= budget_of(calls).limit < 3 * most
         return await asyncio.gather(make(calls, call(1), 20), make(calls, call(2), 20), make(calls, call(3), 20))
 

@@ -195,7 +195,7 @@ def test_a_price_is_the_users_or_nothing_or_the_first_lists_that_has_it(
 
 def test_an_unknown_price_says_what_to_do() -> None:
     assert priced(Listed("a-list")).price(model("remote")).why.endswith("prices.mine = {input = ..., output = ...}")
-    assert "no usable list of prices is installed" in priced().price(model("remote")).why
+    assert "no price list is installed" in priced().price(model("remote")).why
 
 
 @pytest.mark.parametrize(

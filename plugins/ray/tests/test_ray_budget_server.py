@@ -33,7 +33,7 @@ class Setup:
 
     def __init__(self) -> None:
         self.budget = Budget(0, Ledger(PriceTable(Plugins(), {"answering": OwnPrice(input=1, output=4)})))
-        self.each = self.budget.most(call(0))
+        self.each = self.budget.max_cost(call(0))
         self.budget.limit = 2 * self.each
         self.server = BudgetServer(
             self.budget, self._respond, lambda work: asyncio.get_running_loop().create_task(work)

@@ -36,8 +36,8 @@ def test_budget_treats_a_decoded_call_as_the_original(call: Call) -> None:
     decoded = serialization.decode_call(json.loads(json.dumps(serialization.encode_call(call, 0, paid=True))), MODEL)
 
     assert decoded.key == call.key
-    assert budget.most(decoded) == budget.most(call)
+    assert budget.max_cost(decoded) == budget.max_cost(call)
     assert budget.ledger.line(decoded) is budget.ledger.line(call)
     assert (decoded.info.order, decoded.info.shared, decoded.info.replicate) == (7, True, 2)
     small = Call(Endpoint("llm", MODEL, "fake 1", {}), [Message.user("?")], INFO)
-    assert budget.most(decoded) > budget.most(small)
+    assert budget.max_cost(decoded) > budget.max_cost(small)

@@ -1,8 +1,8 @@
-"""A hard budget: every call is paid for beforehand, from what is left, with the most that it may cost.
+"""A hard budget: the most that a call may cost is reserved before it is made.
 
-What the call did cost is settled afterwards. A call that is not covered waits until others are settled; where none is
-under way any more, the budget is spent: no item starts, those that have their answer end as far as it reaches, and
-whatever is not covered then ends without a result, to go on when the budget is raised.
+The actual cost is settled afterwards. A call that is not covered waits until others are settled. If none is in flight
+any more, the budget is exhausted: no item starts, items that have their answer end as far as the budget reaches, and
+calls that are not covered end their items without a result, to be continued when the budget is raised.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
     from karenina_engine.cost.ledger import Ledger, LedgerLine
 
 OUTPUT: Final = 1024
-"""The output tokens that a call is taken to have at the most, until some were seen, where the model has no limit."""
+"""The assumed output tokens of a call without a limit of its own, until some replies were observed."""
 
-_SEEN: Final = 3  # replies after which what was seen is believed
+_ENOUGH: Final = 3  # replies of a line from which its calls are estimated
 _MARGIN: Final = 1.25
 
 
 class OverBudget(ItemInterrupt):
-    """A call that the budget does not cover. No error of the item's: it ends without a result, and may go on later."""
+    """A call that the budget does not cover. Its item ends without a result, not with an error."""
 
 
 @dataclass(slots=True)
-class _Seen:
-    """What the calls of one line have shown: the most output tokens, and the most tokens a character."""
+class _Observed:
+    """Observations of the calls of one ledger line: the most output tokens, and the most tokens per character."""
 
     replies: int = 0
     output: int = 0
@@ -44,10 +44,10 @@ class _Seen:
 
 @dataclass(slots=True)
 class Budget:
-    """What may be spent, in picodollars. `on_spent` is called once, when a call is not covered and none is under way.
+    """A budget in picodollars. `on_spent` is called once, when a call is not covered and none is in flight.
 
-    `spent` is what was settled, that of earlier runs included; `reserved` is held for calls under way. `lost` was
-    reserved for calls of which nobody knows what became, and is not given out again.
+    `spent` is settled, including earlier runs; `reserved` is held for calls in flight. `lost` was reserved for calls
+    with an unknown end, and is not spent again.
     """
 
     limit: int
@@ -58,17 +58,17 @@ class Budget:
     on_spent: Callable[[], None] | None = None
     exhausted: bool = False
     refused: int = 0
-    """The most that the cheapest call that was not covered may have cost, once the budget is spent."""
-    _seen: dict[int, tuple[LedgerLine, _Seen]] = field(default_factory=dict)
+    """The maximal cost of the cheapest call that was refused, once the budget is exhausted."""
+    _observed_lines: dict[int, tuple[LedgerLine, _Observed]] = field(default_factory=dict)
     _queue: list[tuple[int, int, int, bool, asyncio.Future[None]]] = field(default_factory=list)
     _serial: int = 0
 
     async def reserve(self, call: CallRecord) -> int:
-        """Reserve the most that the call may cost, and return it. Waits while calls under way may leave enough.
+        """Reserve the most that the call may cost, and return it. Waits while calls in flight may leave enough.
 
         Raises `OverBudget`.
         """
-        amount = self.most(call)
+        amount = self.max_cost(call)
         if not amount:
             return 0
         if not self._queue and self._covers(amount) and not (self.exhausted and call.info.shared):
@@ -77,7 +77,7 @@ class Budget:
         waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._serial += 1
         heappush(self._queue, (call.info.order, self._serial, amount, call.info.shared, waiting))
-        self._wake()
+        self._admit_waiting()
         try:
             await waiting
         except asyncio.CancelledError:
@@ -87,42 +87,42 @@ class Budget:
         return amount
 
     def spend(self, call: CallRecord, usage: Usage, cost: int | None) -> None:
-        """Count what a call did cost. Where that is not known it is taken to be the most that it may be."""
-        self.spent += self.most(call) if cost is None else cost
-        seen = self._of(call)
+        """Count the actual cost of a call; if it is not known, the most that it may be."""
+        self.spent += self.max_cost(call) if cost is None else cost
+        seen = self._observations(call)
         seen.replies += 1
         seen.output = max(seen.output, usage.output_tokens)
         seen.density = max(seen.density, usage.input_tokens / max(1, call.size.characters))
 
     def release(self, reserved: int) -> None:
-        """Give back what was reserved for a call that has ended, after what it did cost was counted."""
+        """Release the reservation of a call that has ended, after its actual cost was counted."""
         self.reserved -= reserved
         if self._queue:
-            self._wake()
+            self._admit_waiting()
 
     def forfeit(self, reserved: int) -> None:
-        """Keep all that was reserved for a call: it may have been made, and nobody is left who knows."""
+        """Keep the reservation of a call that may have been made and charged, such as one of a dead worker."""
         self.lost += reserved
         self.release(reserved)
 
-    def most(self, call: CallRecord) -> int:
-        """The most that the call may cost: by its length and `max_tokens`, or by what calls of its line have shown."""
+    def max_cost(self, call: CallRecord) -> int:
+        """Return the most that the call may cost, from its size and `max_tokens`, or from earlier calls of its line."""
         tariff = self.ledger.prices.price(call.endpoint.model).tariff
         if tariff is None:
             return 0
-        seen = self._of(call)
-        known = seen.replies >= _SEEN
+        seen = self._observations(call)
+        observed = seen.replies >= _ENOUGH
         allowed = call.endpoint.model.max_tokens
-        output = int(seen.output * _MARGIN) + FRAME if known else allowed or OUTPUT
+        output = int(seen.output * _MARGIN) + FRAME if observed else allowed or OUTPUT
         if allowed is not None:
             output = min(output, allowed)
         size, density, turns = call.size
-        prompt = int(size * (seen.density * _MARGIN if known and seen.density else density)) + FRAME
+        prompt = int(size * (seen.density * _MARGIN if observed and seen.density else density)) + FRAME
         written = prompt if tariff.rates.cache_write > tariff.rates.input else 0
-        return tariff.cost(Usage(prompt, output, calls=1, cache_write_tokens=written)) * (1 if known else turns)
+        return tariff.cost(Usage(prompt, output, calls=1, cache_write_tokens=written)) * (1 if observed else turns)
 
     def describe_exhaustion(self) -> str:
-        """Why the run stopped, as one says it."""
+        """Return why the run stopped, for messages."""
         lost = f", {format_cost(self.lost)} was reserved for calls that were cut off" if self.lost else ""
         return (
             f"its budget of {format_cost(self.limit)} is used up: {format_cost(self.spent)} was spent{lost}, and "
@@ -132,8 +132,8 @@ class Budget:
     def _covers(self, amount: int) -> bool:
         return self.spent + self.lost + self.reserved + amount <= self.limit
 
-    def _wake(self) -> None:
-        """Let calls go that are covered, the earliest items first; where nothing is under way, refuse the others."""
+    def _admit_waiting(self) -> None:
+        """Admit waiting calls that are covered, the earliest items first. If none is in flight, refuse the others."""
         while self._queue and not self.exhausted:
             amount, waiting = self._queue[0][2], self._queue[0][4]
             if waiting.done():
@@ -149,10 +149,10 @@ class Budget:
                 if self.on_spent is not None:
                     self.on_spent()
         if self.exhausted:
-            self._let_end()
+            self._finish_waiting()
 
-    def _let_end(self) -> None:
-        """Once the budget is spent: judge the answers that are there as far as it reaches, and begin nothing more."""
+    def _finish_waiting(self) -> None:
+        """After the budget is exhausted, judge existing answers as far as it reaches, and refuse all that would begin."""
         left = []
         for entry in sorted(self._queue):
             _, _, amount, begins, waiting = entry
@@ -169,17 +169,17 @@ class Budget:
         heapify(left)
         self._queue = left
 
-    def _of(self, call: CallRecord) -> _Seen:
+    def _observations(self, call: CallRecord) -> _Observed:
         line = self.ledger.line(call)
-        known = self._seen.get(id(line))
-        if known is None:
-            known = self._seen[id(line)] = line, self._earlier(line)
-        return known[1]
+        observed = self._observed_lines.get(id(line))
+        if observed is None:
+            observed = self._observed_lines[id(line)] = line, self._from_earlier_runs(line)
+        return observed[1]
 
-    def _earlier(self, line: LedgerLine) -> _Seen:
-        """What earlier runs of the journal have shown of such calls: of their output twice the mean."""
+    def _from_earlier_runs(self, line: LedgerLine) -> _Observed:
+        """Return the observations of earlier runs of the journal; of their output twice the mean."""
         same = [one.spent for one in self.ledger.before if one.names[:4] == line.names[:4]]
         calls = sum(count.calls for count in same)
-        if calls < _SEEN:
-            return _Seen()
-        return _Seen(calls, 2 * sum(count.output_tokens for count in same) // calls)
+        if calls < _ENOUGH:
+            return _Observed()
+        return _Observed(calls, 2 * sum(count.output_tokens for count in same) // calls)

@@ -14,4 +14,4 @@ if TYPE_CHECKING:
 
 @hookspec
 def karenina_prices() -> Sequence[PriceSource]:
-    """Offer lists of what models cost; the first that has a model's price, by the lists' names, says it."""
+    """Return price lists; of those that have a model's price, the first by name is used."""

@@ -1,4 +1,4 @@
-"""What a run spends: its calls, their tokens and their cost, by model, stage and judge."""
+"""The ledger of a run: calls, tokens and cost by model, stage and judge."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 
 UNKNOWN_COST: Final = "unknown"
-"""What is said of a cost that nobody knows: it is never nothing."""
+"""The text for a cost that is not known, which is never shown as zero."""
 
 
 @dataclass(slots=True)
 class SpendCounts:
-    """Calls that brought a reply, their tokens, and their cost in picodollars.
+    """Counts of calls with a reply, their tokens, and their cost in picodollars.
 
-    `unpriced` of the calls have a cost that is not known, because nobody says the model's price or the server counted
-    no tokens: then `cost` is what the others cost.
+    `unpriced` of the calls have an unknown cost, because the model has no price or the server counted no tokens; `cost`
+    is that of the others.
     """
 
     calls: int = 0
@@ -36,7 +36,7 @@ class SpendCounts:
     unpriced: int = 0
 
     def add(self, usage: Usage, cost: int | None) -> None:
-        """Count the calls that this usage is of."""
+        """Add the usage and cost of some calls."""
         self.calls += usage.calls
         self.input_tokens += usage.input_tokens
         self.cached_tokens += usage.cached_tokens
@@ -49,7 +49,7 @@ class SpendCounts:
             self.cost += cost
 
     def merge(self, other: SpendCounts) -> None:
-        """Count what `other` counted, too."""
+        """Add the counts of `other`."""
         for name in COUNTED:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
@@ -59,13 +59,13 @@ class SpendCounts:
         return not self.unpriced
 
     def format_cost(self) -> str:
-        """The cost as people read it: `at least` where a part of it is not known, `unknown` where all of it is."""
+        """Return the cost as text, with `at least` if a part of it is unknown, and `unknown` if all of it is."""
         if self.known:
             return format_cost(self.cost)
         return f"at least {format_cost(self.cost)}" if self.unpriced < self.calls or self.cost else UNKNOWN_COST
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON values: `cost_usd` is null where all of it is unknown, and a lower bound where a part of it is."""
+        """Return JSON values. `cost_usd` is null if all of the cost is unknown, and a lower bound if a part is."""
         values: dict[str, Any] = {name: getattr(self, name) for name in COUNTED if name != "cost"}
         nothing = self.unpriced and self.unpriced >= self.calls and not self.cost
         return {**values, "cost_usd": None if nothing else float(to_dollars(self.cost))}
@@ -76,11 +76,11 @@ COUNTED: Final = tuple(one.name for one in fields(SpendCounts))
 
 @dataclass(slots=True)
 class LedgerLine:
-    """One line of a ledger: a model (the user's id, interface and name) in one stage, for one judge.
+    """A line of a ledger: a model (the user's id, interface and name) in one stage, for one judge.
 
-    `judge` is the id of the judge before whom the item was; it is empty for what is done for all judges of an answer.
-    `made` are the calls that were made now, `kept` the replies that were taken from the journal, or shared with a call
-    under way, and cost nothing now: their cost is what they would have cost.
+    `judge` is the id of the item's judge, and empty for calls for all judges of an answer. `spent` counts the calls
+    that were made now. `cached` counts replies that were stored, or shared with a call in flight, and cost nothing now:
+    its cost is what they would have cost.
     """
 
     model: str
@@ -93,23 +93,23 @@ class LedgerLine:
 
     @property
     def names(self) -> tuple[str, str, str, str, str]:
-        """What the line is about."""
+        """The key of the line."""
         return (self.model, self.interface, self.model_name, self.stage, self.judge)
 
 
 @dataclass(slots=True)
 class Ledger:
-    """The ledger of a run. `before` is what earlier runs with the same journal have spent."""
+    """The ledger of a run. `before` has the lines of earlier runs with the same journal."""
 
     prices: PriceTable
     before: list[LedgerLine] = field(default_factory=list)
     changed: dict[int, LedgerLine] = field(default_factory=dict)
-    """The lines with calls that no journal holds yet, by their identity."""
+    """The lines with calls that are not in the journal yet, by identity."""
     _lines: dict[tuple[int, str, str], LedgerLine] = field(default_factory=dict)
     _by_names: dict[tuple[str, str, str, str, str], LedgerLine] = field(default_factory=dict)
 
     def record_call(self, call: CallRecord, usage: Usage) -> int | None:
-        """Count a call that was made; its cost in picodollars, None where it is not known."""
+        """Count a call that was made, and return its cost in picodollars; None if it is not known."""
         line = self.line(call)
         cost = self.cost(call, usage)
         line.spent.add(usage, cost)
@@ -117,11 +117,11 @@ class Ledger:
         return cost
 
     def record_cached(self, call: CallRecord, usage: Usage) -> None:
-        """Count a reply that was kept."""
+        """Count a reply that was stored earlier, or shared with an identical call."""
         self.line(call).cached.add(usage, self.cost(call, usage))
 
     def cost(self, call: CallRecord, usage: Usage) -> int | None:
-        """What such a call costs; None where nobody says its price, or the server did not count its tokens."""
+        """Return the cost of such a call; None without a price, or if the server did not count its tokens."""
         tariff = self.prices.price(call.endpoint.model).tariff
         if tariff is None:
             return None
@@ -131,7 +131,7 @@ class Ledger:
         return cost
 
     def line(self, call: CallRecord) -> LedgerLine:
-        """The line that the call is counted in."""
+        """Return the line of the call."""
         model, info = call.endpoint.model, call.info
         key = (id(model), info.stage, info.judge)
         line = self._lines.get(key)
@@ -140,11 +140,11 @@ class Ledger:
         return line
 
     def add_cached(self, names: tuple[str, str, str, str, str], kept: SpendCounts) -> None:
-        """Count replies that another process has taken from the journal, for the line of these names."""
+        """Add replies that another process took from the journal, to the line of these names."""
         self._named(names).cached.merge(kept)
 
     def clear(self) -> None:
-        """Forget all calls and replies that were counted."""
+        """Remove all counts."""
         self.changed.clear()
         self._lines.clear()
         self._by_names.clear()
@@ -157,24 +157,24 @@ class Ledger:
 
     @property
     def lines(self) -> list[LedgerLine]:
-        """All lines: by model, then as the stages came."""
+        """All lines, by model, then in the order of stages."""
         return sorted(self._by_names.values(), key=lambda line: line.model)
 
     def total(self) -> SpendCounts:
-        """What was spent now."""
+        """Return the sum of what was spent now."""
         return sum_counts(line.spent for line in self._by_names.values())
 
     @property
     def earlier(self) -> SpendCounts:
-        """What earlier runs with the same journal have spent."""
+        """The sum of what earlier runs with the same journal spent."""
         return sum_counts(line.spent for line in self.before)
 
     def cached_total(self) -> SpendCounts:
-        """What was kept, and not spent now."""
+        """Return the sum of the replies that cost nothing now."""
         return sum_counts(line.cached for line in self._by_names.values())
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON values, with sums by model, stage and judge."""
+        """Return the ledger as JSON values, with sums by model, stage and judge."""
         return {
             **make_spending_report(self.lines),
             "earlier": self.earlier.to_dict(),
@@ -184,7 +184,7 @@ class Ledger:
 
 
 def make_spending_report(lines: Sequence[LedgerLine]) -> dict[str, Any]:
-    """Lines of a ledger as JSON values, with their sum, and sums by model, stage and judge."""
+    """Return lines of a ledger as JSON values, with their total and sums by model, stage and judge."""
     return {
         "currency": "USD",
         "spent": sum_counts(line.spent for line in lines).to_dict(),
@@ -206,7 +206,7 @@ def make_spending_report(lines: Sequence[LedgerLine]) -> dict[str, Any]:
 
 
 def sum_counts(counts: Iterable[SpendCounts]) -> SpendCounts:
-    """All of them together."""
+    """Return the sum of counts."""
     total = SpendCounts()
     for count in counts:
         total.merge(count)

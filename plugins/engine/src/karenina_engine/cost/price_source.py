@@ -1,7 +1,7 @@
-"""What a model's tokens cost: the contract of price lists, and sums of money that lose nothing.
+"""Prices of models: the contract of price lists, and amounts of money without rounding errors.
 
-Money is counted in whole picodollars (10^-12 US dollars), so that a million small sums are exactly their total: a price
-of 0.15 dollars for a million tokens is 150,000 of them a token.
+Money is counted in whole picodollars (10^-12 US dollars), so that the sum of a million small amounts is exact: a price
+of 0.15 dollars for a million tokens is 150,000 picodollars per token.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ if TYPE_CHECKING:
     from karenina_core.models.ports import Usage
 
 PICODOLLARS: Final = 10**12
-"""How many picodollars a dollar has."""
+"""Picodollars in a dollar."""
 
 _MILLION: Final = 10**6
 
 
 def to_picodollars(dollars: Decimal) -> int:
-    """A sum in dollars as whole picodollars; half of one goes to the even neighbour."""
+    """Convert dollars to whole picodollars, halves to the even neighbour."""
     return int((dollars * PICODOLLARS).to_integral_value(ROUND_HALF_EVEN))
 
 
 def to_dollars(picodollars: int) -> Decimal:
-    """A sum in picodollars as dollars, exactly."""
+    """Convert picodollars to dollars, exactly."""
     return Decimal(picodollars).scaleb(-12)
 
 
 def format_cost(picodollars: int) -> str:
-    """A sum as people read it: with more digits where it is small. `$0` is exactly that."""
+    """Return an amount as text, with more digits if it is small. `$0` means exactly zero."""
     if not picodollars:
         return "$0"
     amount = to_dollars(picodollars)
@@ -47,11 +47,11 @@ def format_cost(picodollars: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """What one token costs, in picodollars.
+    """Prices of one token, in picodollars.
 
-    `cached` is a token that the provider read from its cache, `cache_write` one that it put there: both are input
-    tokens. `reasoning` is an output token that the model thought aloud with. Where the provider has no price of its own
-    for these they cost what other input and output tokens cost.
+    `cached` is the price of an input token that the provider read from its cache, `cache_write` that of one that it
+    wrote there, and `reasoning` that of an output token of the model's reasoning. They default to the prices of other
+    input and output tokens.
     """
 
     input: int
@@ -70,7 +70,7 @@ class Rates:
         cache_write: Decimal | None = None,
         reasoning: Decimal | None = None,
     ) -> Self:
-        """Rates in dollars for a million tokens, as providers print them."""
+        """Return rates from prices in dollars for a million tokens, as providers publish them."""
 
         def one(price: Decimal | None, otherwise: Decimal) -> int:
             return to_picodollars((otherwise if price is None else price) / _MILLION)
@@ -86,10 +86,10 @@ class Rates:
 
 @dataclass(frozen=True, slots=True)
 class Tariff:
-    """What a model's calls cost.
+    """The tariff of a model.
 
-    `steps` are other rates for requests with more than so many input tokens, in rising order: such a request costs
-    them for all of its tokens. `request` is what each request costs beside its tokens, in picodollars.
+    `steps` are other rates for requests with more than so many input tokens, in rising order, which apply to all tokens
+    of such a request. `request` is the price of each request apart from its tokens, in picodollars.
     """
 
     rates: Rates
@@ -97,9 +97,9 @@ class Tariff:
     request: int = 0
 
     def cost(self, usage: Usage) -> int:
-        """What the usage of one or several requests costs, in picodollars.
+        """Return the cost of the usage of one or several requests, in picodollars.
 
-        Of several requests that were counted together the average decides about the step.
+        For requests that were counted together, their average decides the step.
         """
         rates = self.rates
         if self.steps:
@@ -116,16 +116,16 @@ class Tariff:
 
 
 FREE: Final = Tariff(Rates(0, 0, 0, 0, 0))
-"""The tariff of what costs nothing."""
+"""The tariff of models that cost nothing."""
 
 
 _Dollars = Annotated[Decimal, Field(ge=0, le=1_000_000, decimal_places=6)]
 
 
 class OwnPrice(StrictSettings):
-    """What a model costs as the user says, in US dollars for a million tokens.
+    """A price that the user sets for a model, in US dollars for a million tokens.
 
-    What is left out costs what other input or output tokens cost.
+    Prices that are left out default to those of other input or output tokens.
     """
 
     input: _Dollars
@@ -135,7 +135,7 @@ class OwnPrice(StrictSettings):
     reasoning: _Dollars | None = None
 
     def tariff(self) -> Tariff:
-        """The tariff that this is."""
+        """Return the tariff of this price."""
         return Tariff(
             Rates.per_million(
                 self.input,
@@ -148,21 +148,21 @@ class OwnPrice(StrictSettings):
 
 
 class PriceSource(Protocol):
-    """A list of prices that a plugin brings.
+    """A price list of a plugin.
 
-    `name` and `edition` say which list it is; both are stored with each run that took a price from it. `edition` has
-    to change whenever a price of the list does.
+    `name` and `edition` identify the list; both are stored with each run that uses one of its prices. `edition` must
+    change whenever a price of the list does.
     """
 
     name: str
 
     @property
     def edition(self) -> str:
-        """Which edition of the list this is: a version, a date or a digest."""
+        """The edition of the list: a version, a date or a digest."""
 
     def tariff(self, model_name: str, served_by: str | None) -> tuple[Tariff, str] | None:
-        """The tariff of a model and the list's own name for it, or None where the list does not have it.
+        """Return the tariff of a model and the list's own name for it; None if the list does not have it.
 
-        `served_by` is who serves the model, as its adapter knows it: the base URL of a server (it holds `://`) or the
-        name of a provider; None where it is not known. Asks nobody.
+        `served_by` is the server of the model as its adapter knows it: a base URL (with `://`) or the name of a
+        provider; None if it is not known. No request is made.
         """

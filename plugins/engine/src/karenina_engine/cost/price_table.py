@@ -1,4 +1,4 @@
-"""The prices of a run's models: the user's own, or those of the lists that plugins bring, and where each is from."""
+"""The prices of a run's models: the user's own or those of price lists, each with its origin."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """The tariff of a model, None where it is not known, and `why`: where it is from, or why there is none.
+    """The tariff of a model, None if it is not known, and `why`: its origin, or why there is none.
 
-    `assumed` says that it is only likely: a server on this machine may pass calls on to a provider that is paid.
+    `assumed` says that it may be wrong: a server on this machine may forward calls to a paid provider.
     """
 
     tariff: Tariff | None
@@ -31,17 +31,17 @@ class Price:
 
 
 def list_price_sources(plugins: Plugins) -> list[PriceSource]:
-    """Return the lists of prices, sorted by name."""
+    """Return the price lists, sorted by name."""
     return sorted(plugins.call(karenina_prices), key=lambda one: one.name)
 
 
 @dataclass(slots=True)
 class PriceTable:
-    """Finds the price of each model once.
+    """The prices of models, each of which is found once.
 
-    `own` are the user's, by a model's id or its provider's name. What the user says comes first; recorded answers and
-    models on this machine are free; then the first list that has the model says it. A price that nobody says is not
-    known, and is never taken for nothing.
+    `own` are the user's prices, by a model's id or the provider's name of it. They come first; recorded answers and
+    models on this machine are free; then comes the first list that has the model. An unknown price is never taken as
+    zero.
     """
 
     plugins: Plugins
@@ -51,14 +51,14 @@ class PriceTable:
     _found: dict[int, tuple[ModelConfig, Price]] = field(default_factory=dict)
 
     def price(self, model: ModelConfig) -> Price:
-        """The price of the model."""
+        """Return the price of the model."""
         known = self._found.get(id(model))
         if known is None:
             known = self._found[id(model)] = model, self._find(model)
         return known[1]
 
     def snapshot(self) -> dict[str, Any]:
-        """What was found so far, as JSON values: which edition of which list, and each model's price and its origin."""
+        """Return the prices found so far as JSON values: the editions of lists, and each model's price and origin."""
         models: dict[str, Any] = {}
         for model, price in self._found.values():
             rates = price.tariff.rates if price.tariff is not None else None
@@ -87,8 +87,8 @@ class PriceTable:
             return Price(FREE, "free: its answers are recorded")
         if spec.free:
             return Price(FREE, "free: it runs on this machine")
-        told = model.endpoint_base_url or model.model_provider
-        server = spec.served_by(model) if spec.served_by is not None else told
+        configured = model.endpoint_base_url or model.model_provider
+        server = spec.served_by(model) if spec.served_by is not None else configured
         if self._sources is None:
             self._sources = list_price_sources(self.plugins)
         for source in self._sources:
@@ -102,7 +102,5 @@ class PriceTable:
             return Price(FREE, why, assumed=True)
         where = f" at {redact_url(server) if '://' in server else server}" if server else ""
         lists = " or ".join(source.name for source in self._sources)
-        nobody = (
-            f"{lists} has no price of {model.model_name!r}{where}" if lists else "no usable list of prices is installed"
-        )
-        return Price(None, f"unknown: {nobody}; set one: {own}")
+        problem = f"{lists} has no price of {model.model_name!r}{where}" if lists else "no price list is installed"
+        return Price(None, f"unknown: {problem}; set one: {own}")
