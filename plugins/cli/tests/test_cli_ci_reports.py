@@ -37,7 +37,7 @@ def test_unjudged_items_beyond_the_limit_exit_with_1() -> None:
     failed = run("--max-unjudged", "0")
 
     assert failed.code == 1
-    assert "1 items were not judged, more than --max-unjudged 0." in failed.err
+    assert "1 item not judged, more than --max-unjudged 0." in failed.err
     assert run("--max-unjudged", "1").code == 0
 
 

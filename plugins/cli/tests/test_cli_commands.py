@@ -1,4 +1,4 @@
-"""The list of commands is made without importing them, and says what they say themselves."""
+"""The list of commands, which imports none of them and agrees with their own help."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a command's configuration comes from, and what the commands say about it."""
+"""The sources of a command's configuration, and the errors in it."""
 
 from __future__ import annotations
 
@@ -284,7 +284,7 @@ def test_an_impossible_plan_is_reported_with_the_cure() -> None:
 
 
 class _Adds:
-    """A plugin that adds a command whose argument is of the type that a test says."""
+    """A plugin that adds a command with an argument of the given type."""
 
     def __init__(self, type: object) -> None:
         self.type = type

@@ -1,4 +1,4 @@
-"""`karenina plugins`: which adapters there are, what they can do, and what is missing for them."""
+"""`karenina plugins`: adapters, their ports, and what is missing for them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LINE = 'telegraph-keys is not installed: pip install "telegraph[keys]"'
 
 @dataclass(eq=False)
 class Telegraph:
-    """An adapter with two ports, and perhaps with something missing."""
+    """An adapter with two ports, which may not be available."""
 
     unavailable: Callable[[], str | None] | None = None
 
@@ -49,7 +49,7 @@ Installed = Callable[[Callable[[], str | None] | None], Plugins]
 
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Installed:
-    """Has the telegraph installed, as metadata in a folder; what is given is its `unavailable`."""
+    """Install the telegraph as metadata in a folder. The value is its `unavailable`."""
     folder = tmp_path / "telegraph-2.1.dist-info"
     folder.mkdir()
     (folder / "METADATA").write_text("Name: telegraph\nVersion: 2.1\n")

@@ -1,4 +1,4 @@
-"""What the user sees while a run lasts: a bar on a terminal, else lines."""
+"""The progress of a run: a bar on a terminal, or lines elsewhere."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MODEL = ModelConfig(id="m", interface="scripted", model_name="gpt")
 
 
 class Clock:
-    """A clock that a test moves."""
+    """A clock that the test advances."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -43,7 +43,7 @@ def busy() -> ConcurrencyLimits:
 
 
 def shown(*outcomes: Outcome, terminal: bool, total: int = 10, seconds: float = 2.0) -> str:
-    """What is printed while items end so, `seconds` apart."""
+    """Return what is printed while items finish with these outcomes, `seconds` apart."""
     console = Console(file=io.StringIO(), force_terminal=terminal, width=200, record=True, color_system=None)
     clock = Clock()
     progress = RunProgress(console, total, limits=busy(), cost=lambda: "$0.12", clock=clock)

@@ -1,4 +1,4 @@
-"""`karenina prompts`: a rehearsal with a stage of a test's own."""
+"""`karenina prompts`, with stages of the test."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ MOOD = PromptTask("mood", "Is the response cheerful?")
 TOUR = PromptTask("tour", "Look around.", shows_truth=True, family="travel")
 NEVER = PromptTask("never", "Nobody says this.")
 SHORT = PromptTask("mood", "Is the response", shows_truth=True)
-"""Never asked: another task of the same name says more than these words."""
+"""Never sent: another task of the same name has longer instructions."""
 SCHEMA = {"type": "object", "properties": {"cheerful": {"type": "boolean"}}, "required": ["cheerful"]}
 
 
 class Mood(CheckStage):
-    """Fails cheerful answers."""
+    """A stage that fails cheerful answers."""
 
     name = "Mood"
     requires = frozenset({ArtifactKeys.RAW_LLM_RESPONSE})
@@ -38,7 +38,7 @@ class Mood(CheckStage):
 
 
 class Tour(Stage):
-    """Sends an agent around, where nothing speaks against the answer."""
+    """A stage that starts an agent if no stage has vetoed the answer."""
 
     name = "Tour"
     after = frozenset({"Mood"})

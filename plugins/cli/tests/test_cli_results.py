@@ -1,4 +1,4 @@
-"""How results are printed, and `karenina show`."""
+"""The printing of results, and `karenina show`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`karenina run`: what it prints and writes, and how it ends."""
+"""`karenina run`: its output, files and exit codes."""
 
 from __future__ import annotations
 

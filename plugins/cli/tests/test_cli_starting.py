@@ -1,4 +1,4 @@
-"""The command while it starts."""
+"""The start of the command."""
 
 from __future__ import annotations
 

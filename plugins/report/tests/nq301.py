@@ -21,7 +21,7 @@ def rows() -> list[dict[str, Any]]:
 
 
 def judged(judge: str) -> list[VerificationResult]:
-    """Return the verdicts of `gpt4`, `davinci003` or `bem`, one result a row: each row is a question of its own."""
+    """Return the verdicts of `gpt4`, `davinci003` or `bem`, one result per row; each row is a separate question."""
     return [
         result(
             row["id"],

@@ -1,4 +1,4 @@
-"""Results as runs write them, made from what a test says of them."""
+"""Builders of results, in the form that runs write."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def result(
     judge_prompt: str | None = None,
     extracted: Mapping[str, Any] | None = None,
 ) -> VerificationResult:
-    """Return the result of one item; a verdict of None is one that the judge did not give."""
+    """Return the result of one item; a verdict of None means that the judge gave none."""
     return VerificationResult(
         metadata=VerificationResultMetadata(
             question_id=question,
@@ -67,6 +67,6 @@ def run(verdicts: Iterable[bool | Outcome | None], **facts: Any) -> list[Verific
 
 
 def save(path: Path, results: Iterable[VerificationResult]) -> Path:
-    """Write results as a run does."""
+    """Write results in the way a run does."""
     path.write_text("".join(one.model_dump_json() + "\n" for one in results), "utf-8")
     return path

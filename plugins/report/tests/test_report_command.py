@@ -1,4 +1,4 @@
-"""`karenina compare`: files, journals, exit codes, and what it prints."""
+"""`karenina compare`: files, journals, exit codes and output."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from karenina_report.commands import commands
 
 
 def compare(*arguments: str | Path, width: int = 400) -> CommandResult:
-    """Give `karenina compare` with these arguments."""
+    """Run `karenina compare` with these arguments."""
     plugins = Plugins()
     plugins.register(commands)
     return run_karenina("compare", *arguments, plugins=plugins, width=width)

@@ -1,4 +1,4 @@
-"""Two runs or more beside each other, in Python."""
+"""`karenina.compare`: the comparison of runs in Python."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_the_rates_of_both_runs_subtract_to_the_difference() -> None:
 
 
 def test_replicates_of_different_answers_are_not_paired() -> None:
-    """Only the means of a question count, whichever replicate was right."""
+    """Only the mean of a question counts, not which replicate was right."""
     a = [result("q", right, replicate=at, model="a") for at, right in enumerate([True, False, False], 1)]
     b = [result("q", right, replicate=at, model="b") for at, right in enumerate([False, True], 1)]
 

@@ -1,4 +1,4 @@
-"""The statistics are those of other programs, wherever those compute the same."""
+"""The estimators agree with other programs."""
 
 from __future__ import annotations
 

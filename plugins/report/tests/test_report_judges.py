@@ -1,4 +1,4 @@
-"""Replicates, components of variance and agreement between judges, beside other programs."""
+"""Replicates, components of variance and agreement between judges, compared with other programs."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ def test_a_rare_class_has_no_interval_by_bootstrap() -> None:
     [("gpt4_judge", "0.848", "0.696"), ("davinci003_judge", "0.838", "0.676"), ("bem_judge", "0.806", "0.617")],
 )
 def test_judges_of_nq301_agree_with_people_as_published(judge: str, accuracy: str, kappa: str) -> None:
-    """The published figures are of all rows; the half that tests read is drawn by question, and may differ a little."""
+    """The published numbers are for all rows; the half in the tests was drawn by question, and may differ slightly."""
     labelled = [row for row in rows() if row[judge] is not None and row["human_label"] is not None]
     pairs = [(row[judge], row["human_label"]) for row in labelled]
     units = [row["question"] for row in labelled]

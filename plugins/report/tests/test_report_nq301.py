@@ -1,4 +1,4 @@
-"""GPT-4 against davinci-003 as judges of NQ301: 748 rows on 150 questions, with the figures that are known."""
+"""GPT-4 against davinci-003 as judges of NQ301: 748 rows on 150 questions, with published numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of runs: journals and result files, and what journals state about cost, prompts and settings."""
+"""Sources of runs: journals and result files, and the cost, prompts and settings in journals."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 class Judge(Stage):
-    """A stage whose prompt to the judge can be added to."""
+    """A stage with a judge prompt that takes added instructions."""
 
     name = "Judge"
     slot = None
@@ -51,7 +51,7 @@ def plugins() -> Plugins:
 
 
 def run(name: str, *more: str) -> CommandResult:
-    """Run the benchmark, with results and journal of this name."""
+    """Run the benchmark, with a result file and a journal of this name."""
     file = write_benchmark(Path(), "a", "b")
     done = run_karenina("run", file, *MODELS, "-o", f"{name}.results.jsonl", *more, plugins=plugins())
     assert done.code == 0, done.err

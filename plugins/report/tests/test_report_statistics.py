@@ -1,4 +1,4 @@
-"""Statistics of one run: what `karenina_report.describe` and `karenina stats` say of results."""
+"""Statistics of one run: `karenina_report.describe` and `karenina stats`."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_kappa_of_a_constant_judge_is_undefined() -> None:
 
 
 class TestCommand:
-    """`karenina stats`."""
+    """Tests of `karenina stats`."""
 
     @pytest.fixture
     def file(self, tmp_path: Path) -> Path:
@@ -155,7 +155,7 @@ class TestCommand:
         )
 
     def stats(self, *arguments: str | Path, width: int = 400) -> CommandResult:
-        """Give the command with these arguments."""
+        """Run the command with these arguments."""
         plugins = Plugins()
         plugins.register(commands)
         return run_karenina("stats", *arguments, plugins=plugins, width=width)

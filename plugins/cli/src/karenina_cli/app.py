@@ -25,7 +25,7 @@ COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
     "judge": (
         "judge_command",
         "judge",
-        "Judge outputs of a product, a log or another program, by one template or rubric for all of them.",
+        "Judge outputs of a product, a log or another program, with one template or rubric for all of them.",
     ),
     "status": ("status_command", "status", "Show the progress of a run from its journal, also while it runs."),
     "resume": (

@@ -1,4 +1,4 @@
-"""What CI servers need of a run: conditions that fail it, JUnit XML, and a summary in Markdown."""
+"""Support for CI servers: conditions that fail a run, JUnit XML, and a summary in Markdown."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from karenina_cli.screen import quantity
 from karenina_core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class Conditions:
             yield f"The pass rate is below --fail-under {self.fail_under:g}."
         unjudged = summary.not_judged + missing
         if self.max_unjudged is not None and unjudged > self.max_unjudged:
-            yield f"{unjudged} items were not judged, more than --max-unjudged {self.max_unjudged}."
+            yield f"{quantity(unjudged, 'item')} not judged, more than --max-unjudged {self.max_unjudged}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ class CIReports:
             _check_junit(self.junit)
         if self.markdown and as_json and not os.environ.get(STEP_SUMMARY):
             raise ConfigError(
-                [f"--summary-markdown and --json both print: set {STEP_SUMMARY} to a file, or give one of them"]
+                [f"--summary-markdown and --json both print: set {STEP_SUMMARY} to a file, or use only one of them"]
             )
 
     def write(self, screen: Screen, results: Iterable[VerificationResult]) -> None:
@@ -81,7 +82,9 @@ def _check_junit(path: Path) -> None:
     except OSError as error:
         raise ConfigError([f"--junit {path} cannot be written: {error.strerror or error}"]) from error
     if begins not in (b"", _OURS):
-        raise ConfigError([f"--junit {path} names a file of another kind, which is not replaced: name another file"])
+        raise ConfigError(
+            [f"--junit {path} exists and is not JUnit XML of Karenina, so it is not replaced: name another file"]
+        )
 
 
 def _write(path: Path, data: bytes, mode: str) -> None:

@@ -1,4 +1,4 @@
-"""`karenina judge`: judge outputs that have no benchmark."""
+"""`karenina judge`: judge outputs without a benchmark."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ def judge(
         Path,
         typer.Argument(
             metavar="FILE",
-            help="Outputs: a .jsonl file with one `response` a line (and perhaps `id` and `question`), or one text.",
+            help="Outputs: a .jsonl file with a `response` per line (optionally `id` and `question`), or one "
+            "text file.",
             show_default=False,
         ),
     ],
@@ -43,10 +44,12 @@ def judge(
     settings: Settings = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="The results; FILE's name with .results.jsonl here by default."),
+        typer.Option(
+            "--output", "-o", help="The result file. Default: FILE's name with .results.jsonl, in this folder."
+        ),
     ] = None,
     journal: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The journal; beside the output by default.", show_default=False)
+        Path | None, typer.Option(metavar="FILE", help="The journal. Default: next to the output.", show_default=False)
     ] = None,
     fail_under: FailUnder = None,
     max_unjudged: MaxUnjudged = None,
@@ -54,12 +57,14 @@ def judge(
     summary_markdown: SummaryMarkdown = False,
     trust_all: Annotated[bool, typer.Option("--trust-all", help="Run code in the template and the rubric.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print results and summary as one JSON object.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress, and no results but the summary.")] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", help="Print only the summary, without progress and single results.")
+    ] = False,
 ) -> None:
-    """Judge outputs of a product, a log or another program, by one template or rubric for all of them.
+    """Judge outputs of a product, a log or another program, with one template or rubric for all of them.
 
-    No model answers; the judge fills the template from each output, and a program compares. `karenina run
-    --recordings` judges answers to the questions of a benchmark.
+    No model answers: the judge fills the template from each output, and a program compares the fields. To judge answers
+    to the questions of a benchmark, use `karenina run --recordings`.
     """
     screen = get_screen(ctx)
     with screen.report_errors():
@@ -114,12 +119,12 @@ def _read_rubric(path: Path | None, *, trust_all: bool) -> Rubric | None:
 
     found = Benchmark.load(path, Trust.all() if trust_all else load_trust()).global_rubric
     if not found:
-        raise ConfigError([f"{path} has no rubric of its own: add traits under `rubric`"])
+        raise ConfigError([f"{path} has no rubric: add traits under `rubric`"])
     return found
 
 
 def _read_settings(config: Path | None, settings: list[str] | None, screen: Screen) -> dict[str, Any]:
     values = configuration(None, config, settings).given()
     if values.pop("answering_models", None):
-        screen.note("answering_models has no effect here: the outputs take the place of a model's answers.")
+        screen.note("answering_models has no effect: the outputs take the place of a model's answers.")
     return values

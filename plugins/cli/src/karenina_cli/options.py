@@ -49,24 +49,27 @@ JournalFile = Annotated[
 FailUnder = Annotated[
     float | None,
     typer.Option(
-        min=0.0, max=1.0, help="Exit with 1 if the pass rate is below this, or there is none.", show_default=False
+        min=0.0, max=1.0, help="Exit with 1 if the pass rate is below this, or if there is none.", show_default=False
     ),
 ]
 MaxUnjudged = Annotated[
     int | None,
-    typer.Option(metavar="N", min=0, help="Exit with 1 if more items than this were not judged.", show_default=False),
+    typer.Option(metavar="N", min=0, help="Exit with 1 if more than N items were not judged.", show_default=False),
 ]
 JUnit = Annotated[
     Path | None,
     typer.Option(
-        "--junit", metavar="FILE", help="Write JUnit XML for CI: one test case for each item.", show_default=False
+        "--junit",
+        metavar="FILE",
+        help="Write JUnit XML for CI to this file, with one test case per item.",
+        show_default=False,
     ),
 ]
 SummaryMarkdown = Annotated[
     bool,
     typer.Option(
         "--summary-markdown",
-        help="Write a summary in Markdown: to the file named by GITHUB_STEP_SUMMARY if it is set, else to the "
-        "standard output.",
+        help="Write a summary in Markdown to the file named by GITHUB_STEP_SUMMARY, or to the standard output if it "
+        "is not set.",
     ),
 ]

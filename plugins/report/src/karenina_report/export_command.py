@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from karenina_report.exports.exporter import Exporter, ExportRequest
 
 _NOTHING: Final = b"\0"
-"""What no text begins with: a file of another kind is not replaced."""
+"""A byte that no text begins with, so that a file of another kind is not replaced."""
 
 
 def export(

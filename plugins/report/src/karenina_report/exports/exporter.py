@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from karenina_engine.results.tables import Table
 
 ANY_BYTES: Final = (b"",)
-"""What every file begins with."""
+"""The first bytes of any file."""
 
 
 @dataclass(frozen=True, slots=True)

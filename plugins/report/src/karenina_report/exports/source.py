@@ -67,7 +67,7 @@ def open_results(path: Path, plugins: Plugins, note: Callable[[str], None], mode
     if not can_read(plugins, path) or path.suffix.lower() in _LINES or _has_result_lines(path):
         beside = default_journal(path)
         if path.is_file() and is_journal(beside):
-            note(f"{path} is a file of results: the journal beside it, {beside}, is used.")
+            note(f"{path} is a result file: its journal {beside} is used.")
             return _of_journal(path, beside, model)
         return ResultSource(path, lambda: read_results(path), model=model, distributions=_header(path))
     return ResultSource(path, lambda: read_export(plugins, path), model=model)
