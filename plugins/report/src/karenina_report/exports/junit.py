@@ -67,7 +67,7 @@ def _add_cases(suite: Element, models: str, results: Iterable[VerificationResult
             failures += kind == "failure"
             errors += kind == "error"
             problem = SubElement(case, kind, type=result.outcome.value, message=_text(result.why()))
-            problem.text = _text(_details(result))
+            problem.text = _text(describe_item(result))
     return tests, failures, errors, seconds
 
 
@@ -77,7 +77,8 @@ def _set_counts(element: Element, tests: float, failures: float, errors: float, 
     element.set("time", f"{seconds:.3f}")
 
 
-def _details(result: VerificationResult) -> str:
+def describe_item(result: VerificationResult) -> str:
+    """Return the question, the answer, and the fields that are not right, on lines of their own."""
     template = result.template
     lines = [f"Question: {result.metadata.question_text}", f"Answer: {template.raw_llm_response or '(none)'}"]
     extracted, truth = template.parsed_llm_response or {}, template.parsed_gt_response or {}

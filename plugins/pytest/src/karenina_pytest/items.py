@@ -1,0 +1,123 @@
+"""The collector of a benchmark file and the tests of its questions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from typer import BadParameter
+
+from karenina_benchmark import Benchmark
+from karenina_cli.configuration import configuration
+from karenina_core.data.outcome import Outcome
+from karenina_core.data.trust import Trust
+from karenina_core.errors import KareninaError
+from karenina_engine.journal.trust_store import load_trust
+from karenina_report.exports.junit import describe_item
+
+if TYPE_CHECKING:
+    from karenina_core.config import VerificationConfig
+    from karenina_core.data.result import VerificationResult
+
+PASSES = (Outcome.CORRECT, Outcome.SCORED)
+
+
+class BenchmarkFile(pytest.File):
+    """The questions of a file. Those that are selected run together, when the first of their tests is set up."""
+
+    _results: Mapping[str, Sequence[VerificationResult]] | None = None
+    _error: Exception | None = None
+
+    def collect(self) -> Iterable[pytest.Item]:
+        """Return a test for each question. A file that cannot be read is a collection error."""
+        try:
+            trust = Trust.all() if self.config.getoption("karenina_trust_all") else load_trust()
+            self.benchmark = Benchmark.load(self.path, trust)
+        except KareninaError as error:
+            raise self.CollectError(str(error)) from error
+        return [QuestionItem.from_parent(self, name=id) for id in self.benchmark.ids]
+
+    def results_of(self, question: str) -> Sequence[VerificationResult]:
+        """Return the results of a question; the first call runs the selected questions of the file.
+
+        Raises `KareninaError`, each time, if the run cannot be made.
+        """
+        if self._results is None and self._error is None:
+            try:
+                self._results = self._run()
+            except (KareninaError, BadParameter) as error:
+                self._error = error
+        if self._error is not None:
+            raise self._error
+        assert self._results is not None
+        return self._results.get(question, ())
+
+    def _run(self) -> Mapping[str, Sequence[VerificationResult]]:
+        selected = [item.name for item in self.session.items if item.parent is self]
+        found: dict[str, list[VerificationResult]] = {}
+        for result in self.benchmark.run_verification(
+            self._config(),
+            question_ids=selected,
+            trust="all" if self.config.getoption("karenina_trust_all") else None,
+            journal=self._journal(),
+        ):
+            found.setdefault(result.question_id, []).append(result)
+        return found
+
+    def _config(self) -> VerificationConfig:
+        option = self.config.getoption
+        file = option("karenina_config") or self.config.getini("karenina_config")
+        recordings = option("karenina_recordings")
+        return configuration(
+            self.benchmark,
+            self.config.rootpath / file if file else None,
+            option("karenina_set"),
+            answering=option("karenina_answering"),
+            judges=option("karenina_judge"),
+            recordings=Path(recordings) if recordings else None,
+        )
+
+    def _journal(self) -> Path | None:
+        folder = self.config.getoption("karenina_journal")
+        if not folder:
+            return None
+        name = self.path.relative_to(self.config.rootpath) if self.path.is_relative_to(self.config.rootpath) else None
+        return Path(folder) / f"{'.'.join((name or Path(self.path.name)).parts)}.journal"
+
+
+class QuestionItem(pytest.Item):
+    """The test of one question: it passes if each answer is right, or has scores only."""
+
+    def setup(self) -> None:
+        """Judge the question. An answer that could not be judged fails the set-up, which pytest reports as an error."""
+        assert isinstance(self.parent, BenchmarkFile)
+        try:
+            self._found = self.parent.results_of(self.name)
+        except (KareninaError, BadParameter) as error:
+            pytest.fail(str(error), pytrace=False)
+        for result in self._found:
+            self.user_properties.append(("karenina_outcome", result.outcome.value))
+        problems = [result for result in self._found if not result.outcome.judged]
+        if problems or not self._found:
+            pytest.fail("\n\n".join(_describe(problems)) or "the question was not run", pytrace=False)
+
+    def runtest(self) -> None:
+        """Fail with the reasons if an answer is not right."""
+        failed = [result for result in self._found if result.outcome not in PASSES]
+        if failed:
+            pytest.fail("\n\n".join(_describe(failed)), pytrace=False)
+
+    def reportinfo(self) -> tuple[Path, int | None, str]:
+        """Return the place of the question for reports."""
+        return self.path, None, f"{self.path.name}: {self.name}"
+
+
+def _describe(results: Iterable[VerificationResult]) -> Iterator[str]:
+    for result in results:
+        meta = result.metadata
+        yield (
+            f"{result.outcome.value}: {result.why()}\n{describe_item(result)}\n"
+            f"Models: {meta.answering_id} judged by {meta.parsing_id}, replicate {meta.replicate or 1}"
+        )
