@@ -93,8 +93,8 @@ def test_recorded_answers_are_judged_by_templates_without_a_judge(recordings: Pa
 
 
 BROKEN_TEMPLATES = {
-    "no Python": ("class Answer(BaseAnswer)\n          gene: str", "line 1: the source is no Python"),
-    "no answer class": ("class Something(BaseModel):\n          gene: str", "there is no class Answer"),
+    "no Python": ("class Answer(BaseAnswer)\n          gene: str", "line 1: the source is not valid Python"),
+    "no answer class": ("class Something(BaseModel):\n          gene: str", "the source has no class Answer"),
     "a method": (
         "class Answer(BaseAnswer):\n          gene: str\n          def verify(self): return True",
         "line 3: class Answer has the method verify()",

@@ -179,12 +179,12 @@ def test_a_tree_as_json():
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (3, "a strategy is written"),
+        (3, "a strategy must be"),
         ({"type": "none_of", "conditions": ["a"]}, "not 'none_of'"),
         ({"conditions": ["a"]}, "not None"),
         ({"type": ["all_of"]}, "a strategy's type"),
         ({"type": "all_of"}, "at least one condition"),
-        ({"type": "all_of", "conditions": "ab"}, "are a list"),
+        ({"type": "all_of", "conditions": "ab"}, "must be a list"),
         ({"type": "all_of", "conditions": ["a"], "n": 1}, "not 'n'"),
         ({"type": "at_least_n", "conditions": ["a"]}, "needs a whole number"),
         ({"type": "at_least_n", "n": 2, "conditions": ["a"]}, "from 1 to its 1"),
@@ -201,7 +201,7 @@ def test_a_tree_without_end_is_refused():
     data = "a"
     for _ in range(5000):
         data = {"type": "all_of", "conditions": [data]}
-    with pytest.raises(ValueError, match="at most 50 levels"):
+    with pytest.raises(ValueError, match="more than 50 levels"):
         from_json(data)
 
 

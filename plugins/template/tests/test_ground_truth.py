@@ -280,7 +280,7 @@ RIGHT = 'self.correct = {"city": "Lyon"}'
         (RIGHT, "return self.city == Lyon", "name 'Lyon' is not defined"),
         (RIGHT, "return self._same('a', 'b')", "no attribute '_same'"),
         (RIGHT, "raise RuntimeError('not written yet')", "RuntimeError: not written yet"),
-        ("self.correct = lyon", "return True", "answer is made fails for every answer: NameError"),
+        ("self.correct = lyon", "return True", "makes an answer fails for every answer: NameError"),
         ("self.corect = {'city': 'Lyon'}", 'return self.city == self.correct["city"]', "'NoneType' object"),
         ("self.regex = {'a': {'patern': 'x'}}", "return True", "self.regex fails for every answer"),
         ("self.regex = {'a': '('}", "return True", "self.regex fails for every answer"),

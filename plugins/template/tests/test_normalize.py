@@ -49,7 +49,7 @@ def test_a_plugin_may_add_one_and_primitives_take_it_by_name():
 
 
 def test_two_normalizers_of_one_name_are_an_error():
-    with pytest.raises(ValueError, match=r"two normalizers are named 'strip'.*test_normalize"):
+    with pytest.raises(ValueError, match=r"two normalizers have the name 'strip'.*test_normalize"):
         register_normalizer("strip", lambda text: text)
 
 

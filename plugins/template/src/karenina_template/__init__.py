@@ -1,4 +1,4 @@
-"""Stages 1, 7 and 8: read the template, have a judge fill it, compare it with the truth. Entry points name `plugin`."""
+"""Answer templates and the stages 1, 7 and 8, which load, fill and verify them. Entry points name `plugin`."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from karenina_core import Stage, hookimpl
 
 
 class plugin:  # noqa: N801 - what entry points name
-    """Offers the stages of this distribution."""
+    """The plugin with the stages of this distribution."""
 
     @staticmethod
     @hookimpl
     def karenina_validate_template() -> Sequence[type[Stage]]:
-        """Slot 1."""
+        """Offer the stage of slot 1."""
         from karenina_template.validate_template import ValidateTemplate
 
         return [ValidateTemplate]
@@ -21,7 +21,7 @@ class plugin:  # noqa: N801 - what entry points name
     @staticmethod
     @hookimpl
     def karenina_parse_template() -> Sequence[type[Stage]]:
-        """Slot 7."""
+        """Offer the stage of slot 7."""
         from karenina_template.parse_template import ParseTemplate
 
         return [ParseTemplate]
@@ -29,7 +29,7 @@ class plugin:  # noqa: N801 - what entry points name
     @staticmethod
     @hookimpl
     def karenina_verify_template() -> Sequence[type[Stage]]:
-        """Slot 8."""
+        """Offer the stage of slot 8."""
         from karenina_template.verify_template import VerifyTemplate
 
         return [VerifyTemplate]

@@ -19,7 +19,7 @@ def karenina_primitives() -> Sequence[type[Primitive]]:
 
 
 def offered(plugins: Plugins) -> None:
-    """Make the primitives known to templates."""
+    """Register the primitives of plugins."""
     from karenina_template.templates import register_primitive
 
     for offer in plugins.offers(karenina_primitives):

@@ -1,4 +1,4 @@
-"""ParseTemplate, slot 7: a judge fills the template from the answer, without ever seeing the truth."""
+"""`ParseTemplate`, the stage of slot 7: a judge fills the template from the answer, without seeing the truth."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PARSING: Final = PromptTask("parsing", EXTRACTION)
 
 
 class ParseTemplate(ParsingStage):
-    """One judge call: question, answer and the template's JSON schema in; the filled template out."""
+    """Fills the template with one judge call, which gets the question, the answer and the template's JSON schema."""
 
     name = "ParseTemplate"
     settings = TemplateSettings
@@ -24,7 +24,7 @@ class ParseTemplate(ParsingStage):
     fallback = True
 
     async def parse(self, context: VerificationContext, bound: BoundTemplate, text: str) -> BaseAnswer:
-        """Ask the judge once, and once more where its reply cannot be read."""
+        """Call the judge, and once more if its reply is invalid."""
         hints = read_hints(context, bound)
         schema = bound.judge_schema()
         request = parsing_request(context.question.question, schema, hints, text)

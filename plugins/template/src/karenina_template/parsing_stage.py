@@ -1,4 +1,4 @@
-"""What the stages of slot 7 share: when there is nothing to do, what is shown, and when no judge is needed."""
+"""`ParsingStage`, the base of stages for slot 7, and the prompt with which a judge fills a template."""
 
 from __future__ import annotations
 
@@ -65,20 +65,20 @@ I am not able to say.
 </response 9a8b7c6d5e4f3021>
 
 JSON: {"metal": null, "grams": null, "coins": null}"""
-"""The words with which a judge is told to fill a template.
+"""The instructions for a judge that fills a template.
 
-Chosen by measurement: `benchmarks/agreement.py nq301`. With a small judge one worked example does more than any
-wording: without one it now and then returns the fence, or words of the question. The example holds a null and a boolean
-that is false, because a judge that has seen only one of them prefers it.
+Chosen by measurement: `benchmarks/agreement.py nq301`. For a small judge, worked examples help more than any wording:
+without them it sometimes returns the fence, or words of the question. The examples contain a null and a false, because
+a judge that has seen only one of them prefers it.
 """
 
 
 class ParsingStage(Stage):
-    """A stage that has a judge fill the template from the text of the answer. Subclasses define `parse`.
+    """The base of stages in which a judge fills the template from the text of the answer. Subclasses define `parse`.
 
-    A template that only looks at the response itself needs no judge, and neither does an answer without any text: there
-    is nothing to extract, so every field is None and none passes. A judge that cannot be reached, or whose reply cannot
-    be read after one more try, ends the item in PARSE_ERROR: it never counts as a wrong answer.
+    No judge is called for a template whose fields all read the raw response, nor for an answer without text: nothing
+    can be extracted from it, so that every field is None and fails. If the judge cannot be reached or its replies are
+    invalid, the outcome is PARSE_ERROR; the item never counts as a wrong answer.
     """
 
     slot = Slot.PARSE_TEMPLATE
@@ -100,14 +100,14 @@ class ParsingStage(Stage):
     error_outcome = Outcome.PARSE_ERROR
 
     async def parse(self, context: VerificationContext, bound: BoundTemplate, text: str) -> BaseAnswer:
-        """Have the judge fill the template from `text`. May raise `StructuredError` and `PortError`."""
-        raise NotImplementedError(f"{type(self).__name__} does not say how it parses: define parse()")
+        """Return the template, filled by the judge from `text`. May raise `StructuredError` and `PortError`."""
+        raise NotImplementedError(f"{type(self).__name__} has no parse(): define it")
 
     def without_judge(self, context: VerificationContext) -> None:
-        """Set what else the stage produces, where no judge was asked."""
+        """Set the stage's other artifacts if no judge was called."""
 
     def needs_judge(self, config: VerificationConfig, question: Question, trust: Trust) -> bool:
-        """Return whether the question's template has a field for the judge; a template that cannot be read has none."""
+        """Return whether the question's template has a field for the judge; an invalid template has none."""
         from karenina_template.question_template import template_of
         from karenina_template.templates import TemplateError
 
@@ -120,7 +120,7 @@ class ParsingStage(Stage):
         return template is not None and bool(template.shape.judge_fields)
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
-        """Skips what an earlier stage has failed already."""
+        """Skip items that an earlier stage failed."""
         return skip_if_failed(
             context,
             Keys.RECURSION_LIMIT_REACHED,
@@ -131,7 +131,7 @@ class ParsingStage(Stage):
         )
 
     async def execute(self, context: VerificationContext) -> None:
-        """Parse where there is something to ask, and bind what the judge says to the question's truths."""
+        """Call the judge if it is needed, and set the filled template."""
         bound = context.get_artifact(ANSWER_CLASS)
         response = context.get_artifact(Keys.RAW_LLM_RESPONSE)
         text = ""
@@ -148,7 +148,7 @@ class ParsingStage(Stage):
         try:
             answer = await self.parse(context, bound, text)
         except StructuredError as error:
-            context.mark_error(f"the judge's reply could not be read: {error}", Outcome.PARSE_ERROR)
+            context.mark_error(f"the judge's reply is invalid: {error}", Outcome.PARSE_ERROR)
             return
         context.set_artifact(PARSED_ANSWER, answer)
 
@@ -160,10 +160,10 @@ async def fill_template(
     request: str,
     schema: Mapping[str, Any] | None = None,
 ) -> StructuredResult[BaseAnswer]:
-    """Have the judge fill the template and bind what it says to the question's truths.
+    """Return the template, filled by the judge and bound to the question's truths.
 
-    `schema` is the template's own, where the caller has it already. How the reply was had (way, tries, repaired) is
-    recorded in the result field `parsing`. Raises `PortError` and `StructuredError` as `ask` does.
+    `schema` is the template's own, if the caller has it already. The mode, the tries and whether the reply was repaired
+    are recorded in the result field `parsing`. Raises `PortError` and `StructuredError` as `ask` does.
     """
     response = context.get_artifact(Keys.RAW_LLM_RESPONSE)
     form = bound.judge_schema() if schema is None else schema
@@ -173,9 +173,9 @@ async def fill_template(
 
 
 def parsing_request(question: str, schema: Mapping[str, Any], hints: Mapping[str, str], response: str) -> str:
-    """The item's part of the prompt: the form with its hints, the question, and the fenced response.
+    """Return the item's part of the prompt: the fields with their hints, the question, and the fenced response.
 
-    What a template's questions share comes first, so that servers can keep it.
+    The fields come first, because questions with the same template share them and servers can cache them.
     """
     parts = [
         describe_fields(schema, hints),
@@ -187,5 +187,5 @@ def parsing_request(question: str, schema: Mapping[str, Any], hints: Mapping[str
 
 
 def read_hints(context: VerificationContext, bound: BoundTemplate) -> Mapping[str, str]:
-    """The extraction hints of the template, where the configuration lets the judge see them."""
+    """Return the extraction hints of the template, or none if `include_extraction_hints` is off."""
     return bound.hints() if context.setting("include_extraction_hints") else {}

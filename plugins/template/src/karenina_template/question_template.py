@@ -1,4 +1,4 @@
-"""The template of a question: loaded when it is first needed, and kept with the question."""
+"""The template of a question, which is loaded on first use and stored with the question."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _Loaded:
-    """A template and the trust that it was loaded with; None for one that needs none."""
+    """A template and the trust that it was loaded with, or None if it needs none."""
 
     template: Template
     trust: Trust | None
 
 
 def template_of(question: Question, trust: Trust = NO_TRUST) -> Template | None:
-    """Return the question's answer template, loaded at the first call and kept for the same `trust`; None without one.
+    """Return the question's answer template, loaded once for the same `trust`; None if it has no template.
 
-    `trust` says which sources may be executed (none, by default); sources that only declare need none, nor does a
-    class. Raises `TemplateError`, and `UntrustedTemplate` for code that is not trusted.
+    `trust` tells which sources may be executed (by default, none); sources that only declare and classes need no trust.
+    Raises `TemplateError`, and `UntrustedTemplate` for code that is not trusted.
     """
     loaded = question.attachment
     if isinstance(loaded, _Loaded) and (loaded.trust is None or loaded.trust == trust):
@@ -47,12 +47,12 @@ def template_of(question: Question, trust: Trust = NO_TRUST) -> Template | None:
 
 
 def keep_template(question: Question, template: Template) -> None:
-    """Have `template_of` return `template`: it is what the question's source, which only declares, stands for."""
+    """Make `template_of` return `template`, which the caller loaded from the question's source without trust."""
     question.attach(_Loaded(template, None))
 
 
 def template_source_of(question: Question) -> str | None:
-    """Return the source of the question's template; that of the class if one was given. None without a template.
+    """Return the source of the question's template or of its template class; None if it has no template.
 
     Raises `TemplateError` for a class whose source is not available.
     """
@@ -63,9 +63,9 @@ def template_source_of(question: Question) -> str | None:
 
 
 def standalone_source_of(question: Question, trust: Trust) -> str | None:
-    """Return the source of the question's template, from which another process can load it; None without a template.
+    """Return a source from which another process can load the question's template; None if it has no template.
 
-    Raises `TemplateError` for a class whose source is not available, or does not make the template by itself.
+    Raises `TemplateError` for a class whose source is not available or cannot be loaded on its own.
     """
     source = template_source_of(question)
     if question.answer_class is not None and source is not None:
@@ -79,7 +79,7 @@ def primitive_kinds() -> Mapping[str, type[Primitive]]:
 
 
 def primitives_in(source: str) -> list[Primitive]:
-    """Return the primitives that a source declares. A source that is code, or cannot be read, has none."""
+    """Return the primitives that a source declares. Empty for code and for invalid sources."""
     try:
         template = load_template(source)
     except TemplateError:

@@ -1,4 +1,4 @@
-"""The configuration names that this distribution owns."""
+"""The settings of this distribution."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ class TemplateSettings(BaseModel):
 
     from_files: ClassVar[FromFiles] = "any"
     include_extraction_hints: bool = Field(
-        default=True, description="Show the judge the extraction hints that template authors wrote."
+        default=True, description="Show the judge the extraction hints of templates."
     )

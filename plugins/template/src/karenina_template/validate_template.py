@@ -1,4 +1,4 @@
-"""ValidateTemplate, slot 1: turns the question's template into the class that judges fill."""
+"""`ValidateTemplate`, the stage of slot 1: loads the template of the question."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ logger = logging.getLogger("karenina")
 
 
 class ValidateTemplate(Stage):
-    """Reads the template, without executing it unless the user trusted it. A broken one ends the item, not the run."""
+    """Loads the template, and executes it only if it is trusted. An invalid template ends its items, not the run."""
 
     name = "ValidateTemplate"
     slot = Slot.VALIDATE_TEMPLATE
@@ -34,13 +34,13 @@ class ValidateTemplate(Stage):
     error_outcome = Outcome.TEMPLATE_ERROR
 
     def checks_question(self, config: VerificationConfig, question: Question) -> bool:
-        """Return whether the template may be code: only that can fail in ways that reading it does not show."""
+        """Return whether the template may be code, which can fail in ways that loading does not show."""
         return question.answer_class is not None or "def " in (question.answer_template or "")
 
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
-        """Warn of templates whose items will end in an error."""
+        """Warn about templates that are invalid or fail for every answer."""
         failing: list[str] = []
         for question in questions:
             try:
@@ -49,14 +49,13 @@ class ValidateTemplate(Stage):
                 failing.append(f"{question.id!r} ({error})")
         if failing:
             logger.warning(
-                "the templates of these questions cannot be used, so that their items end as template_error before any "
-                "call: %s",
+                "the templates of these questions are invalid; their items end as template_error before any call: %s",
                 join_problems(failing),
             )
         return ()
 
     def execute(self, context: VerificationContext) -> None:
-        """Load, bind to the question, and try what is code on sample answers."""
+        """Load the template, bind it to the question, and try code on sample answers."""
         question = context.question
         try:
             bound = _bound(question, context.trust)
@@ -81,7 +80,7 @@ class ValidateTemplate(Stage):
 
 
 def _bound(question: Question, trust: Trust) -> BoundTemplate | None:
-    """Return the question's template; None without one. Raises `TemplateError`, also if it fails for every answer."""
+    """Return the question's template, or None. Raises `TemplateError`, also if it fails for every answer."""
     template = template_of(question, trust)
     if template is None:
         return None

@@ -1,4 +1,4 @@
-"""VerifyTemplate, slot 8: a program compares the filled template with the truth."""
+"""`VerifyTemplate`, the stage of slot 8: compares the filled template with the truth."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 _OTHER_IMPORT = re.compile(
     r"[\n\r;:]\s*(?:from|import)\s+(?!karenina|__future__|typing|datetime|enum|decimal|pydantic)"
 )
-"""What a source says that is code with names of its own, in a line after another."""
+"""An import that only code can have, on a line of a source."""
 
 
 class VerifyTemplate(Stage):
-    """Runs `verify()`, `verify_granular()` and the patterns of the template; both fields and patterns must hold.
+    """Runs `verify()`, `verify_granular()` and the patterns of the template; fields and patterns must all pass.
 
-    A `verify()` that raises fails the answer and says so in `field_verification_error`; there is no granular result
-    then, so that two signals cannot contradict each other.
+    If `verify()` raises, the answer fails with a `field_verification_error`, and has no granular result, which could
+    contradict the verdict.
     """
 
     name = "VerifyTemplate"
@@ -53,20 +53,20 @@ class VerifyTemplate(Stage):
     fallback = True
 
     def checks_question(self, config: VerificationConfig, question: Question) -> bool:
-        """Only at templates that may have a primitive which looks: loading one takes longer than all else here."""
+        """Return whether the template may have a primitive with `before_run`, without loading it, which is slow."""
         from karenina_template.templates import known_primitives
 
         source = question.answer_template
-        if source is None or any(name in source for name in _that_look(tuple(known_primitives()))):
+        if source is None or any(name in source for name in _names_with_checks(tuple(known_primitives()))):
             return True
         return "import" in source and _OTHER_IMPORT.search(f"\n{source}") is not None
 
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
-        """Have the templates' primitives look whether they can work here: one that cannot would fail right answers.
+        """Call `before_run` of the templates' primitives. Raises `ConfigError` if one cannot work here.
 
-        Templates that cannot be read, or that need trust, are left to their items. Raises `ConfigError`.
+        Invalid and untrusted templates are ignored; their items end in an error.
         """
         from karenina_template.question_template import template_of
         from karenina_template.templates import TemplateError
@@ -92,11 +92,11 @@ class VerifyTemplate(Stage):
         return ()
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
-        """Skips what an earlier stage has failed already."""
+        """Skip items that an earlier stage failed."""
         return skip_if_failed(context, Keys.RECURSION_LIMIT_REACHED, Keys.ABSTENTION_DETECTED)
 
     def execute(self, context: VerificationContext) -> Awaitable[None] | None:
-        """Compare the fields, then search the patterns in the raw response; in a thread where that takes its time."""
+        """Compare the fields, then search the patterns in the raw response; slow templates run in a thread."""
         if context.get_artifact(ANSWER_CLASS).is_slow:
             return context.in_thread(self._compare, context)
         self._compare(context)
@@ -132,7 +132,7 @@ class VerifyTemplate(Stage):
             granular = comparison.granular() if context.get_artifact(ANSWER_CLASS).is_graded else None
         except Exception as error:
             failure = f"verify_granular(): {type(error).__name__}: {error}"
-            context.log.warning("%s; the verdict of verify() stands", failure)
+            context.log.warning("%s; the verdict of verify() is not affected", failure)
         context.set_artifact(Keys.FIELD_VERIFICATION_RESULT, passed)
         context.set_artifact(Keys.FIELD_VERIFICATION_ERROR, failure)
         context.set_artifact(Keys.FIELD_RESULTS, comparison.results() or None)
@@ -141,8 +141,8 @@ class VerifyTemplate(Stage):
 
 
 @cache
-def _that_look(names: tuple[str, ...]) -> tuple[str, ...]:
-    """What a source says that uses a primitive which looks, or that defines one itself."""
+def _names_with_checks(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the words of which a source contains one if it uses or defines a primitive with `before_run`."""
     from karenina_template.templates import Primitive, known_primitives
 
     known = known_primitives()

@@ -1,4 +1,4 @@
-"""Answer templates: what a judge fills in, and how a program decides whether it is right."""
+"""Answer templates: classes that a judge fills and a program verifies."""
 
 from karenina_template.templates.answer_key import AnswerKey
 from karenina_template.templates.base import BaseAnswer

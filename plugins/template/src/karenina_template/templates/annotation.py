@@ -1,4 +1,4 @@
-"""Annotations of a template's source as data: what they say, without evaluating them."""
+"""Annotations of a template's source as data, read without evaluating them."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _ARGUMENTS: Final = {"list": 1, "set": 1, "frozenset": 1, "dict": 2}
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """A type in words: `kind` is a simple type, a container, "literal", "union", "class" or "..."; hashable.
+    """A type as hashable data. `kind` is a simple type, a container, "literal", "union", "class" or "...".
 
-    `values` are a literal's options, each as (type's name, value) so that 1 and True differ; `name` is a class of the
-    same file.
+    `values` are the options of a literal, each with the name of its type, so that 1 and True differ; `name` is that of
+    a class of the same source.
     """
 
     kind: str
@@ -43,7 +43,7 @@ class Annotation:
     name: str = ""
 
     def classes(self) -> set[str]:
-        """The names of the classes that it mentions."""
+        """Return the names of the classes in the annotation."""
         return {self.name} if self.kind == "class" else {name for part in self.parts for name in part.classes()}
 
 
@@ -51,7 +51,7 @@ NONE: Final = Annotation("None")
 
 
 def read_annotation(node: ast.expr, scope: Scope) -> Annotation:
-    """What an annotation says; text is read as an annotation too. Raises `TemplateError` or `UntrustedTemplate`."""
+    """Return an annotation, which may be written as text. Raises `TemplateError` or `UntrustedTemplate`."""
     match node:
         case ast.Constant(value=None):
             return NONE
@@ -92,7 +92,7 @@ def _subscript(node: ast.Subscript, base: ast.expr, inner: ast.expr, scope: Scop
         if meaning is None and isinstance(base, ast.Name) and base.id not in scope.classes:
             hint = did_you_mean(base.id, [*_CONTAINERS, "Literal", "Optional", "Union"])
             raise TemplateError(f"unknown annotation {base.id!r}{hint}", line=node.lineno)
-        raise scope.code(node, f"the annotation `{shorten_source(node)}` is not made of known types")
+        raise scope.code(node, f"the annotation `{shorten_source(node)}` has an unknown type")
     if kind == "tuple" and len(items) == 2 and isinstance(items[1], ast.Constant) and items[1].value is ...:
         return Annotation(kind, (read_annotation(items[0], scope), Annotation("...")))
     if len(items) != _ARGUMENTS.get(kind, len(items)):
@@ -112,7 +112,7 @@ def _option(node: ast.expr, scope: Scope) -> tuple[str, object]:
     value = read_value(node, scope)
     if value is not None and not isinstance(value, str | int | bool):
         raise TemplateError(
-            f"Literal takes texts, whole numbers, booleans and None, not {shorten_source(node)}", line=node.lineno
+            f"Literal needs texts, whole numbers, booleans or None, not {shorten_source(node)}", line=node.lineno
         )
     return type(value).__name__, value
 
@@ -122,7 +122,7 @@ def _parsed(text: str, node: ast.Constant) -> ast.expr:
         with CLASS_BUILD_LOCK:
             parsed = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise TemplateError(f"the annotation {text!r:.200} is no annotation: {error}", line=node.lineno) from None
+        raise TemplateError(f"the annotation {text!r:.200} is invalid: {error}", line=node.lineno) from None
     for part in ast.walk(parsed):
         if hasattr(part, "lineno"):
             part.lineno = node.lineno

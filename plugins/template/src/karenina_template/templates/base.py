@@ -1,6 +1,6 @@
-"""`BaseAnswer`: what every answer template is a subclass of."""
+"""`BaseAnswer`, the base class of answer templates."""
 
-# Annotations are no texts here: pydantic would read those of `BaseAnswer` anew for every class that is made from it.
+# Annotations are not texts here, because pydantic would parse those of `BaseAnswer` again for every subclass.
 
 from collections.abc import Mapping
 from functools import wraps
@@ -17,22 +17,22 @@ from karenina_template.templates.field import VERIFICATION, FieldRule, TruthCoer
 from karenina_template.templates.regex_checks import RegexReport, verify_patterns
 
 OWN_FIELDS: Final = frozenset({"id", "correct", "regex"})
-"""The fields that every answer has. They are no part of a schema, nor of what a judge fills."""
+"""The fields that every answer has. They are not part of schemas, and judges do not fill them."""
 
 METHODS: Final = frozenset({"verify", "verify_granular", "verify_regex", "field_results", "field_scores"})
-"""The names that no field may have, because verification calls them."""
+"""The names of methods that verification calls, which fields cannot have."""
 
 
 class BaseAnswer(BaseModel):
-    """An answer in the form that a template gives it; a template is a subclass of this, usually named `Answer`.
+    """The base class of answer templates. A template is a subclass, usually named `Answer`.
 
-    A judge fills the fields, and `verify` decides. Fields declared with `VerifiedField` need no more; a class may also
-    bring its own `verify` and `verify_granular`, and set `self.correct` (what is right, for its own use),
-    `self.regex` (patterns for the raw response, see `verify_regex`) and attributes of its own in a method
-    `ground_truth(self)`, which is called when an answer has been made, or in `model_post_init`. Of a class with
-    verified fields that sets no `correct`, it holds their truths by name. `id` is the question's.
+    A judge fills the fields, and `verify` returns the verdict. Fields declared with `VerifiedField` need nothing else.
+    A class may also define its own `verify` and `verify_granular`. In a method `ground_truth(self)`, which is called
+    after an answer is made, or in `model_post_init`, it may set `self.correct` (the truth, for its own use),
+    `self.regex` (patterns for the raw response, see `verify_regex`) and attributes of its own. By default, `correct`
+    contains the truths of verified fields by name. `id` is that of the question.
 
-    A field that the judge found nothing for is None, whatever its annotation; None never passes a primitive.
+    A field for which the judge found nothing is None, whatever its annotation; None never passes a primitive.
     """
 
     id: SkipJsonSchema[str | None] = Field(default=None, exclude=True, repr=False)
@@ -53,9 +53,9 @@ class BaseAnswer(BaseModel):
 
     @classmethod
     def answer_key(cls) -> AnswerKey:
-        """What the class itself declares as right. Empty for a class that was loaded from source: see `Template`.
+        """Return the truths that the class declares. Empty for a class loaded from source: see `Template`.
 
-        Raises `TemplateError` where a truth does not fit its field or the strategy names a field that is not verified.
+        Raises `TemplateError` if a truth is invalid for its field or the strategy names a field that is not verified.
         """
         own = cls.__dict__.get("__answer_key__")
         if isinstance(own, AnswerKey):
@@ -69,10 +69,10 @@ class BaseAnswer(BaseModel):
 
     @classmethod
     def model_json_schema(cls, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """The JSON Schema of the class, without truths, weights and defaults, wherever in it they stand."""
+        """Return the JSON Schema of the class without any truths, weights and defaults."""
         return without_secrets(super().model_json_schema(*args, **kwargs))
 
-    if not TYPE_CHECKING:  # else type checkers would allow every attribute
+    if not TYPE_CHECKING:  # type checkers would allow every attribute otherwise
 
         def __setattr__(self, name: str, value: object) -> None:
             """Set a field, or an attribute of the template's own, such as a tolerance."""
@@ -84,10 +84,10 @@ class BaseAnswer(BaseModel):
                 object.__setattr__(self, name, value)
 
     def verify(self) -> bool:
-        """Whether the answer is right: what the `VerificationStrategy` makes of the fields, else all must pass.
+        """Return whether the answer is correct, by the `VerificationStrategy`; without one, all fields must pass.
 
-        A template whose only declarations are patterns (`self.regex`) passes here: the patterns decide. Raises
-        `TemplateError` where there is nothing to verify at all.
+        A template with patterns only (`self.regex`) passes here, because the patterns decide. Raises `TemplateError` if
+        there is nothing to verify.
         """
         key = self._answer_key()
         if key.rules:
@@ -95,34 +95,36 @@ class BaseAnswer(BaseModel):
         if self.regex:
             return True
         raise TemplateError(
-            f"{type(self).__name__} has no VerifiedField with a truth and no verify() of its own; an answer of a "
-            "loaded template knows its truths when BoundTemplate.bind made it"
+            f"{type(self).__name__} has neither a VerifiedField with a truth nor a verify() method; answers of loaded "
+            "templates must be made by BoundTemplate.bind, which adds the truths"
         )
 
     def verify_granular(self) -> float:
-        """How much of the answer is right, 0 to 1, by weights and partial credit; of a class without `VerifiedField`
-        1.0 or 0.0, as `verify` says."""
+        """Return the share of the answer that is correct, 0 to 1, by weights and partial credit.
+
+        For a class without `VerifiedField` it is 1.0 or 0.0, the result of `verify`.
+        """
         key = self._answer_key()
         return key.grade(self.field_scores()) if key.rules else float(self.verify())
 
     def field_results(self) -> dict[str, bool]:
-        """Whether each verified field passes."""
+        """Return whether each verified field passes."""
         return self._answer_key().results(self._values(), self._said())
 
     def field_scores(self) -> dict[str, float]:
-        """The credit of each verified field, 0 to 1."""
+        """Return the credit of each verified field, 0 to 1."""
         return self._answer_key().scores(self._values(), self._said())
 
     def verify_regex(self, raw_response: str) -> RegexReport:
-        """Look for the patterns of `self.regex` in `raw_response`; see `verify_patterns` for what they may say."""
+        """Search for the patterns of `self.regex` in `raw_response`; see `verify_patterns` for their format."""
         return verify_patterns(self.regex, raw_response)
 
     def _credits(self, results: Mapping[str, bool]) -> dict[str, float]:
-        """`field_scores`, where it is known which fields pass."""
+        """Return the same as `field_scores`, given the results."""
         return self._answer_key().credits(results, self._values(), self._said())
 
     def _answer_key(self) -> AnswerKey:
-        own: AnswerKey | None = (self.__pydantic_private__ or {}).get("_key")  # an attribute of pydantic's is slow here
+        own: AnswerKey | None = (self.__pydantic_private__ or {}).get("_key")  # faster than an attribute
         return own if own is not None else type(self).answer_key()
 
     def _said(self) -> str:
@@ -134,10 +136,10 @@ class BaseAnswer(BaseModel):
 
 
 def _call_ground_truth(cls: type[BaseAnswer]) -> None:
-    """Have `ground_truth()`, and else the truths of verified fields, set what is right in every answer of the class.
+    """Make every new answer of the class call `ground_truth()`, and set `correct` to the truths of verified fields.
 
-    What pydantic calls when a model has been made is replaced, so that classes without truths, which all templates
-    that only declare share, pay nothing for it.
+    `model_post_init` is replaced only for classes with truths, because the other classes, which declared templates
+    share, must stay fast.
     """
     inherited = cls.model_post_init
     if hasattr(inherited, "sets_truth"):
@@ -148,7 +150,7 @@ def _call_ground_truth(cls: type[BaseAnswer]) -> None:
 
     @wraps(inherited)
     def model_post_init(self: Any, context: Any, /) -> None:
-        BaseAnswer.model_post_init(self, context)  # private attributes come first
+        BaseAnswer.model_post_init(self, context)  # initializes private attributes
         declared = getattr(type(self), "ground_truth", None)
         if isfunction(declared):
             declared(self)
@@ -156,12 +158,12 @@ def _call_ground_truth(cls: type[BaseAnswer]) -> None:
         if self.correct is None:
             self.__dict__["correct"] = type(self).answer_key().truths()
 
-    model_post_init.sets_truth = True  # type: ignore[attr-defined]  # copied by pydantic to what it wraps it in
+    model_post_init.sets_truth = True  # type: ignore[attr-defined]  # pydantic copies it to its wrapper
     cls.model_post_init = model_post_init  # type: ignore[method-assign]
 
 
 def without_secrets(schema: dict[str, Any]) -> dict[str, Any]:
-    """`schema` without verification data and defaults; names of properties and definitions are never mistaken."""
+    """Return `schema` without verification data and defaults, but with properties that have such names."""
     found: dict[str, Any] = {}
     for key, value in schema.items():
         if key in (VERIFICATION, "default"):
@@ -191,12 +193,12 @@ def _key_of(cls: type[BaseAnswer]) -> AnswerKey:
         except TemplateError as error:
             raise TemplateError(f"field {name!r} of {cls.__name__}: {error.reason}") from error
         if name in METHODS or (name in OWN_FIELDS and rule is not None):
-            raise TemplateError(f"{cls.__name__} cannot have a field {name!r}: every answer has that name; rename it")
+            raise TemplateError(f"{cls.__name__} cannot have a field {name!r}, which is reserved: rename it")
         if rule is not None:
             rules[name] = rule.with_coerced_truth(coercer, name)
     declared = getattr(cls, "VerificationStrategy", None)
     if declared is None:
         return AnswerKey(rules)
     if not hasattr(declared, "verify_strategy"):
-        raise TemplateError(f"{cls.__name__}.VerificationStrategy lacks verify_strategy")
+        raise TemplateError(f"{cls.__name__}.VerificationStrategy has no verify_strategy")
     return AnswerKey(rules, check_strategy(declared.verify_strategy, rules))

@@ -21,40 +21,39 @@ from karenina_template.templates.template import Template
 
 
 def template_of_class(answer: type[BaseAnswer]) -> Template:
-    """Return the template that a class is. The class is the caller's own code and trusted. Raises `TemplateError`."""
+    """Return the template of a class, which is the caller's own code and trusted. Raises `TemplateError`."""
     given: object = answer
     if not (isinstance(given, type) and issubclass(given, BaseAnswer)) or given is BaseAnswer:
-        raise TemplateError(f"a template is a subclass of BaseAnswer, not {given!r:.200}")
+        raise TemplateError(f"a template must be a subclass of BaseAnswer, not {given!r:.200}")
     shape = shape_of_class(answer)
     return Template.of_class(answer, shape, source_of(answer, shape, answer.answer_key()))
 
 
 def source_of(answer: type[BaseAnswer], shape: Shape, key: AnswerKey) -> str | None:
-    """The source of `answer` by itself, named `Answer`; None where there is none that would make the same class again.
+    """Return the source of the class `answer`, renamed to `Answer`; None if it does not define the same class alone.
 
-    A file may define several classes of one name, and a class may use what stands around it: such a source is not the
-    template's.
+    A file may define several classes of one name, and a class may use names from around it.
     """
     try:
         with CLASS_BUILD_LOCK:
             lines, start = inspect.getsourcelines(answer)
     except (OSError, TypeError, SyntaxError):
         return None
-    source = _named_answer(textwrap.dedent("".join(lines)), answer.__name__)
+    source = _rename_to_answer(textwrap.dedent("".join(lines)), answer.__name__)
     if source is None:
         return None
     try:
         again = load_template(source)
     except UntrustedTemplate:
         inside = range(start, start + len(lines))
-        return source if _stands_alone(source) and _methods_stand_in(answer, inside) else None
+        return source if _is_standalone(source) and _methods_are_in(answer, inside) else None
     except TemplateError:
         return None
-    return source if again.key == key and _asks_alike(again, shape) else None
+    return source if again.key == key and _has_schema(again, shape) else None
 
 
-def _named_answer(source: str, name: str) -> str | None:
-    """Return the source of the class `name` with the name `Answer`; None where the class mentions itself."""
+def _rename_to_answer(source: str, name: str) -> str | None:
+    """Return the source of the class `name` renamed to `Answer`; None if the class refers to itself."""
     if name == "Answer":
         return source
     try:
@@ -69,17 +68,17 @@ def _named_answer(source: str, name: str) -> str | None:
     return "\n".join(lines)
 
 
-def _asks_alike(again: Template, shape: Shape) -> bool:
+def _has_schema(again: Template, shape: Shape) -> bool:
     return json.dumps(again.judge_schema()) == shape.schema_json
 
 
-def _methods_stand_in(answer: type[BaseAnswer], lines: range) -> bool:
+def _methods_are_in(answer: type[BaseAnswer], lines: range) -> bool:
     own = [value for value in vars(answer).values() if isinstance(value, FunctionType)]
     found = [inner for value in own if (inner := inspect.unwrap(value)).__module__ == answer.__module__]
     return all(value.__code__.co_firstlineno in lines for value in found)
 
 
-def _stands_alone(source: str) -> bool:
+def _is_standalone(source: str) -> bool:
     with CLASS_BUILD_LOCK:
         tree = ast.parse(source)
     made = {node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef | ast.FunctionDef)}
@@ -89,20 +88,20 @@ def _stands_alone(source: str) -> bool:
 
 
 class _Names(ast.NodeVisitor):
-    """The names that are needed to make the class; what its methods need later is not looked at."""
+    """A visitor that collects the names used when the class is defined, not those used in its methods."""
 
     def __init__(self) -> None:
         self.loaded: set[str] = set()
         self.stored: set[str] = set()
 
     def visit_Name(self, node: ast.Name) -> None:
-        """Keep a name."""
+        """Collect a name."""
         (self.loaded if isinstance(node.ctx, ast.Load) else self.stored).add(node.id)
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
-        """Look at what surrounds a method, not into it."""
+        """Visit the decorators and defaults of a method, not its body."""
         for part in [*node.decorator_list, *node.args.defaults, *filter(None, node.args.kw_defaults)]:
             self.visit(part)
 
     def visit_Lambda(self, node: ast.Lambda) -> None:
-        """Leave a function's body alone."""
+        """Ignore the body of a lambda."""

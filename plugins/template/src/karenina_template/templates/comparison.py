@@ -1,4 +1,4 @@
-"""`Comparison`: what verification says of one answer, where each field is compared with its truth once."""
+"""`Comparison`: the verification of one answer, in which each field is compared with its truth only once."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ _DECLARED = ("verify", "verify_granular", "field_results", "field_scores")
 
 @dataclass(slots=True)
 class Comparison:
-    """Gives what `verify`, `verify_granular`, `field_results` and `field_scores` of `answer` give.
+    """The results of `verify`, `verify_granular`, `field_results` and `field_scores` of `answer`.
 
-    Where the class leaves all four as they are, one comparison of a field serves them all: some primitives ask a model
-    that computes, and every item comes this way. Else the class's own are called, each when it is asked for. Raises
-    what they raise.
+    If the class overrides none of them, all four share one comparison of each field, which may be slow (embeddings).
+    Otherwise the class's own methods are called on demand. Raises what they raise.
     """
 
     answer: BaseAnswer
@@ -31,15 +30,15 @@ class Comparison:
         self._key = key if key is not None and key.rules else None
 
     def passed(self) -> bool:
-        """What `verify` says."""
+        """Return the result of `verify`."""
         return bool(self.answer.verify()) if self._key is None else self._key.verdict(self.results())
 
     def granular(self) -> float:
-        """What `verify_granular` says."""
+        """Return the result of `verify_granular`."""
         return self.answer.verify_granular() if self._key is None else self._key.grade(self.scores())
 
     def results(self) -> dict[str, bool]:
-        """What `field_results` says."""
+        """Return the result of `field_results`."""
         if self._key is None:
             return self.answer.field_results()
         if self._results is None:
@@ -47,7 +46,7 @@ class Comparison:
         return self._results
 
     def scores(self) -> dict[str, float]:
-        """What `field_scores` says."""
+        """Return the result of `field_scores`."""
         if self._key is None:
             return self.answer.field_scores()
         if self._scores is None:

@@ -1,11 +1,10 @@
-"""Composition: how the fields of a template make one verdict, and one granular score.
+"""Composition of the results of fields to one verdict and one granular score.
 
-A strategy is a tree. Its leaves are fields (`FieldCheck`, or just the field's name), its nodes `AllOf`, `AnyOf` and
-`AtLeastN`:
+A strategy is a tree of `AllOf`, `AnyOf` and `AtLeastN`, with fields (`FieldCheck`, or the field's name) as leaves:
 
     AnyOf("trade_name", AllOf("generic_name", AtLeastN(2, "class", "target", "route")))
 
-No tree (None) is `AllOf` over all fields.
+No tree (None) means `AllOf` over all fields.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class FieldCheck:
-    """Passes when the field passes."""
+    """Passes if the field passes."""
 
     field: str
 
@@ -31,7 +30,7 @@ class FieldCheck:
 
 @dataclass(frozen=True, init=False)
 class AllOf:
-    """Passes when every condition passes: `AllOf("a", "b")` or `AllOf(conditions=[...])`."""
+    """Passes if every condition passes: `AllOf("a", "b")` or `AllOf(conditions=[...])`."""
 
     conditions: tuple[Tree, ...]
 
@@ -41,7 +40,7 @@ class AllOf:
 
 @dataclass(frozen=True, init=False)
 class AnyOf:
-    """Passes when at least one condition passes: `AnyOf("a", "b")` or `AnyOf(conditions=[...])`."""
+    """Passes if at least one condition passes: `AnyOf("a", "b")` or `AnyOf(conditions=[...])`."""
 
     conditions: tuple[Tree, ...]
 
@@ -51,9 +50,9 @@ class AnyOf:
 
 @dataclass(frozen=True, init=False)
 class AtLeastN:
-    """Passes when at least `n` conditions pass: `AtLeastN(2, "a", "b", "c")` or `AtLeastN(n=2, conditions=[...])`.
+    """Passes if at least `n` conditions pass: `AtLeastN(2, "a", "b", "c")` or `AtLeastN(n=2, conditions=[...])`.
 
-    `n` is from 1 to the number of conditions.
+    `n` must be from 1 to the number of conditions.
     """
 
     n: int
@@ -64,7 +63,7 @@ class AtLeastN:
     ) -> None:
         given = list(positional)
         if n is None and given and isinstance(given[0], int):
-            n = given.pop(0)  # type: ignore[assignment]  # it is an int: the line above says so
+            n = given.pop(0)  # type: ignore[assignment]  # checked on the line above
         if not isinstance(n, int) or isinstance(n, bool):
             raise ValueError(f"AtLeastN needs a whole number n first, or as n=, not {n!r}")  # noqa: TRY004
         checked = _conditions("AtLeastN", given, conditions)
@@ -82,15 +81,15 @@ def _conditions(node: str, positional: Iterable[object], keyword: Sequence[Condi
     given = list(positional)
     if keyword is not None:
         if given:
-            raise ValueError(f"{node}: give the conditions one after the other or as conditions=[...], not both")
+            raise ValueError(f"{node}: pass the conditions as arguments or as conditions=[...], not both")
         if isinstance(keyword, str):
-            raise ValueError(f"{node}: conditions is a list, not {keyword!r}")
+            raise ValueError(f"{node}: conditions must be a list, not {keyword!r}")
         given = list(keyword)
     if not given:
         raise ValueError(f"{node} needs at least one condition")
     trees = tuple(map(_condition, given))
     if twice := [tree for index, tree in enumerate(trees) if tree in trees[:index]]:
-        raise ValueError(f"{node} holds the same condition twice ({twice[0]!r:.200}): it would count twice")
+        raise ValueError(f"{node} contains the condition {twice[0]!r:.200} twice: remove one, or it would count twice")
     return trees
 
 
@@ -99,7 +98,9 @@ def _condition(condition: object) -> Tree:
         return FieldCheck(condition)
     if isinstance(condition, Tree):
         return condition
-    raise ValueError(f"a condition is a field's name, FieldCheck, AllOf, AnyOf or AtLeastN, not {condition!r:.200}")
+    raise ValueError(
+        f"a condition must be a field's name, FieldCheck, AllOf, AnyOf or AtLeastN, not {condition!r:.200}"
+    )
 
 
 def _leaves(tree: Tree) -> Iterator[str]:
@@ -111,12 +112,12 @@ def _leaves(tree: Tree) -> Iterator[str]:
 
 
 def fields_of(tree: Tree) -> tuple[str, ...]:
-    """The names of the fields in `tree`, each once, in the order of first mention."""
+    """Return the names of the fields in `tree`, each once, in the order of their first use."""
     return tuple(dict.fromkeys(_leaves(tree)))
 
 
 def validate(tree: Tree | None, names: Collection[str]) -> None:
-    """Raise ValueError where `tree` names a field that is not among `names`. All of them are listed."""
+    """Raise `ValueError`, with all of them, if `tree` names fields that are not in `names`."""
     unknown = [field for field in fields_of(tree) if field not in names] if tree is not None else []
     if unknown:
         hints = []
@@ -130,7 +131,7 @@ def validate(tree: Tree | None, names: Collection[str]) -> None:
 
 
 def describe(tree: Tree | None) -> str:
-    """The strategy in a word: "all_of" (a single field too), "any_of" or "at_least_n(2)"."""
+    """Return the name of the strategy: "all_of" (also for a single field), "any_of" or "at_least_n(2)"."""
     match tree:
         case None | FieldCheck() | AllOf():
             return "all_of"
@@ -141,9 +142,9 @@ def describe(tree: Tree | None) -> str:
 
 
 def passes(tree: Tree | None, results: Mapping[str, bool]) -> bool:
-    """Whether `tree` passes, given whether each field does. Without a tree all fields must (so no fields pass).
+    """Return whether `tree` passes, given the results of fields. Without a tree, all fields must pass.
 
-    ValueError where `results` lacks a field of the tree.
+    Raises `ValueError` if `results` lacks a field of the tree.
     """
     if tree is None:
         return all(results.values())
@@ -165,14 +166,15 @@ def _passes(tree: Tree, results: Mapping[str, bool]) -> bool:
 
 
 def granular(tree: Tree | None, weights: Mapping[str, float], scores: Mapping[str, float]) -> float:
-    """What was reached / the most that the strategy can reach, 0 to 1.
+    """Return the granular score, 0 to 1: the points reached, divided by the maximum that the strategy allows.
 
-    A field contributes its weight x its score, and its weight at most. `AllOf` sums what its conditions contribute,
-    `AnyOf` takes the best, `AtLeastN` the n best; the most that each can reach is made in the same way from what its
-    conditions can reach at most. Without a tree all fields of `weights` are summed. Where nothing can be reached (all
-    weights are 0, or there are no fields): 0.0.
+    A field contributes its weight times its score. `AllOf` sums the contributions of its conditions, `AnyOf` takes the
+    highest, `AtLeastN` the n highest; the maximum is computed in the same way with scores of 1. Without a tree, all
+    fields of `weights` are summed. The score is 0.0 if the maximum is 0, because there are no fields or all weights are
+    0.
 
-    ValueError where a field has no weight or no score, a weight is negative or not finite, or a score is not in 0..1.
+    Raises `ValueError` for a field without weight or score, a weight that is negative or not finite, and a score
+    outside of 0 to 1.
     """
     names = tuple(weights) if tree is None else fields_of(tree)
     for name in names:
@@ -213,7 +215,7 @@ def _contribution(tree: Tree, of_field: Callable[[str], float]) -> float:
 
 
 def to_json(tree: Tree) -> dict[str, Any]:
-    """The tree as JSON: `{"type": "all_of" | "any_of" | "at_least_n" | "field_check", ...}`."""
+    """Return the tree as JSON: `{"type": "all_of" | "any_of" | "at_least_n" | "field_check", ...}`."""
     if isinstance(tree, FieldCheck):
         return {"type": "field_check", "field": tree.field}
     conditions = [to_json(condition) for condition in tree.conditions]
@@ -227,31 +229,31 @@ def to_json(tree: Tree) -> dict[str, Any]:
 
 
 def from_json(data: object) -> Tree:
-    """The tree that `to_json` wrote; a text stands for a `FieldCheck`. ValueError says what is wrong with the data.
+    """Return the tree that `to_json` converted; a text means a `FieldCheck`.
 
-    A tree of more than 50 levels is refused.
+    Raises `ValueError` for invalid data, and for a tree of more than 50 levels.
     """
     return _from_json(data, levels=50)
 
 
 def _from_json(data: object, levels: int) -> Tree:
     if not levels:
-        raise ValueError("a strategy has at most 50 levels")
+        raise ValueError("a strategy cannot have more than 50 levels")
     if isinstance(data, str):
         return FieldCheck(data)
     if not isinstance(data, Mapping):
-        raise ValueError(f'a strategy is written {{"type": ..., "conditions": [...]}}, not {data!r:.200}')  # noqa: TRY004
+        raise ValueError(f'a strategy must be {{"type": ..., "conditions": [...]}}, not {data!r:.200}')  # noqa: TRY004
     kind = data.get("type")
     allowed = {"field_check": {"field"}, "at_least_n": {"n", "conditions"}}.get(str(kind), {"conditions"})
     if kind not in ("field_check", "all_of", "any_of", "at_least_n"):
-        raise ValueError(f"a strategy's type is all_of, any_of, at_least_n or field_check, not {kind!r}")
+        raise ValueError(f"a strategy's type must be all_of, any_of, at_least_n or field_check, not {kind!r}")
     if unknown := sorted(map(str, data.keys() - allowed - {"type"})):
         raise ValueError(f"{kind} takes {' and '.join(sorted(allowed))}, not {unknown[0]!r}")
     if kind == "field_check":
         return FieldCheck(data.get("field", ""))
     listed = data.get("conditions", [])
     if not isinstance(listed, list | tuple):
-        raise ValueError(f"the conditions of {kind} are a list, not {listed!r:.200}")  # noqa: TRY004
+        raise ValueError(f"the conditions of {kind} must be a list, not {listed!r:.200}")  # noqa: TRY004
     conditions = [_from_json(condition, levels - 1) for condition in listed]
     if kind == "at_least_n":
         return AtLeastN(n=data.get("n"), conditions=conditions)

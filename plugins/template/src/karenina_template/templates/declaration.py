@@ -1,4 +1,4 @@
-"""What the source of a template declares, as plain data."""
+"""The declarations of a template's source as plain data."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ class FieldDeclaration:
 
     @property
     def is_trace(self) -> bool:
-        """Whether the field reads the raw response and is asked of no judge."""
+        """Whether the field reads the raw response and is not filled by a judge."""
         return self.rule is not None and self.rule.reads_trace
 
 
 @dataclass(frozen=True, slots=True)
 class EnumDeclaration:
-    """An enumeration: `base` is Enum, StrEnum, IntEnum, or "str" or "int" for one mixed with that type."""
+    """An enumeration. `base` is Enum, StrEnum or IntEnum, or the type "str" or "int" that is mixed in."""
 
     name: str
     line: int
@@ -50,7 +50,7 @@ class EnumDeclaration:
 
 @dataclass(frozen=True, slots=True)
 class ModelDeclaration:
-    """A class with fields: the answer itself (`is_answer`) or a model nested in it."""
+    """A class with fields: the answer itself (`is_answer`), or a model nested in it."""
 
     name: str
     line: int
@@ -63,24 +63,25 @@ class ModelDeclaration:
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """A whole source: the answer, the classes that it may mention, by name, and what its names mean."""
+    """A whole source: the answer, the classes that it may use, by name, and the meaning of its names."""
 
     answer: ModelDeclaration
     classes: Mapping[str, ModelDeclaration | EnumDeclaration]
     scope: Scope
 
     def descriptions(self) -> dict[str, str]:
-        """What a judge is told of the answer's own fields."""
+        """Return the descriptions of the answer's own fields for the judge."""
         return {item.name: item.description for item in self.answer.fields.values() if item.description}
 
     def shape(self) -> Hashable:
-        """What makes a class of its own: names, annotations, constraints and defaults of what can be reached.
+        """Return a key that is equal for templates with the same class.
 
-        Truths, weights, primitives, hints, composition and docstrings are no part of it, nor are the descriptions of
-        the answer's own fields (only which of them have one): those of its nested models are.
+        It contains the names, annotations, constraints and defaults of the answer and the classes that it uses, but not
+        truths, weights, primitives, hints, composition and docstrings. Of the descriptions, it contains those of nested
+        models, and for the answer's own fields only whether they have one.
         """
         seen: dict[str, Hashable] = {}
-        waiting = sorted(_mentioned(self.answer))
+        waiting = sorted(_used_classes(self.answer))
         while waiting:
             name = waiting.pop()
             if name in seen:
@@ -88,11 +89,11 @@ class Declaration:
             declared = self.classes[name]
             seen[name] = _shape_of(declared, is_root=False)
             if isinstance(declared, ModelDeclaration):
-                waiting.extend(sorted(_mentioned(declared)))
+                waiting.extend(sorted(_used_classes(declared)))
         return _shape_of(self.answer, is_root=True), tuple(sorted(seen.items(), key=lambda item: item[0]))
 
 
-def _mentioned(model: ModelDeclaration) -> set[str]:
+def _used_classes(model: ModelDeclaration) -> set[str]:
     return {name for declared in model.fields.values() for name in declared.annotation.classes()}
 
 

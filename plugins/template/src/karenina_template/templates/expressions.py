@@ -1,6 +1,6 @@
 """Expressions of a template's source as data: literals, containers, signs, and calls of known constructors.
 
-Nothing here evaluates source text. A name means what the tables of this module say, or nothing.
+No source text is evaluated. Names have the meaning of the tables in this module, or none.
 """
 
 from __future__ import annotations
@@ -44,22 +44,22 @@ _ALWAYS: Final = frozenset({"bool", "dict", "float", "frozenset", "int", "list",
 
 
 def karenina_names() -> frozenset[str]:
-    """The names that a template may import from `karenina*`."""
+    """Return the names that a template may import from `karenina*`."""
     return _OURS | known_primitives().keys()
 
 
 def is_karenina_module(module: str) -> bool:
-    """Whether `module` is one of `karenina*`."""
+    """Return whether `module` is one of `karenina*`."""
     return module.partition(".")[0].partition("_")[0] == "karenina"
 
 
 def known_names(module: str) -> frozenset[str]:
-    """The names of `module` that templates may use as data; none where the module is not known."""
+    """Return the names of `module` that templates may import; empty if the module is unknown."""
     return karenina_names() if is_karenina_module(module) else _MODULES.get(module, frozenset())
 
 
 def is_known_import(module: str, name: str) -> bool:
-    """Whether `name` is one of those `known_names` of the module."""
+    """Return whether `name` is one of those `known_names` of the module."""
     if not is_karenina_module(module):
         return name in _MODULES.get(module, ())
     return name in _OURS or name in known_primitives()
@@ -67,10 +67,9 @@ def is_known_import(module: str, name: str) -> bool:
 
 @dataclass
 class Scope:
-    """What the names in one source mean: `names` by what was imported as what, `enums` with their members' values.
+    """The meaning of names in a source: `names` and `modules` that it imports, `classes` and `enums` that it defines.
 
-    Names that the loader knows need no import. `classes` are the names that the file itself gives to classes; they
-    hide what was known by the same name.
+    Known names need no import. The names of classes in the source hide known names.
     """
 
     digest: str
@@ -80,7 +79,7 @@ class Scope:
     enums: dict[str, Mapping[str, object]] = field(default_factory=dict)
 
     def meaning(self, node: ast.expr) -> str | None:
-        """What a name or a dotted name stands for, such as "ExactMatch" or "date"; None where it is unknown."""
+        """Return the meaning of a name or a dotted name, such as "ExactMatch" or "date"; None if it is unknown."""
         if isinstance(node, ast.Name):
             if node.id in self.classes:
                 return None
@@ -101,16 +100,16 @@ class Scope:
         return None
 
     def code(self, node: ast.AST, what: str) -> UntrustedTemplate:
-        """The error that says that `node` is more than a declaration."""
+        """Return the error for `node`, which is code."""
         return self.code_at(getattr(node, "lineno", None), what)
 
     def code_at(self, line: int | None, what: str) -> UntrustedTemplate:
-        """As `code`, where only the line is known."""
+        """Return the error for code on a line."""
         return UntrustedTemplate(what, digest=self.digest, line=line)
 
 
 def is_known(name: str) -> bool:
-    """Whether templates know `name` without importing it."""
+    """Return whether templates may use `name` without importing it."""
     return (
         name in _ALWAYS
         or name in _OURS
@@ -120,7 +119,7 @@ def is_known(name: str) -> bool:
 
 
 def shorten_source(node: ast.AST) -> str:
-    """The source of `node`, shortened, for messages."""
+    """Return the source of `node`, shortened, for messages."""
     try:
         text = ast.unparse(node)
     except (RecursionError, ValueError):
@@ -129,7 +128,7 @@ def shorten_source(node: ast.AST) -> str:
 
 
 def read_value(node: ast.expr, scope: Scope) -> Any:
-    """The value of an expression. Raises `UntrustedTemplate` for code and `TemplateError` for mistakes."""
+    """Return the value of an expression. Raises `UntrustedTemplate` for code and `TemplateError` for mistakes."""
     match node:
         case ast.Constant(value=bool() | int() | float() | str() | None):
             trouble = find_problem(node.value)
@@ -147,7 +146,7 @@ def read_value(node: ast.expr, scope: Scope) -> Any:
         case ast.UnaryOp(op=ast.USub() | ast.UAdd(), operand=operand):
             number = read_value(operand, scope)
             if isinstance(number, bool) or not isinstance(number, int | float | Decimal):
-                raise TemplateError(f"a sign wants a number: {shorten_source(node)}", line=node.lineno)
+                raise TemplateError(f"a sign needs a number: {shorten_source(node)}", line=node.lineno)
             return -number if isinstance(node.op, ast.USub) else number
         case ast.Attribute(value=ast.Name(id=name), attr=member) if name in scope.enums:
             members = scope.enums[name]
@@ -160,7 +159,7 @@ def read_value(node: ast.expr, scope: Scope) -> Any:
 
 
 def read_arguments(node: ast.Call, scope: Scope) -> tuple[list[ast.expr], dict[str, ast.expr]]:
-    """The positional and the named arguments of a call; unpacking is code."""
+    """Return the positional and the named arguments of a call. Raises `UntrustedTemplate` for unpacking."""
     named: dict[str, ast.expr] = {}
     for keyword in node.keywords:
         if keyword.arg is None:
@@ -198,23 +197,25 @@ def _unknown_call(node: ast.Call, scope: Scope) -> TemplateError:
     ):
         near = did_you_mean(function.id, [*known_primitives(), *_CONSTRUCTORS])
         return TemplateError(
-            f"unknown primitive {function.id!r}{near} (a plugin's primitive needs the plugin installed)",
+            f"unknown primitive {function.id!r}{near} (primitives of plugins need the plugin to be installed)",
             line=node.lineno,
         )
-    return scope.code(node, f"`{shorten_source(node)}` calls {shorten_source(function)}, which is no known constructor")
+    return scope.code(
+        node, f"`{shorten_source(node)}` calls {shorten_source(function)}, which is not a known constructor"
+    )
 
 
 def _bad_parameter(name: str, error: ValidationError, constructor: object) -> str:
     problems = []
     fields = getattr(constructor, "model_fields", {})
     for item in error.errors(include_url=False, include_input=False):
-        # pydantic names its own validators in a place, too
+        # pydantic adds the names of its own validators to a location
         place = ".".join(str(part) for part in item["loc"] if not set(str(part)) & set("[(-"))
         if item["type"] == "extra_forbidden":
             problems.append(f"it has no parameter {place!r}{did_you_mean(place, fields)}")
         else:
             problems.append(f"{place}: {item['msg']}" if place else item["msg"])
-    return f"bad parameter of {name}: {join_problems(problems)}"
+    return f"invalid parameter of {name}: {join_problems(problems)}"
 
 
 def _dict(node: ast.Dict, keys: list[ast.expr | None], values: list[ast.expr], scope: Scope) -> dict[Any, Any]:

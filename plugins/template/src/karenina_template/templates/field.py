@@ -1,4 +1,4 @@
-"""`VerifiedField`: a field of an answer template together with how it is verified."""
+"""`VerifiedField`: a field of an answer template with its truth and primitive."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from karenina_template.templates.errors import TemplateError
 from karenina_template.templates.primitives import DateMatch, DateRange, DateTolerance, Primitive
 
 VERIFICATION: Final = "__verification__"
-"""The key in `json_schema_extra` under which a field keeps its `FieldRule`, as a dict. It never reaches a schema."""
+"""The key in `json_schema_extra` of a field for its `FieldRule`, as a dict. It is removed from all schemas."""
 
 
 VERIFIED: Final = ("description", "ground_truth", "verify_with", "weight", "extraction_hint")
-"""The parameters of `VerifiedField` that are not those of pydantic's `Field`, in their order."""
+"""The parameters of `VerifiedField` besides those of pydantic's `Field`, in their order."""
 
 FIELD_OPTIONS: Final = tuple(
     name
@@ -46,7 +46,7 @@ UNSET: Final = _Unset()
 
 @dataclass(frozen=True, slots=True)
 class FieldRule:
-    """How one field is verified: the `primitive`, the `truth`, the `weight` for granular scores, and a `hint`."""
+    """The verification of a field: the `primitive`, the `truth`, the `weight` in granular scores, and a `hint`."""
 
     primitive: Primitive
     truth: object
@@ -55,28 +55,28 @@ class FieldRule:
 
     @property
     def reads_trace(self) -> bool:
-        """Whether the field is decided on the raw response, without a judge."""
+        """Whether the field is verified from the raw response, without a judge."""
         return self.primitive.reads_trace
 
     @property
     def grades(self) -> bool:
-        """Whether there is a credit between 0 and 1, which passing or failing does not tell."""
+        """Whether the score may be between 0 and 1."""
         return not self.reads_trace and type(self.primitive).score is not Primitive.score
 
     def passes(self, value: object, response: str) -> bool:
-        """Whether `value` passes, or for a trace field `response`."""
+        """Return whether `value` passes, or `response` for a field that reads it."""
         if self.reads_trace:
             return self.primitive.check_trace(response) == bool(self.truth)
         return self.primitive.check(value, self.truth)
 
     def score(self, value: object, response: str) -> float:
-        """The credit for `value`, 0 to 1; for a trace field 1 or 0 by `response`."""
+        """Return the credit for `value`, 0 to 1, or 0 or 1 for a field that reads `response`."""
         if self.reads_trace:
             return float(self.passes(value, response))
         return self.primitive.score(value, self.truth)
 
     def with_coerced_truth(self, coercer: TruthCoercer, name: str) -> FieldRule:
-        """The rule with its truth as a value of the field's annotation. Raises `TemplateError` where it is none."""
+        """Return the rule with its truth converted to the field's annotation. Raises `TemplateError`."""
         if self.reads_trace or self.truth is None:
             return self
         truth = coercer.coerce(name, self.truth, self.primitive)
@@ -86,26 +86,26 @@ class FieldRule:
 def make_rule(
     ground_truth: object, verify_with: object, weight: object = 1.0, extraction_hint: object = None
 ) -> FieldRule:
-    """The checked rule of one field; `UNSET` is what was not given. Raises `TemplateError`."""
+    """Return the rule of a field; `UNSET` means that an argument was not given. Raises `TemplateError` if invalid."""
     if not isinstance(verify_with, Primitive):
         given = "nothing" if verify_with is UNSET else repr(verify_with)[:200]
-        raise TemplateError(f"verify_with is a primitive, such as ExactMatch(), not {given}")
+        raise TemplateError(f"verify_with must be a primitive, such as ExactMatch(), not {given}")
     if isinstance(weight, bool) or not isinstance(weight, int | float) or not (math.isfinite(weight) and weight >= 0):
-        raise TemplateError(f"weight is a finite number of at least 0, not {weight!r}")
+        raise TemplateError(f"weight must be a finite number of at least 0, not {weight!r}")
     if extraction_hint is not None and not isinstance(extraction_hint, str):
-        raise TemplateError(f"extraction_hint is text, not {extraction_hint!r:.200}")
+        raise TemplateError(f"extraction_hint must be text, not {extraction_hint!r:.200}")
     truth = None if ground_truth is UNSET else ground_truth
     try:
         verify_with.check_expected(truth)
     except (ValueError, TypeError) as error:
-        missing = "; no ground_truth is given" if ground_truth is UNSET else ""
-        raise TemplateError(f"ground_truth does not fit: {error}{missing}") from error
+        missing = "; ground_truth is missing" if ground_truth is UNSET else ""
+        raise TemplateError(f"ground_truth is invalid: {error}{missing}") from error
     if verify_with.reads_trace and truth is None:
         truth = True
     return FieldRule(verify_with, truth, float(weight), extraction_hint or None)
 
 
-def VerifiedField(  # noqa: N802 - it stands where pydantic's Field stands
+def VerifiedField(  # noqa: N802 - used like pydantic's Field
     description: str = "",
     ground_truth: object = UNSET,
     verify_with: Primitive | _Unset = UNSET,
@@ -115,14 +115,16 @@ def VerifiedField(  # noqa: N802 - it stands where pydantic's Field stands
 ) -> Any:
     """Declare a field of a `BaseAnswer` that is compared with a truth.
 
-    `description` and `extraction_hint` are all that a judge sees of it, besides its name and annotation. `ground_truth`
-    is compared through the primitive `verify_with`; it may be left out where the primitive needs none (a range, a
-    pattern) and is True by default where the primitive reads the raw response: such a field is asked of no judge.
-    `weight` (finite, 0 or more) counts in granular scores only. `options` are those of pydantic's `Field`: `default`,
-    `alias`, `min_length`, ... A default is for answers that you make yourself: what a judge leaves out is None.
+    - `description`, `extraction_hint`: shown to the judge, besides the field's name and annotation.
+    - `ground_truth`: the truth. It may be omitted if the primitive needs none (a range, a pattern), and is True by
+      default if the primitive reads the raw response; such a field is not filled by a judge.
+    - `verify_with`: the primitive that compares the field with the truth.
+    - `weight`: a finite number of at least 0, used only in granular scores.
+    - `options`: those of pydantic's `Field`, such as `default`, `alias` and `min_length`. A default is used only in
+      answers that you make yourself: a field that a judge leaves out is None.
 
-    Raises `TemplateError` where weight, hint or primitive cannot be used, or the truth does not suit the primitive;
-    that the truth suits the annotation is checked when the class is built.
+    Raises `TemplateError` if weight, hint or primitive are invalid, or the truth is invalid for the primitive. Whether
+    the truth is valid for the annotation is checked when the class is built.
     """
     for name in options:
         if name not in FIELD_OPTIONS:
@@ -138,19 +140,19 @@ def VerifiedField(  # noqa: N802 - it stands where pydantic's Field stands
     }
     extra = options.pop("json_schema_extra", None) or {}
     if not isinstance(extra, Mapping):
-        raise TemplateError("json_schema_extra of a VerifiedField is a mapping, not a function")
+        raise TemplateError("json_schema_extra of a VerifiedField must be a mapping, not a function")
     if rule.reads_trace and "default_factory" not in options:
         options.setdefault("default", None)
     return Field(description=description or None, json_schema_extra={**extra, VERIFICATION: kept}, **options)
 
 
 def is_verified(info: FieldInfo) -> bool:
-    """Whether `VerifiedField` made the field."""
+    """Return whether `VerifiedField` made the field."""
     return isinstance(info.json_schema_extra, Mapping) and VERIFICATION in info.json_schema_extra
 
 
 def rule_of(info: FieldInfo) -> FieldRule | None:
-    """The rule of a field that `VerifiedField` made; None for any other field."""
+    """Return the rule of a field made by `VerifiedField`; None for any other field."""
     extra: object = info.json_schema_extra
     kept = extra.get(VERIFICATION) if isinstance(extra, Mapping) else None
     if not isinstance(kept, Mapping):
@@ -159,10 +161,9 @@ def rule_of(info: FieldInfo) -> FieldRule | None:
 
 
 class TruthCoercer:
-    """Turns ground truths into values of their fields' annotations, and refuses those that can never be matched.
+    """A converter of ground truths to values of their fields' annotations, which rejects truths that cannot match.
 
-    One object serves all templates of a shape; what pydantic builds for a field is built once, when it is needed, where
-    it is not among the `adapters`.
+    One object serves all templates of a shape. Type adapters that are not in `adapters` are built on first use.
     """
 
     def __init__(self, fields: Mapping[str, FieldInfo], adapters: Mapping[str, TypeAdapter[Any]] | None = None) -> None:
@@ -170,10 +171,10 @@ class TruthCoercer:
         self._adapters: dict[str, TypeAdapter[Any] | None] = dict(adapters or {})
 
     def coerce(self, name: str, truth: object, primitive: Primitive) -> object:
-        """`truth` as a value of the field `name`: an enum's member for its value, a date for its ISO text.
+        """Return `truth` as a value of the field `name`, such as an enum's member for its value, a date for ISO text.
 
-        Numbers suit every numeric annotation (a whole-number field may be compared with 2.5), and a date or a number
-        suits a text field where the primitive reads it out of text. Raises `TemplateError`.
+        Any number is valid for a numeric annotation (an integer field may be compared with 2.5), and a date or number
+        for a text field if the primitive reads it from text. Raises `TemplateError` for other truths.
         """
         info = self._fields[name]
         kinds = _alternatives(info.annotation)
@@ -193,13 +194,13 @@ class TruthCoercer:
                 return truth
             first = error.errors(include_url=False, include_input=False)[0]
             raise TemplateError(
-                f"the ground truth {truth!r:.200} of field {name!r} is no value of its annotation: {first['msg']}"
+                f"the ground truth {truth!r:.200} of field {name!r} does not match its annotation: {first['msg']}"
             ) from error
         if isinstance(truth, bool) and not isinstance(value, bool) and value == truth and type(value) in (int, float):
             raise TemplateError(
-                f"the ground truth {truth!r} of field {name!r} is a boolean, its annotation is a number"
+                f"the ground truth {truth!r} of field {name!r} is a boolean, but its annotation is a number"
             )
-        # a set made into a list would have another order in every process
+        # a set converted to a list would have a different order in every process
         return truth if isinstance(truth, set | frozenset) and isinstance(value, list | tuple) else value
 
     def _adapter(self, name: str, info: FieldInfo) -> TypeAdapter[Any] | None:
@@ -210,7 +211,7 @@ class TruthCoercer:
                     annotation = Annotated[annotation, item]
                 try:
                     self._adapters[name] = TypeAdapter(annotation)
-                except PydanticUserError:  # a type that only the class's own configuration allows
+                except PydanticUserError:  # a type that only the configuration of the class allows
                     self._adapters[name] = None
             return self._adapters[name]
 

@@ -1,11 +1,11 @@
-"""Normalizers: what is done to a text before it is compared.
+"""Normalizers: conversions of texts before they are compared.
 
-- "lowercase" folds case (as `str.casefold`: "Straße" and "STRASSE" become one);
-- "strip" removes white space at both ends;
-- "remove_punctuation" removes what Unicode calls punctuation, and the ASCII signs $ + < = > ^ ` | ~;
-- "collapse_whitespace" makes each run of white space one space, and strips;
+- "lowercase" folds case with `str.casefold`, so that "Straße" equals "STRASSE";
+- "strip" removes whitespace at both ends;
+- "remove_punctuation" removes Unicode punctuation and the ASCII characters $ + < = > ^ ` | ~;
+- "collapse_whitespace" replaces each run of whitespace by one space, and strips;
 - `SynonymMap` replaces a known alias by its canonical form;
-- plugins add more (`register_normalizer`).
+- plugins add more with `register_normalizer`.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _functions: Final[dict[str, Callable[[str], str]]] = {
 
 
 class SynonymMap(BaseModel):
-    """Replaces a text that is a known alias by its canonical form: `SynonymMap(mapping={"asa": "aspirin"})`.
+    """A normalizer that replaces aliases by their canonical form: `SynonymMap(mapping={"asa": "aspirin"})`.
 
-    The *whole* text is looked up, as the normalizers before it in the list left it, and case counts: put "lowercase"
-    and "strip" first, and write the aliases in lower case. It is looked up once: a canonical form that is itself an
-    alias is not followed further. An empty mapping is refused.
+    The *whole* text is looked up after the normalizers before it in the list, and case matters: put "lowercase" and
+    "strip" first, and write the aliases in lower case. A canonical form that is itself an alias is not replaced again.
+    The mapping must not be empty.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -49,14 +49,14 @@ class SynonymMap(BaseModel):
     mapping: dict[str, str] = Field(min_length=1)
 
     def __call__(self, text: str) -> str:
-        """`text`, or the canonical form of which it is an alias."""
+        """Return the canonical form of `text`, or `text` if it is not an alias."""
         return self.mapping.get(text, text)
 
     def __hash__(self) -> int:
         return hash(frozenset(self.mapping.items()))
 
 
-def _known_name(name: str) -> str:
+def _check_name(name: str) -> str:
     if name in _functions:
         return name
     near = get_close_matches(name, _functions, n=1)
@@ -66,34 +66,34 @@ def _known_name(name: str) -> str:
     )
 
 
-Normalizer = Annotated[str, AfterValidator(_known_name)] | SynonymMap
+Normalizer = Annotated[str, AfterValidator(_check_name)] | SynonymMap
 """One normalizer: its name, or a `SynonymMap` (in JSON `{"type": "synonym_map", "mapping": {...}}`)."""
 
 Normalizers = Annotated[Sequence[Normalizer], AfterValidator(tuple)]
-"""A list of normalizers as a parameter, applied in its order; names are checked when it is built."""
+"""A parameter with a list of normalizers, which are applied in order; unknown names are an error."""
 
 
 def register_normalizer(name: str, function: Callable[[str], str]) -> None:
-    """Add a normalizer for `name`. ValueError where the name is taken by another function, or is no plain word."""
+    """Register a normalizer. Raises `ValueError` for a name of another function, and for one with outer spaces."""
     if not name or name != name.strip():
-        raise ValueError(f"a normalizer's name is a word without surrounding space, not {name!r}")
+        raise ValueError(f"a normalizer's name must be a word without surrounding spaces, not {name!r}")
     known = _functions.setdefault(name, function)
     if known is not function:
         one, other = (getattr(f, "__module__", None) or __name__ for f in (known, function))
-        raise ValueError(f"two normalizers are named {name!r}: one of {one}, one of {other}; rename one")
+        raise ValueError(f"two normalizers have the name {name!r}, in {one} and in {other}: rename one of them")
 
 
 def known_normalizers() -> tuple[str, ...]:
-    """The names that a list of normalizers may hold."""
+    """Return the names of all normalizers."""
     return tuple(_functions)
 
 
 def normalize(text: str, normalizers: Iterable[str | SynonymMap]) -> str:
-    """`text` after all `normalizers`, in their order. ValueError for an unknown name."""
+    """Return `text` after all `normalizers`, in their order. Raises `ValueError` for an unknown name."""
     for normalizer in normalizers:
         if isinstance(normalizer, str):
             step = _functions.get(normalizer)
-            text = step(text) if step is not None else _functions[_known_name(normalizer)](text)
+            text = step(text) if step is not None else _functions[_check_name(normalizer)](text)
         else:
             text = normalizer(text)
     return text

@@ -1,4 +1,4 @@
-"""The patterns that a classic template looks for in the raw response (`self.regex`)."""
+"""The patterns of a template (`self.regex`) for which the raw response is searched."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _KEYS = ("pattern", "expected", "match_type")
 
 @dataclass(slots=True)
 class RegexReport:
-    """What became of a template's patterns.
+    """The results of a template's patterns.
 
-    `performed` is whether there was a pattern; `overall_success` is None where there was none. The mappings are by the
-    names in `self.regex`: whether it passed, the details (pattern, expected, match_type, matches, success), and all
-    that was found.
+    `performed` tells whether there was a pattern; `overall_success` is None if there was none. The mappings are by the
+    names in `self.regex`: whether the pattern passed, the details (pattern, expected, match_type, matches, success),
+    and all matches.
     """
 
     performed: bool = False
@@ -34,21 +34,24 @@ class RegexReport:
 
 
 def verify_patterns(patterns: object, text: str) -> RegexReport:
-    """Look for every one of `patterns` in `text`; all must pass.
+    """Search for all `patterns` in `text` and return the report; all must pass.
 
-    `patterns` is `{name: {"pattern": ..., "expected": ..., "match_type": ...}}`, or `{name: pattern}` for one that must
-    only be found. The match types: `exact` (default) exactly one match, equal to `expected`; `contains` `expected` is
-    one of the matches; `count` there are `expected` matches; `all` every value of the list `expected` is among the
-    matches. A match is the text of the group where the pattern has one, the tuple of its groups where it has several,
-    else the whole match. None or an empty mapping: nothing is performed.
+    `patterns` is `{name: {"pattern": ..., "expected": ..., "match_type": ...}}`, or `{name: pattern}` for a pattern
+    that must only be found. The match types are:
 
-    Raises `TemplateError` for a malformed declaration, and `karenina_toolkit.patterns.PatternTimeout` for a search
-    without end.
+    - `exact` (default): there is exactly one match, which equals `expected`;
+    - `contains`: `expected` is one of the matches;
+    - `count`: the number of matches is `expected`;
+    - `all`: every value of the list `expected` is one of the matches.
+
+    A match is the text of the pattern's group if it has one, the tuple of its groups if it has several, else the whole
+    match. With None or an empty mapping, nothing is performed. Raises `TemplateError` for an invalid declaration, and
+    `karenina_toolkit.patterns.PatternTimeout` for a search that takes too long.
     """
     if patterns is None or patterns == {}:
         return RegexReport()
     if not isinstance(patterns, Mapping):
-        raise TemplateError(f"self.regex is a mapping from names to patterns, not a {type(patterns).__name__}")
+        raise TemplateError(f"self.regex must be a mapping from names to patterns, not a {type(patterns).__name__}")
     details = {str(name): _verify(str(name), declared, text) for name, declared in patterns.items()}
     results = {name: bool(detail["success"]) for name, detail in details.items()}
     found = {name: list(detail["matches"]) for name, detail in details.items()}
@@ -60,24 +63,24 @@ def _verify(name: str, declared: object, text: str) -> dict[str, Any]:
         matches = _matches(name, declared, text)
         return {"pattern": declared, "match_type": "found", "matches": matches, "success": bool(matches)}
     if not isinstance(declared, Mapping):
-        raise TemplateError(f"self.regex[{name!r}] is a pattern or a mapping, not a {type(declared).__name__}")
+        raise TemplateError(f"self.regex[{name!r}] must be a pattern or a mapping, not a {type(declared).__name__}")
     for key in declared:
         if key not in _KEYS:
             raise TemplateError(f"self.regex[{name!r}] has no key {key!r}{did_you_mean(str(key), _KEYS)}")
     for key in ("pattern", "expected"):
         if key not in declared:
-            raise TemplateError(f"self.regex[{name!r}] lacks {key!r}")
+            raise TemplateError(f"self.regex[{name!r}] has no {key!r}")
     pattern, expected, match_type = declared["pattern"], declared["expected"], declared.get("match_type", "exact")
     if not isinstance(pattern, str):
-        raise TemplateError(f"the pattern of self.regex[{name!r}] is text, not a {type(pattern).__name__}")
+        raise TemplateError(f"the pattern of self.regex[{name!r}] must be text, not a {type(pattern).__name__}")
     if match_type not in MATCH_TYPES:
         raise TemplateError(
             f"self.regex[{name!r}] has an unknown match_type {match_type!r}{did_you_mean(str(match_type), MATCH_TYPES)}"
         )
     if match_type == "all" and not isinstance(expected, list | tuple | set | frozenset):
-        raise TemplateError(f"self.regex[{name!r}]: the match_type 'all' wants a list as expected")
+        raise TemplateError(f"self.regex[{name!r}]: the match_type 'all' needs a list as expected")
     if match_type == "count" and (isinstance(expected, bool) or not isinstance(expected, int)):
-        raise TemplateError(f"self.regex[{name!r}]: the match_type 'count' wants a whole number as expected")
+        raise TemplateError(f"self.regex[{name!r}]: the match_type 'count' needs a whole number as expected")
     matches = _matches(name, pattern, text)
     return {
         "pattern": pattern,

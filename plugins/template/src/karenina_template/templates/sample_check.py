@@ -1,4 +1,4 @@
-"""Try the code of a template on sample answers, before any model is called."""
+"""A check of a template's code on sample answers, before any model is called."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _Failure:
-    """What the template's own code raised for one sample, and the answer, if it could be made."""
+    """An error of the template's code for one sample, and the answer, if it could be made."""
 
     step: str
     error: Exception
@@ -29,16 +29,16 @@ class _Failure:
 
 
 def check_samples(bound: BoundTemplate) -> None:
-    """Raise `TemplateError` for a template whose code raises one and the same error for every answer.
+    """Raise `TemplateError` if the template's code raises the same error for every answer.
 
-    The samples are of the types that the judge fills, and the truth itself, if `self.correct` holds a value for each
-    field. An error that depends on the values is not the template's, and one that a right answer of another form might
-    not raise is no reason to refuse it: such a template is left to its answers.
+    The samples have the types that the judge fills in; the truth is one of them if `self.correct` has a value for each
+    field. Errors that depend on the values are ignored, and so are those that a correct answer of another form might
+    not cause.
     """
     failures: list[_Failure] = []
     truth: dict[str, Any] | None = None
     for values in make_samples(bound.judge_schema()):
-        answer, failure = _tried(bound, values)
+        answer, failure = _try_values(bound, values)
         if answer is not None:
             truth = truth or _truth_of(bound, answer)
         if failure is not None:
@@ -46,7 +46,7 @@ def check_samples(bound: BoundTemplate) -> None:
         elif answer is not None:
             return
     if truth is not None:
-        answer, failure = _tried(bound, truth)
+        answer, failure = _try_values(bound, truth)
         if failure is None:
             return
         failures.append(failure)
@@ -58,14 +58,14 @@ def check_samples(bound: BoundTemplate) -> None:
         raise TemplateError(f"{failure.step} fails for every answer{', also for the truth' * bool(truth)}: {shown}")
 
 
-def _tried(bound: BoundTemplate, values: Mapping[str, Any]) -> tuple[BaseAnswer | None, _Failure | None]:
-    """Return the answer of these values, and what failed. Neither: the values do not fit the template."""
+def _try_values(bound: BoundTemplate, values: Mapping[str, Any]) -> tuple[BaseAnswer | None, _Failure | None]:
+    """Return the answer for these values, and the failure of its code; neither if the values are invalid."""
     try:
         answer = bound.bind(values)
     except ValidationError:
         return None, None
     except Exception as error:
-        return None, _Failure("the code that runs when an answer is made", error, None)
+        return None, _Failure("the code that makes an answer", error, None)
     try:
         answer.verify_regex("")
     except Exception as error:
@@ -78,7 +78,7 @@ def _tried(bound: BoundTemplate, values: Mapping[str, Any]) -> tuple[BaseAnswer 
 
 
 def _truth_of(bound: BoundTemplate, answer: BaseAnswer) -> dict[str, Any] | None:
-    """Return the values of a right answer, if `correct` has one for every field of the judge."""
+    """Return the values of a correct answer, if `correct` has one for every field of the judge."""
     correct = answer.correct
     if not isinstance(correct, Mapping) or not correct.keys() >= set(bound.judge_fields):
         return None
@@ -86,7 +86,7 @@ def _truth_of(bound: BoundTemplate, answer: BaseAnswer) -> dict[str, Any] | None
 
 
 def _is_mistake(failure: _Failure, bound: BoundTemplate, *, knows_truth: bool) -> bool:
-    """Whether the error is the template's, and not one that only the samples caused."""
+    """Return whether the error is a mistake in the template, and not caused by the samples."""
     error, answer = failure.error, failure.answer
     if _is_of_none(error):
         return answer is not None and answer.correct is None and "correct" in set(_names_used(type(answer)))
@@ -103,7 +103,7 @@ def _is_mistake(failure: _Failure, bound: BoundTemplate, *, knows_truth: bool) -
 
 
 def _is_of_none(error: Exception) -> bool:
-    """Whether something was None that should not be: a search that found nothing in a sample, or a truth not set."""
+    """Return whether a value was None by mistake: a search without result in a sample, or a missing truth."""
     if isinstance(error, AttributeError):
         return error.obj is None
     return isinstance(error, TypeError) and "NoneType" in str(error)

@@ -1,4 +1,4 @@
-"""Values that a judge could fill into a template, made from its schema."""
+"""Sample values for the fields of a template, made from its schema."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _DEEPEST: Final = 12
 
 
 def make_samples(schema: Json) -> Iterator[dict[str, Any]]:
-    """Yield different values for all fields of a judge's `schema`; not each has to fit every constraint."""
+    """Yield samples with values for all fields of a judge's `schema`, which may violate constraints."""
     for turn in range(len(_TEXTS)):
         yield {name: _value(part, schema, turn, 0) for name, part in schema["properties"].items()}
 
 
 def is_open(schema: Json) -> bool:
-    """Whether `schema` has an object with keys of the judge's choice, or a value of any type, which samples miss."""
+    """Return whether `schema` has objects with arbitrary keys or values of any type, which samples do not cover."""
     parts = [*schema["properties"].values(), *schema.get("$defs", {}).values()]
     return any(_is_open(part, schema) for part in parts)
 

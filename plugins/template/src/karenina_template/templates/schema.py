@@ -1,4 +1,4 @@
-"""The JSON Schema that a judge sees: names, types and field descriptions of a template, and nothing else."""
+"""The JSON Schema for a judge, which contains only names, types and field descriptions of a template."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from karenina_template.templates.errors import TemplateError
 from karenina_template.templates.field import VERIFICATION
 
 REASONING_NAMES: Final = ("reasoning", "reason", "rationale", "explanation", "thinking", "evidence")
-"""Fields of these names, or ending in them after an underscore, stand first: a judge that reasons before it decides
-decides better."""
+"""Names of fields that come first, also as endings after an underscore: judges that reason first decide better."""
 
 _PLAIN: Final = frozenset(
     {"$ref", "type", "required", "enum", "const", "description", "format", "pattern", "minimum", "maximum"}
@@ -33,32 +32,32 @@ class _NoWarnings(GenerateJsonSchema):
 
 
 def judge_schema(cls: type[BaseModel], without: Collection[str]) -> Json:
-    """The schema of `cls` for a judge, leaving out the fields in `without`.
+    """Return the schema of `cls` for a judge, without the fields in `without`.
 
-    Only keywords that constrain a value are kept, and `description` of fields: no titles, defaults, examples,
-    docstrings, nor anything that an author added by `json_schema_extra`. Every property is required and may be null;
-    objects take no further properties; reasoning comes first. Definitions that nothing refers to are dropped.
+    It contains only keywords that constrain values, and the descriptions of fields: no titles, defaults, examples,
+    docstrings and additions of `json_schema_extra`. Every property is required and may be null; objects have no further
+    properties; fields for reasoning come first. Unused definitions are dropped.
 
-    Raises `TemplateError` for an annotation that JSON Schema cannot say, and for a `VerifiedField` in a nested model,
-    which nobody would verify.
+    Raises `TemplateError` for an annotation that JSON Schema does not support, and for a `VerifiedField` in a nested
+    model, which would not be verified.
     """
     try:
-        raw = BaseModel.model_json_schema.__func__(cls, by_alias=False, schema_generator=_NoWarnings)  # type: ignore[attr-defined]  # past the override, which strips what is looked for here
+        raw = BaseModel.model_json_schema.__func__(cls, by_alias=False, schema_generator=_NoWarnings)  # type: ignore[attr-defined]  # not the override, which removes the verification data that is needed here
     except PydanticInvalidForJsonSchema as error:
-        raise TemplateError(f"an annotation of {cls.__name__} cannot be asked of a judge: {error.message}") from error
+        raise TemplateError(f"an annotation of {cls.__name__} has no JSON Schema: {error.message}") from error
     definitions: Json = raw.get("$defs", {})
     root: Json = definitions[raw["$ref"].rpartition("/")[2]] if "$ref" in raw else raw
     _refuse_nested_rules(definitions, cls)
     properties = {
-        name: _nullable(_cleaned(part)) for name, part in root.get("properties", {}).items() if name not in without
+        name: _nullable(_clean(part)) for name, part in root.get("properties", {}).items() if name not in without
     }
     schema = judge_object(properties)
-    kept = _reachable(schema["properties"], {name: _definition(part) for name, part in definitions.items()})
-    return {**schema, "$defs": kept} if kept else schema
+    used = _reachable(schema["properties"], {name: _definition(part) for name, part in definitions.items()})
+    return {**schema, "$defs": used} if used else schema
 
 
 def judge_object(properties: Mapping[str, Json]) -> Json:
-    """The schema of an object with these properties, for a judge."""
+    """Return the schema for a judge of an object with these properties."""
     ordered = dict(sorted(properties.items(), key=lambda item: not is_reasoning(item[0])))
     return {
         "type": "object",
@@ -69,32 +68,32 @@ def judge_object(properties: Mapping[str, Json]) -> Json:
 
 
 def judge_part(adapter: TypeAdapter[Any]) -> Json:
-    """What `judge_schema` says of a field of this type, which mentions no model and no enumeration.
+    """Return the part of `judge_schema` for a field of this type, which must not contain models and enumerations.
 
-    Raises `PydanticInvalidForJsonSchema` for a type that JSON Schema cannot say.
+    Raises `PydanticInvalidForJsonSchema` for a type that JSON Schema does not support.
     """
-    return _nullable(_cleaned(adapter.json_schema(by_alias=False, schema_generator=_NoWarnings)))
+    return _nullable(_clean(adapter.json_schema(by_alias=False, schema_generator=_NoWarnings)))
 
 
 def is_reasoning(name: str) -> bool:
-    """Whether a field of this name holds reasons rather than a value."""
+    """Return whether a field of this name contains reasoning rather than a value."""
     return name.lower().rpartition("_")[2] in REASONING_NAMES
 
 
 def with_description(part: Json, text: str) -> Json:
-    """`part` with `text` for its description, at the place where that of a pydantic field stands: keys are sorted."""
+    """Return `part` with the description `text`, at the same position among the sorted keys as pydantic's."""
     before = {key: value for key, value in part.items() if key < "description"}
     after = {key: value for key, value in part.items() if key > "description"}
     return {**before, "description": text, **after}
 
 
 def _definition(part: Json) -> Json:
-    cleaned: Json = _cleaned(part)
-    cleaned.pop("description", None)  # a docstring: the author's own notes
+    cleaned: Json = _clean(part)
+    cleaned.pop("description", None)  # a docstring, with the author's own notes
     return cleaned
 
 
-def _cleaned(part: Any) -> Any:
+def _clean(part: Any) -> Any:
     if not isinstance(part, dict):
         return part
     found: Json = {}
@@ -102,11 +101,11 @@ def _cleaned(part: Any) -> Any:
         if key in _PLAIN:
             found[key] = value
         elif key in _ONE:
-            found[key] = _cleaned(value)
+            found[key] = _clean(value)
         elif key in _MANY:
-            found[key] = [_cleaned(item) for item in value]
+            found[key] = [_clean(item) for item in value]
         elif key in _NAMED:
-            found[key] = {name: _cleaned(item) for name, item in value.items()}
+            found[key] = {name: _clean(item) for name, item in value.items()}
     if "properties" in found:
         found["required"] = list(found["properties"])
         found["additionalProperties"] = False
@@ -158,6 +157,6 @@ def _refuse_nested_rules(definitions: Json, cls: type[BaseModel]) -> None:
         for name, part in definition.get("properties", {}).items():
             if VERIFICATION in part:
                 raise TemplateError(
-                    f"field {name!r} of the nested model {model} is a VerifiedField, which only a template's own "
+                    f"field {name!r} of the nested model {model} is a VerifiedField, but only a template's own "
                     f"fields can be: use Field(description=...) there, and verify the field that holds the {model}"
                 )

@@ -1,6 +1,6 @@
-"""`Shape`: the class that all templates share which differ only in what is right, and what is made from it once.
+"""`Shape`: the class of templates that differ only in their truths, and values made from it once.
 
-Building a pydantic class costs more than all else that is done for a question, so it is done once a shape.
+Building a pydantic class takes longer than everything else for a question, so it is done once for each shape.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ from karenina_template.templates.errors import TemplateError
 from karenina_template.templates.field import TruthCoercer
 from karenina_template.templates.schema import judge_object, judge_part, judge_schema, with_description
 
-_KEPT: Final = 1024
+_CACHE_SIZE: Final = 1024
 _shapes: OrderedDict[Hashable, Shape] = OrderedDict()
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What templates of one shape share.
+    """The common part of templates with the same class.
 
-    `answer_class` has no truths, and every field of it may be None. `judge_fields` are the fields that a judge fills,
-    in the order of its schema; `schema_json` is that schema as text. What is declared in a source leaves the
-    descriptions of the answer's own fields to each template: they are empty in the schema, and the class has none.
+    `answer_class` has no truths, and each of its fields may be None. `judge_fields` are the fields that a judge fills,
+    in the order of its schema; `schema_json` is the schema as text. For declared templates, the descriptions of the
+    answer's own fields belong to each template: they are empty in the schema, and missing in the class.
     """
 
     answer_class: type[BaseAnswer]
@@ -54,12 +54,12 @@ class Shape:
 
 
 def get_shape(key: Hashable, build: Callable[[], Shape]) -> Shape:
-    """The shape kept under `key`, built first where it is new. The least recently used beyond 1,024 are let go."""
+    """Return the shape of `key` from a cache of 1,024 shapes, or build it."""
     with CLASS_BUILD_LOCK:
         known = _shapes.get(key)
         if known is None:
             known = _shapes[key] = build()
-            if len(_shapes) > _KEPT:
+            if len(_shapes) > _CACHE_SIZE:
                 _shapes.popitem(last=False)
         else:
             _shapes.move_to_end(key)
@@ -67,12 +67,12 @@ def get_shape(key: Hashable, build: Callable[[], Shape]) -> Shape:
 
 
 def shape_of_declaration(declaration: Declaration) -> Shape:
-    """The shape that `declaration` has, shared with all templates that have it too. Raises `TemplateError`."""
+    """Return the shape of a declared template, shared with all templates of the shape. Raises `TemplateError`."""
     return get_shape(("declared", declaration.shape()), lambda: _build(declaration))
 
 
 def shape_of_class(cls: type[BaseAnswer]) -> Shape:
-    """The shape of a class that is there already: a subclass of it whose fields may be None. Raises `TemplateError`."""
+    """Return the shape of a class, with a subclass of it whose fields may be None. Raises `TemplateError`."""
     own = cls.__dict__.get("__shape__")
     if isinstance(own, Shape):
         return own
@@ -81,7 +81,7 @@ def shape_of_class(cls: type[BaseAnswer]) -> Shape:
         nullable = _nullable(cls)
         schema = judge_schema(nullable, OWN_FIELDS.union(name for name, rule in key.rules.items() if rule.reads_trace))
         shape = Shape(nullable, tuple(schema["properties"]), json.dumps(schema), TruthCoercer(cls.model_fields))
-        cls.__shape__ = shape  # type: ignore[attr-defined]  # kept on the class so that it goes when the class goes
+        cls.__shape__ = shape  # type: ignore[attr-defined]  # stored on the class, so that both are freed together
     return shape
 
 
@@ -106,16 +106,16 @@ def _nullable(cls: type[BaseAnswer]) -> type[BaseAnswer]:
                 json_schema_extra=info.json_schema_extra,
             ),
         )
-    created: type[BaseAnswer] = _created(cls.__name__, cls, fields, cls.__module__, cls.__doc__)
+    created: type[BaseAnswer] = _create_class(cls.__name__, cls, fields, cls.__module__, cls.__doc__)
     return created
 
 
-def _created(
+def _create_class(
     name: str, base: type[BaseModel], fields: dict[str, Any], module: str = __name__, doc: str | None = None
 ) -> Any:
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # a field may be named as one of pydantic's own methods
+            warnings.simplefilter("ignore", UserWarning)  # fields may have names of pydantic's own methods
             return create_model(name, __base__=base, __module__=module, __doc__=doc, **fields)
     except (PydanticUserError, SchemaError, AttributeError, NameError, TypeError, ValueError) as error:
         raise TemplateError(f"the class {name} cannot be built: {error}") from error
@@ -124,7 +124,7 @@ def _created(
 def _build(declaration: Declaration) -> Shape:
     answer_class = _model(declaration.answer, declaration, {})
     fields = declaration.answer.fields
-    plain = {name: found for name, item in fields.items() if (found := _plain_of(item)) is not None}
+    plain = {name: found for name, item in fields.items() if (found := _plain_of_field(item)) is not None}
     asked = {name for name, item in fields.items() if not item.is_trace}
     if asked <= plain.keys():
         schema = judge_object({name: json.loads(part.schema_json) for name, part in plain.items() if name in asked})
@@ -138,25 +138,25 @@ def _build(declaration: Declaration) -> Shape:
 
 @dataclass(frozen=True, slots=True)
 class _Plain:
-    """What is made once of an annotation, for the fields of all shapes."""
+    """The type adapter and schema of an annotation, shared by the fields of all shapes."""
 
     adapter: TypeAdapter[Any]
     schema_json: str
 
 
-def _plain_of(item: FieldDeclaration) -> _Plain | None:
-    """What is made of the annotation of a field; None where the field has more to it."""
+def _plain_of_field(item: FieldDeclaration) -> _Plain | None:
+    """Return these for the annotation of a field; None if it has constraints or uses classes of its source."""
     return None if item.constraints or item.annotation.classes() else _plain(item.annotation)
 
 
-@lru_cache(maxsize=_KEPT)
+@lru_cache(maxsize=_CACHE_SIZE)
 def _plain(annotation: Annotation) -> _Plain | None:
     nullable: Any = Optional[_simple_type(annotation)]  # noqa: UP045 - as below
     adapter: TypeAdapter[Any] = TypeAdapter(nullable)
     try:
         return _Plain(adapter, json.dumps(judge_part(adapter)))
     except PydanticInvalidForJsonSchema:
-        return None  # the schema of the whole class says what is wrong
+        return None  # building the schema of the whole class raises the error
 
 
 def _model(declared: ModelDeclaration, declaration: Declaration, built: dict[str, Any]) -> Any:
@@ -175,7 +175,7 @@ def _model(declared: ModelDeclaration, declaration: Declaration, built: dict[str
         if item.default is not NO_DEFAULT:
             settings["default"] = item.default
         fields[item.name] = (annotation, Field(description=item.description, **settings))
-    return _created(declared.name, BaseAnswer if is_root else BaseModel, fields)
+    return _create_class(declared.name, BaseAnswer if is_root else BaseModel, fields)
 
 
 def _class(name: str, declaration: Declaration, built: dict[str, Any]) -> Any:
@@ -225,26 +225,26 @@ _CONTAINERS: Final[dict[str, Any]] = {"list": list, "dict": dict, "set": set, "f
 
 
 def _type(annotation: Annotation, declaration: Declaration, built: dict[str, Any]) -> Any:
-    return _made(annotation, lambda name: _class(name, declaration, built))
+    return _make_type(annotation, lambda name: _class(name, declaration, built))
 
 
 def _simple_type(annotation: Annotation) -> Any:
-    """The type that an annotation says which mentions no class of its file."""
-    return _made(annotation, _no_class)
+    """Return the type of an annotation that uses no class of its source."""
+    return _make_type(annotation, _no_class)
 
 
 def _no_class(name: str) -> Any:
-    raise AssertionError(f"{name} is a class of its file")
+    raise AssertionError(f"{name} is a class of the source")
 
 
-def _made(annotation: Annotation, class_of: Callable[[str], Any]) -> Any:
+def _make_type(annotation: Annotation, class_of: Callable[[str], Any]) -> Any:
     if annotation.kind in _SIMPLE:
         return _SIMPLE[annotation.kind]
     if annotation.kind == "class":
         return class_of(annotation.name)
     if annotation.kind == "literal":
         return Literal[tuple(value for _, value in annotation.values)]
-    parts = tuple(_made(part, class_of) for part in annotation.parts)
+    parts = tuple(_make_type(part, class_of) for part in annotation.parts)
     if annotation.kind == "union":
         return Union[parts]  # noqa: UP007 - made from a tuple
     container = _CONTAINERS[annotation.kind]

@@ -1,4 +1,4 @@
-"""How near two texts are in meaning. The core cannot tell: a plugin provides it."""
+"""The similarity of two texts in meaning, which a plugin computes."""
 
 from __future__ import annotations
 
@@ -9,32 +9,31 @@ if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
 
 SimilarityProvider = Callable[[str, str, str | None], float]
-"""(one text, another, name of the embedding model or None for the default) -> cosine similarity."""
+"""A function of two texts and the name of the embedding model (None for the default) to their cosine similarity."""
 
 SimilarityReady = Callable[[str | None, "VerificationConfig"], None]
-"""(name of the embedding model or None, configuration of a run) -> nothing, or a RuntimeError with what is missing."""
+"""A check of the embedding model's name (or None) and a run's configuration, which raises `RuntimeError`."""
 
 _providers: list[SimilarityProvider] = []
 _ready: list[SimilarityReady] = []
 
 
 class SimilarityUnavailable(RuntimeError):
-    """Nothing installed here can compare meanings."""
+    """No installed plugin compares texts by meaning."""
 
     def __init__(self) -> None:
         super().__init__(
-            "comparing texts by meaning (SemanticMatch) needs an embedding model, and no plugin here provides one: "
+            "comparing texts by meaning (SemanticMatch) needs an embedding model, but no plugin provides one: "
             'pip install "karenina[embedding]"'
         )
 
 
 def provide_similarity(provider: SimilarityProvider, *, ready: SimilarityReady | None = None) -> None:
-    """Make `provider` the one that compares meanings.
+    """Register the function that compares texts by meaning.
 
-    `ready` is asked before a run whose templates compare by it; it raises RuntimeError where that could not work.
-
-    The same provider may come twice. A different one while the first stands is a ValueError that names both; a plugin
-    that is to replace it calls `withdraw_similarity` first.
+    `ready` is called before runs with templates that use it, and raises `RuntimeError` if it would not work.
+    Registering a provider again has no effect. Raises `ValueError` if another one is registered; a plugin that replaces
+    it must call `withdraw_similarity` first.
     """
     if _providers and _providers[0] != provider:
         raise ValueError(
@@ -45,20 +44,20 @@ def provide_similarity(provider: SimilarityProvider, *, ready: SimilarityReady |
 
 
 def withdraw_similarity() -> None:
-    """Forget the provider, if there is one."""
+    """Remove the registered provider, if there is one."""
     _providers.clear()
     _ready.clear()
 
 
 def similarity(one: str, another: str, model: str | None = None) -> float:
-    """The cosine similarity of two texts by the embedding `model`. SimilarityUnavailable without a provider."""
+    """Return the cosine similarity of two texts by the embedding `model`. Raises `SimilarityUnavailable`."""
     if not _providers:
         raise SimilarityUnavailable
     return float(_providers[0](one, another, model))
 
 
 def check_similarity(model: str | None, config: VerificationConfig) -> None:
-    """See whether a run under `config` can compare by `model`. Raises RuntimeError with what to do where it cannot."""
+    """Raise `RuntimeError`, with the cure, if a run with this configuration cannot compare texts with `model`."""
     if not _providers:
         raise SimilarityUnavailable
     for ready in _ready:

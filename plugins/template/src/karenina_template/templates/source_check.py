@@ -1,4 +1,4 @@
-"""Read the source of a template as a declaration, without executing any of it."""
+"""Check that the source of a template only declares, and read its declarations without executing any of it."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ _ENUMS: Final = frozenset({"Enum", "IntEnum", "StrEnum"})
 
 
 def parse_source(source: str) -> ast.Module:
-    """The syntax tree of `source`. Raises `TemplateError` where there is none."""
+    """Return the syntax tree of `source`. Raises `TemplateError` if it is not valid Python."""
     try:
         with CLASS_BUILD_LOCK:
             return ast.parse(source)
     except SyntaxError as error:
-        raise TemplateError(f"the source is no Python: {error.msg}", line=error.lineno) from error
+        raise TemplateError(f"the source is not valid Python: {error.msg}", line=error.lineno) from error
     except (RecursionError, MemoryError) as error:
         raise TemplateError("the source is nested too deeply") from error
     except ValueError as error:
@@ -54,20 +54,20 @@ def parse_source(source: str) -> ast.Module:
 
 
 def read_declaration(tree: ast.Module, digest: str) -> Declaration:
-    """What `tree` declares.
+    """Return the declarations of the source `tree`.
 
-    Raises `UntrustedTemplate` for anything that is more than a declaration (design: a docstring, imports of known
-    names, classes of annotated fields), and `TemplateError` for a declaration that cannot be used.
+    Raises `UntrustedTemplate` for code, which is everything except a docstring, imports of known names and classes of
+    annotated fields, and `TemplateError` for invalid declarations.
     """
     scope = Scope(digest)
     for statement in tree.body:
-        _admit(statement, scope)
+        _check_statement(statement, scope)
     classes = [statement for statement in tree.body if isinstance(statement, ast.ClassDef)]
     for index, node in enumerate(classes):
         if any(node.name == earlier.name for earlier in classes[:index]):
             raise TemplateError(f"two classes are named {node.name!r}", line=node.lineno)
     declared: dict[str, ModelDeclaration | EnumDeclaration] = {}
-    # An annotation may name a class that stands further down, a base may not.
+    # Annotations may refer to classes that are defined later; bases may not.
     later = {node.name for node in classes}
     scope.classes = set()
     for node in classes:
@@ -94,7 +94,7 @@ def _answer(declared: dict[str, ModelDeclaration | EnumDeclaration]) -> ModelDec
     raise missing_answer_class([item.name for item in answers], line=answers[0].line if answers else None)
 
 
-def _admit(statement: ast.stmt, scope: Scope) -> None:
+def _check_statement(statement: ast.stmt, scope: Scope) -> None:
     match statement:
         case ast.ImportFrom(module=module, names=names, level=0) if module is not None:
             if module == "__future__":
@@ -102,24 +102,24 @@ def _admit(statement: ast.stmt, scope: Scope) -> None:
             for alias in names:
                 if not is_known_import(module, alias.name):
                     raise scope.code(
-                        statement, f"`from {module} import {alias.name}` imports what templates do not know"
+                        statement, f"`from {module} import {alias.name}` imports a name that templates do not support"
                     )
                 scope.names[alias.asname or alias.name] = alias.name
         case ast.Import(names=names):
             for alias in names:
                 if not known_names(alias.name):
-                    raise scope.code(statement, f"`import {alias.name}` imports what templates do not know")
+                    raise scope.code(statement, f"`import {alias.name}` imports a module that templates do not support")
                 top = alias.name.partition(".")[0]
                 scope.modules[alias.asname or top] = alias.name if alias.asname else top
         case ast.ClassDef():
-            _admit_class(statement, scope)
+            _check_class(statement, scope)
         case ast.Expr(value=ast.Constant()):
             return
         case _:
-            raise scope.code(statement, f"`{shorten_source(statement)}` is no class, import or docstring")
+            raise scope.code(statement, f"`{shorten_source(statement)}` is not a class, an import or a docstring")
 
 
-def _admit_class(node: ast.ClassDef, scope: Scope) -> None:
+def _check_class(node: ast.ClassDef, scope: Scope) -> None:
     if node.decorator_list:
         raise scope.code(
             node.decorator_list[0], f"class {node.name} has the decorator `@{shorten_source(node.decorator_list[0])}`"
@@ -133,14 +133,14 @@ def _admit_class(node: ast.ClassDef, scope: Scope) -> None:
             case ast.Pass() | ast.Expr(value=ast.Constant()) | ast.AnnAssign(target=ast.Name(), simple=1):
                 continue
             case ast.Assign(targets=[ast.Name()]):
-                continue  # a member of an enumeration, or refused when the class is read
+                continue  # a member of an enumeration, or rejected when the class is read
             case ast.ClassDef(name="VerificationStrategy", bases=[], keywords=[], decorator_list=[]):
                 continue
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
                 raise scope.code(statement, f"class {node.name} has the method {name}()")
             case _:
                 raise scope.code(
-                    statement, f"`{shorten_source(statement)}` in class {node.name} is no declaration of a field"
+                    statement, f"`{shorten_source(statement)}` in class {node.name} is not a declaration of a field"
                 )
 
 
@@ -153,13 +153,13 @@ def _bases(node: ast.ClassDef, scope: Scope, declared: dict[str, ModelDeclaratio
         meaning = scope.meaning(base)
         if meaning not in {"BaseAnswer", "BaseModel", "str", "int", *_ENUMS}:
             raise scope.code(
-                base, f"class {node.name} is made from `{shorten_source(base)}`, which is no base of templates"
+                base, f"class {node.name} is made from `{shorten_source(base)}`, which is not a base of templates"
             )
         names.append(meaning)
     if len(names) == 1 or (len(names) == 2 and names[0] in ("str", "int") and names[1] == "Enum"):
         return set(names)
     if not names:
-        raise scope.code(node, f"class {node.name} has no base; templates are made from BaseAnswer, BaseModel and Enum")
+        raise scope.code(node, f"class {node.name} has no base; it must be BaseAnswer, BaseModel or Enum")
     raise scope.code(node, f"class {node.name} has several bases")
 
 
@@ -175,7 +175,7 @@ def _enum(node: ast.ClassDef, bases: set[str], scope: Scope) -> EnumDeclaration:
                 continue
             case _:
                 raise scope.code(
-                    statement, f"`{shorten_source(statement)}` in the enumeration {node.name} is no member"
+                    statement, f"`{shorten_source(statement)}` in the enumeration {node.name} is not a member"
                 )
     if not members:
         raise TemplateError(f"enumeration {node.name} has no members", line=node.lineno)
@@ -214,7 +214,7 @@ def _model(
                 strategy = _strategy(statement, scope)
             case ast.Assign():
                 raise scope.code(
-                    statement, f"`{shorten_source(statement)}` in class {node.name} is no declaration of a field"
+                    statement, f"`{shorten_source(statement)}` in class {node.name} is not a declaration of a field"
                 )
     fields = {**(inherited.fields if inherited else {}), **own}
     is_answer = inherited.is_answer if inherited else base == "BaseAnswer"
@@ -252,7 +252,7 @@ def _strategy(node: ast.ClassDef, scope: Scope) -> _Strategy:
                     statement, f"`{shorten_source(statement)}` in VerificationStrategy is not `verify_strategy = ...`"
                 )
     if found is None:
-        raise TemplateError("VerificationStrategy lacks verify_strategy", line=node.lineno)
+        raise TemplateError("VerificationStrategy has no verify_strategy", line=node.lineno)
     return found
 
 
@@ -294,12 +294,12 @@ def _split(node: ast.Call, scope: Scope) -> tuple[dict[str, ast.expr], dict[str,
     """Return the arguments of a `VerifiedField` by name: its own, and those that it shares with pydantic's `Field`."""
     positional, named = read_arguments(node, scope)
     if len(positional) > len(VERIFIED):
-        raise TemplateError(f"VerifiedField takes {len(VERIFIED)} arguments by their place", line=node.lineno)
+        raise TemplateError(f"VerifiedField takes at most {len(VERIFIED)} positional arguments", line=node.lineno)
     own = dict(zip(VERIFIED, positional, strict=False))
     others: dict[str, ast.expr] = {}
     for key, argument in named.items():
         if key in own:
-            raise TemplateError(f"VerifiedField is given {key!r} twice", line=node.lineno)
+            raise TemplateError(f"VerifiedField gets the argument {key!r} twice", line=node.lineno)
         (own if key in VERIFIED else others)[key] = argument
     return own, others
 
@@ -320,9 +320,9 @@ def _options(
         elif key in _UNUSED:
             read_value(argument, scope)
         elif verified and key == "default_factory" and scope.meaning(argument) in _FACTORIES:
-            continue  # what a judge leaves out is None
+            continue  # a field that the judge leaves out is None
         elif key in FIELD_OPTIONS:
-            raise scope.code(node, f"field {name!r} uses {function}({key}=...), which goes beyond a declaration")
+            raise scope.code(node, f"field {name!r} uses {function}({key}=...), which is not a declaration")
         else:
             known = [*(VERIFIED if verified else ("description",)), "default", *_CONSTRAINTS]
             raise TemplateError(f"{function} has no parameter {key!r}{did_you_mean(key, known)}", line=node.lineno)
@@ -343,7 +343,7 @@ def _plain_field(name: str, line: int, annotation: Any, node: ast.Call, scope: S
 
 def _text(value: object, parameter: str, node: ast.Call) -> str | None:
     if value is not None and not isinstance(value, str):
-        raise TemplateError(f"{parameter} is text, not {value!r:.200}", line=node.lineno)
+        raise TemplateError(f"{parameter} must be text, not {value!r:.200}", line=node.lineno)
     return value or None
 
 
@@ -353,11 +353,11 @@ def _check_reachable(
     for name, item in answer.fields.items():
         if name in METHODS | OWN_FIELDS:
             raise TemplateError(
-                f"{answer.name} cannot have a field {name!r}: every answer has that name; rename it", line=item.line
+                f"{answer.name} cannot have a field {name!r}, which is reserved: rename it", line=item.line
             )
     if not any(item.rule for item in answer.fields.values()):
         raise TemplateError(
-            f"{answer.name} verifies nothing: it has neither a VerifiedField nor a verify() of its own",
+            f"{answer.name} verifies nothing: add a VerifiedField or a verify() method",
             line=answer.line,
         )
     _visit(answer, (), declared, scope, set())
@@ -373,14 +373,14 @@ def _visit(
     for item in model.fields.values():
         if above and item.rule is not None:
             raise TemplateError(
-                f"field {item.name!r} of the nested model {model.name} is a VerifiedField, which only a template's own "
-                f"fields can be: use Field(description=...) there, and verify the field that holds the {model.name}",
+                f"field {item.name!r} of the nested model {model.name} is a VerifiedField, but only fields of the "
+                f"template itself can be: use Field(description=...) there, and verify the field with the {model.name}",
                 line=item.line,
             )
         for name in sorted(item.annotation.classes()):
             inner = declared[name]
             if name == model.name or name in above:
-                raise scope.code_at(item.line, f"the annotation of {item.name!r} makes {name} hold itself")
+                raise scope.code_at(item.line, f"the annotation of {item.name!r} makes {name} contain itself")
             if isinstance(inner, ModelDeclaration) and name not in done:
                 _visit(inner, (*above, model.name), declared, scope, done)
                 done.add(name)

@@ -21,9 +21,10 @@ from karenina_toolkit.structured.exact_numbers import restore_digits
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """One answer template: the `shape` that it shares with others, and the `key` that is its own.
+    """An answer template: the `shape` that it shares with others, and its own `key`.
 
-    `descriptions` are those of its fields that the shape leaves open. Made by `load_template` or `template_of_class`.
+    `descriptions` are those of its fields, if they are not part of the shape. Made by `load_template` or
+    `template_of_class`.
     """
 
     shape: Shape
@@ -35,20 +36,20 @@ class Template:
 
     @classmethod
     def of_class(cls, answer: type[BaseAnswer], shape: Shape, source: str | None) -> Self:
-        """The template of a class whose shape and source are known already."""
+        """Return the template of a class with a known shape and source."""
         key = answer.answer_key()
         refuse_unverified(answer, shape, key)
-        text = source if source is not None else _described(answer, shape, key)
+        text = source if source is not None else _describe_class(answer, shape, key)
         own_doc = inspect.cleandoc(answer.__doc__) if answer.__doc__ and "__doc__" in answer.__dict__ else None
         return cls(shape, key, template_id(text), own_doc or None, source)
 
     @property
     def source(self) -> str:
-        """The source text. Raises `TemplateError` for a class that was made without one."""
+        """The source text. Raises `TemplateError` for a class whose source is not available."""
         if self.own_source is None:
             raise TemplateError(
-                f"the source of {self.answer_class.__name__} is not to be had: the class was not read from a file, its "
-                "file has several of its name, or it uses names from around it; give the template as source text"
+                f"the source of {self.answer_class.__name__} is not available: the class was not read from a file, its "
+                "file has several classes of its name, or it uses outer names; give the template as source text"
             )
         return self.own_source
 
@@ -56,17 +57,17 @@ class Template:
     def answer_class(self) -> type[BaseAnswer]:
         """The class of this shape, without truths, shared by all templates of the shape.
 
-        That of a template from a source which only declares has no descriptions either: `judge_schema` has them.
+        That of a declared template has no descriptions either; they are in `judge_schema`.
         """
         return self.shape.answer_class
 
     @property
     def has_code(self) -> bool:
-        """Whether it was made from a class, whose methods may be its own, and not from declarations."""
+        """Whether it was made from a class, which may have methods, and not from declarations."""
         return self.answer_class.__base__ is not BaseAnswer
 
     def judge_schema(self) -> dict[str, Any]:
-        """The JSON Schema for the judge, a copy: see `karenina_template.templates.schema.judge_schema`."""
+        """Return the JSON Schema for the judge, a copy: see `karenina_template.templates.schema.judge_schema`."""
         schema: dict[str, Any] = json.loads(self.shape.schema_json)
         parts = schema["properties"]
         for name, text in self.descriptions.items():
@@ -75,15 +76,15 @@ class Template:
         return schema
 
     def for_question(self, question_id: str) -> BoundTemplate:
-        """The template as it stands for one question."""
+        """Return the template bound to a question."""
         return BoundTemplate(question_id, self)
 
 
 @dataclass(frozen=True, slots=True)
 class BoundTemplate:
-    """A template that knows its question: what is asked of the judge, and what its answer is compared with.
+    """A template bound to a question.
 
-    Only `judge_schema`, `judge_fields` and `hints` are for a model's eyes: they hold no truth, weight or default.
+    Only `judge_schema`, `judge_fields` and `hints` may be shown to models: they contain no truth, weight or default.
     """
 
     question_id: str
@@ -101,49 +102,49 @@ class BoundTemplate:
 
     @property
     def judge_fields(self) -> tuple[str, ...]:
-        """The fields that a judge fills, in the schema's order. Empty: no judge is needed."""
+        """The fields that a judge fills, in the schema's order; empty if no judge is needed."""
         return self.template.shape.judge_fields
 
     @property
     def composition(self) -> str | None:
-        """How the fields make the verdict: "all_of", "any_of", "at_least_n(2)", ...; None where `verify` is the class's
-        own or no field is verified."""
+        """The name of the strategy for the verdict: "all_of", "any_of", "at_least_n(2)"; None if the class has its own
+        `verify` or no field is verified."""
         return None if self.answer_class.verify is not BaseAnswer.verify else self.template.key.composition
 
     @property
     def is_graded(self) -> bool:
-        """Whether `verify_granular` says more than `verify`: there are verified fields, or the class has its own."""
+        """Whether there is a granular score: there are verified fields, or the class has its own `verify_granular`."""
         return bool(self.template.key.rules) or self.answer_class.verify_granular is not BaseAnswer.verify_granular
 
     @property
     def is_slow(self) -> bool:
-        """Whether a field is compared by a primitive that takes its time."""
+        """Whether a field has a primitive that is slow."""
         return any(rule.primitive.is_slow for rule in self.template.key.rules.values())
 
     @property
     def description(self) -> str | None:
-        """The docstring of the template: the author's notes, not for a judge."""
+        """The docstring of the template, with the author's notes, which are not shown to a judge."""
         return self.template.description
 
     def judge_schema(self) -> dict[str, Any]:
-        """The JSON Schema for the judge, a copy: see `karenina_template.templates.schema.judge_schema`."""
+        """Return the JSON Schema for the judge, a copy: see `karenina_template.templates.schema.judge_schema`."""
         return self.template.judge_schema()
 
     def hints(self) -> dict[str, str]:
-        """The extraction hints of the fields that a judge fills."""
+        """Return the extraction hints of the fields that a judge fills."""
         rules = self.template.key.rules
         return {name: hint for name in self.judge_fields if name in rules and (hint := rules[name].hint)}
 
     def bind(self, values: Mapping[str, object], response: str = "") -> BaseAnswer:
-        """The answer that the judge's `values` make, knowing id, truths, weights and the raw `response`.
+        """Return the answer with the judge's `values`, and with the id, truths, weights and the raw `response`.
 
-        The values are read as JSON is (dates and enum members from text); None is kept as None, whatever the
-        annotation; keys that are no fields are ignored, as are fields that are not for the judge. Raises pydantic's
-        `ValidationError` where a value does not fit or a field is missing, and whatever the class's own code raises.
+        The values are read like JSON (dates and enum members from text). None stays None, whatever the annotation.
+        Unknown keys and fields that a judge does not fill are ignored. Raises pydantic's `ValidationError` for invalid
+        values and missing fields, and whatever the class's own code raises.
         """
         answer = self._validated(values)
         key = self.template.key
-        # past what the class does on assignment, which is for its user's values, and slower
+        # avoids the validation on assignment, which is for values of users and slower
         own = answer.__pydantic_private__
         assert own is not None
         own["_key"], own["_response"] = key, response
@@ -152,8 +153,11 @@ class BoundTemplate:
         return answer
 
     def expected(self) -> dict[str, Any]:
-        """The truths as JSON values; of a class without verified fields what its `correct` holds, where it can be
-        had without an answer, under its own keys, or under "correct" where it is no mapping."""
+        """Return the truths by field, as JSON values.
+
+        For a class without verified fields they are its `correct`, if it can be computed without an answer: with its
+        own keys, or under "correct" if it is not a mapping.
+        """
         rules = self.template.key.rules
         if rules:
             return {name: as_json(rule.truth) for name, rule in rules.items()}
@@ -167,7 +171,7 @@ class BoundTemplate:
         return found if isinstance(found, dict) else {"correct": found}
 
     def extracted(self, answer: BaseAnswer) -> dict[str, Any]:
-        """What the judge filled in, as JSON values."""
+        """Return the values that the judge filled in, as JSON values."""
         return {name: as_json(getattr(answer, name, None)) for name in self.judge_fields}
 
     def _validated(self, values: Mapping[str, object]) -> BaseAnswer:
@@ -188,24 +192,24 @@ class BoundTemplate:
         try:
             answer = cls.model_validate_json(text, by_alias=False, by_name=True)
         except ValidationError as error:
-            raise ValidationError.from_exception_data(cls.__name__, [*errors, *_again(error)]) from error
+            raise ValidationError.from_exception_data(cls.__name__, [*errors, *_convert_errors(error)]) from error
         if errors:
             raise ValidationError.from_exception_data(cls.__name__, errors)
         for name, value in given.items():
             read = answer.__dict__.get(name)
             exact = restore_digits(value, read)
-            if exact is not read:  # past the class's own rules on assignment: it is the same value
+            if exact is not read:  # avoids validation on assignment: it is the same value
                 answer.__dict__[name] = exact
         return answer
 
 
 def template_id(source: str) -> str:
-    """The MD5 of `source`, in hexadecimal: a name for it, not a protection."""
+    """Return the MD5 of `source` in hexadecimal, which identifies it but is not a protection."""
     return hashlib.md5(source.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()
 
 
 def refuse_unverified(answer: type[BaseAnswer], shape: Shape, key: AnswerKey) -> None:
-    """Raise `TemplateError` for a class that has nothing to verify: no rule, no `verify`, no pattern, no `correct`."""
+    """Raise `TemplateError` for a class without anything to verify: no rule, `verify`, pattern or `correct`."""
     if key.rules or answer.verify is not BaseAnswer.verify:
         return
     try:
@@ -213,13 +217,11 @@ def refuse_unverified(answer: type[BaseAnswer], shape: Shape, key: AnswerKey) ->
     except Exception:
         return
     if empty.regex is None and empty.correct is None:
-        raise TemplateError(
-            f"{answer.__name__} verifies nothing: it has no VerifiedField, no verify() of its own and no self.regex"
-        )
+        raise TemplateError(f"{answer.__name__} verifies nothing: add a VerifiedField, a verify() method or self.regex")
 
 
 def as_json(value: object) -> Any:
-    """`value` as JSON values; sets become sorted lists, what JSON cannot say becomes text."""
+    """Return `value` as JSON values. Sets become sorted lists, and values that JSON lacks become text."""
     if isinstance(value, BaseModel):
         value = value.model_dump(warnings=False)
     if isinstance(value, set | frozenset):
@@ -231,13 +233,13 @@ def as_json(value: object) -> Any:
     return to_jsonable_python(value, fallback=str, serialize_unknown=True)
 
 
-def _again(error: ValidationError) -> Iterable[InitErrorDetails]:
+def _convert_errors(error: ValidationError) -> Iterable[InitErrorDetails]:
     for item in error.errors(include_url=False):
         problem = PydanticCustomError(item["type"], "{reason}", {"reason": item["msg"]})
         yield InitErrorDetails(type=problem, loc=item["loc"], input=item["input"])
 
 
-def _described(answer: type[BaseAnswer], shape: Shape, key: AnswerKey) -> str:
+def _describe_class(answer: type[BaseAnswer], shape: Shape, key: AnswerKey) -> str:
     rules = {
         name: [as_json(rule.truth), rule.primitive.to_json(), rule.weight, rule.hint]
         for name, rule in key.rules.items()

@@ -28,15 +28,15 @@ class Primitive(BaseModel):
     """Whether a comparison may take more than some milliseconds: then it is made in a thread, and others go on."""
 
     def check(self, extracted: object, expected: object) -> bool:
-        """Whether `extracted` passes for `expected`. None (the judge found nothing) never passes."""
+        """Return whether `extracted` passes for `expected`. None (the judge found nothing) never passes."""
         raise TypeError(f"{type(self).__name__} does not compare values; it reads the response")
 
     def score(self, extracted: object, expected: object) -> float:
-        """The credit for `extracted`, 0 to 1; 1 and 0 for what passes and fails, unless the primitive grades."""
+        """Return the credit for `extracted`, 0 to 1; 1 and 0 for what passes and fails, unless the primitive grades."""
         return 1.0 if self.check(extracted, expected) else 0.0
 
     def check_trace(self, text: str) -> bool:
-        """Whether the raw response `text` has what the primitive looks for."""
+        """Return whether the raw response `text` has what the primitive looks for."""
         raise TypeError(f"{type(self).__name__} compares values; it does not read the response")
 
     def check_expected(self, expected: object) -> None:
@@ -49,7 +49,7 @@ class Primitive(BaseModel):
         """
 
     def to_json(self) -> dict[str, Any]:
-        """The primitive as JSON: `{"type": name, ...parameters}`. `primitive_from_json` is the inverse."""
+        """Return the primitive as JSON: `{"type": name, ...parameters}`. `primitive_from_json` is the inverse."""
         return {"type": type(self).__name__, **self.model_dump(mode="json")}
 
     def _wrong_truth(self, needed: str, expected: object) -> ValueError:

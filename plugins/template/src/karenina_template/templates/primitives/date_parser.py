@@ -50,7 +50,7 @@ _LONGEST: Final = 80
 
 
 def read_date(value: object, format: str | None = None) -> Moment | None:
-    """The whole date that `value` is or says, or None.
+    """Return the whole date that `value` is or says, or None.
 
     A date or datetime is taken as it is. A text is read by `format` (as `datetime.strptime` has it) where one is given,
     else as this module says. A number is no date.

@@ -54,7 +54,7 @@ class DateMatch(_DatePrimitive):
     format: Annotated[str | None, AfterValidator(_whole)] = None
 
     def check(self, extracted: object, expected: object) -> bool:
-        """Whether the dates are the same."""
+        """Return whether the dates are the same."""
         truth, found = self._truth(expected), read_date(extracted, self.format)
         return found is not None and found.at.date() == truth.at.date()
 
@@ -88,7 +88,7 @@ class DateTolerance(_DatePrimitive):
         return self
 
     def check(self, extracted: object, expected: object) -> bool:
-        """Whether the date is within the tolerance."""
+        """Return whether the date is within the tolerance."""
         truth, found = self._truth(expected), read_date(extracted)
         if found is None or _aware(found) != _aware(truth):
             return False
@@ -135,7 +135,7 @@ class DateRange(Primitive):
         return self
 
     def check(self, extracted: object, expected: object) -> bool:
-        """Whether the date is inside."""
+        """Return whether the date is inside."""
         found, low, high = read_date(extracted), read_date(self.min), read_date(self.max)
         if found is None:
             return False

@@ -18,7 +18,7 @@ class BooleanMatch(Primitive):
             raise self._wrong_truth("True or False", expected)
 
     def check(self, extracted: object, expected: object) -> bool:
-        """Whether both are booleans and equal."""
+        """Return whether both are booleans and equal."""
         self.check_expected(expected)
         extracted = plain(extracted)
         return isinstance(extracted, bool) and extracted == plain(expected)
@@ -38,6 +38,6 @@ class LiteralMatch(Primitive):
             raise self._wrong_truth("a value that something can equal", expected)
 
     def check(self, extracted: object, expected: object) -> bool:
-        """Whether the two are equal."""
+        """Return whether the two are equal."""
         self.check_expected(expected)
         return key_of(extracted) == key_of(expected)

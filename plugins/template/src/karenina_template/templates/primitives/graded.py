@@ -59,13 +59,13 @@ class NumericGraded(NumericPrimitive):
         return self
 
     def check(self, extracted: object, expected: object) -> bool:
-        """Whether the number is within `full_credit`, or within `cutoff` where that is all that is given."""
+        """Return whether the number is within `full_credit`, or within `cutoff` where that is all that is given."""
         truth, number = self._truth(expected), number_of(extracted)
         limit = self.cutoff if self.full_credit is None else self.full_credit
         return number is not None and within(number, truth, limit, self.mode)
 
     def score(self, extracted: object, expected: object) -> float:
-        """The credit, 0 to 1."""
+        """Return the credit, 0 to 1."""
         truth, number = self._truth(expected), number_of(extracted)
         if number is None:
             return 0.0
@@ -99,14 +99,14 @@ class NumericRangeGraded(Primitive):
         return self
 
     def check(self, extracted: object, expected: object) -> bool:
-        """Whether the number is inside the range."""
+        """Return whether the number is inside the range."""
         number = number_of(extracted)
         if number is None:
             return False
         return above(number, self.min, self.exclusive_min) and below(number, self.max, self.exclusive_max)
 
     def score(self, extracted: object, expected: object) -> float:
-        """The credit, 0 to 1."""
+        """Return the credit, 0 to 1."""
         number = number_of(extracted)
         if number is None:
             return 0.0
@@ -137,14 +137,14 @@ class NumericThresholdGraded(NumericPrimitive):
     exclusive: bool = False
 
     def check(self, extracted: object, expected: object) -> bool:
-        """Whether the number is on the right side."""
+        """Return whether the number is on the right side."""
         truth, number = self._truth(expected), number_of(extracted)
         if number is None:
             return False
         return (above if self.direction == "min" else below)(number, truth, self.exclusive)
 
     def score(self, extracted: object, expected: object) -> float:
-        """The credit, 0 to 1."""
+        """Return the credit, 0 to 1."""
         truth, number = self._truth(expected), number_of(extracted)
         if number is None:
             return 0.0

@@ -54,7 +54,7 @@ class NumericExact(NumericPrimitive):
     """
 
     def check(self, extracted: object, expected: object) -> bool:
-        """Whether the numbers are equal."""
+        """Return whether the numbers are equal."""
         truth = self._truth(expected)
         return number_of(extracted) == truth
 
@@ -71,7 +71,7 @@ class NumericTolerance(NumericPrimitive):
     mode: Mode = "relative"
 
     def check(self, extracted: object, expected: object) -> bool:
-        """Whether the number is within the tolerance."""
+        """Return whether the number is within the tolerance."""
         truth, number = self._truth(expected), number_of(extracted)
         return number is not None and within(number, truth, self.tolerance, self.mode)
 
@@ -101,7 +101,7 @@ class NumericRange(Primitive):
         return self
 
     def check(self, extracted: object, expected: object) -> bool:
-        """Whether the number is inside."""
+        """Return whether the number is inside."""
         number = number_of(extracted)
         if number is None:
             return False
@@ -115,7 +115,7 @@ class NumericMinimum(NumericPrimitive):
     exclusive: bool = False
 
     def check(self, extracted: object, expected: object) -> bool:
-        """Whether the number reaches the truth."""
+        """Return whether the number reaches the truth."""
         truth, number = self._truth(expected), number_of(extracted)
         return number is not None and above(number, truth, self.exclusive)
 
@@ -127,13 +127,13 @@ class NumericMaximum(NumericPrimitive):
     exclusive: bool = False
 
     def check(self, extracted: object, expected: object) -> bool:
-        """Whether the number stays at or below the truth."""
+        """Return whether the number stays at or below the truth."""
         truth, number = self._truth(expected), number_of(extracted)
         return number is not None and below(number, truth, self.exclusive)
 
 
 def above(number: Decimal, bound: Decimal | float | None, exclusive: bool) -> bool:
-    """Whether `number` is at or (where `exclusive`) above `bound`; None bounds nothing."""
+    """Return whether `number` is at or (where `exclusive`) above `bound`; None bounds nothing."""
     if bound is None:
         return True
     limit = bound if isinstance(bound, Decimal) else exact(bound)
@@ -141,7 +141,7 @@ def above(number: Decimal, bound: Decimal | float | None, exclusive: bool) -> bo
 
 
 def below(number: Decimal, bound: Decimal | float | None, exclusive: bool) -> bool:
-    """Whether `number` is at or (where `exclusive`) below `bound`; None bounds nothing."""
+    """Return whether `number` is at or (where `exclusive`) below `bound`; None bounds nothing."""
     if bound is None:
         return True
     limit = bound if isinstance(bound, Decimal) else exact(bound)

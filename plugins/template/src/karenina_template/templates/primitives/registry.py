@@ -70,12 +70,12 @@ def register_primitive(primitive: P) -> P:
 
 
 def known_primitives() -> Mapping[str, type[Primitive]]:
-    """The registered primitives by name, the built-in ones first. A view: what is registered later shows."""
+    """Return the registered primitives by name, the built-in ones first. A view: what is registered later shows."""
     return MappingProxyType(_known)
 
 
 def primitive_from_json(data: object) -> Primitive:
-    """The primitive that `Primitive.to_json` wrote.
+    """Return the primitive that `Primitive.to_json` wrote.
 
     ValueError where `data` is no object with a "type" that is text, or its parameters are wrong (they are named);
     UnknownPrimitive, with the nearest name, where no plugin here has that type.

@@ -40,7 +40,7 @@ class SemanticMatch(Primitive):
         check_similarity(self.model, config)
 
     def check(self, extracted: object, expected: object) -> bool:
-        """Whether the texts are near enough in meaning."""
+        """Return whether the texts are near enough in meaning."""
         truth, text = self._truth(expected), text_of(extracted)
         if text is None or not text.strip():
             return False

@@ -48,7 +48,7 @@ class SetContainment(Primitive):
         self._truth(expected)
 
     def check(self, extracted: object, expected: object) -> bool:
-        """Whether the two sets stand as the mode says."""
+        """Return whether the two sets stand as the mode says."""
         truth, items = self._truth(expected), items_of(extracted)
         if items is None:
             return False
@@ -96,7 +96,7 @@ class OrderedMatch(Primitive):
         self._truth(expected)
 
     def check(self, extracted: object, expected: object) -> bool:
-        """Whether the two lists are equal, item by item."""
+        """Return whether the two lists are equal, item by item."""
         truth, items = self._truth(expected), items_of(extracted, ordered=True)
         return items is not None and self._texts(items) == truth
 

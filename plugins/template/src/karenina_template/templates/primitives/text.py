@@ -35,7 +35,7 @@ class ExactMatch(Primitive):
         self._normalized_truth(expected)
 
     def check(self, extracted: object, expected: object) -> bool:
-        """Whether both texts are equal after normalising."""
+        """Return whether both texts are equal after normalising."""
         truth, text = self._normalized_truth(expected), text_of(extracted)
         return text is not None and normalize(text, self.normalize) == truth
 
@@ -78,7 +78,7 @@ class ContainsAny(_Contains):
     """
 
     def check(self, extracted: object, expected: object) -> bool:
-        """Whether one of the substrings occurs."""
+        """Return whether one of the substrings occurs."""
         return any(self._occurring(extracted))
 
 
@@ -89,7 +89,7 @@ class ContainsAll(_Contains):
     """
 
     def check(self, extracted: object, expected: object) -> bool:
-        """Whether all of the substrings occur."""
+        """Return whether all of the substrings occur."""
         return all(self._occurring(extracted))
 
 
@@ -110,6 +110,6 @@ class RegexMatch(Primitive):
         return self
 
     def check(self, extracted: object, expected: object) -> bool:
-        """Whether the pattern is found."""
+        """Return whether the pattern is found."""
         text = text_of(extracted)
         return text is not None and search(self.pattern, text, self.flags) is not None

@@ -51,7 +51,7 @@ class TraceRegex(TracePrimitive):
         return self
 
     def check_trace(self, text: str) -> bool:
-        """Whether the pattern is found often enough."""
+        """Return whether the pattern is found often enough."""
         return len(find_all(self.pattern, text, self.flags, limit=self.count_min)) == self.count_min
 
 
@@ -63,7 +63,7 @@ class TraceContains(TracePrimitive):
     case_sensitive: bool = True
 
     def check_trace(self, text: str) -> bool:
-        """Whether the substring occurs."""
+        """Return whether the substring occurs."""
         if self.case_sensitive:
             return self.substring in text
         return self.substring.casefold() in text.casefold()
@@ -90,6 +90,6 @@ class TraceLength(TracePrimitive):
         return self
 
     def check_trace(self, text: str) -> bool:
-        """Whether the response is long and short enough."""
+        """Return whether the response is long and short enough."""
         length = len(text.split()) if self.unit == "words" else len(text)
         return (self.min is None or length >= self.min) and (self.max is None or length <= self.max)

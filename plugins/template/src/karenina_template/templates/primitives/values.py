@@ -34,7 +34,7 @@ def plain(value: object) -> object:
 
 
 def text_of(value: object) -> str | None:
-    """The text of a single value: a str as it is, a number, bool or date as Python and ISO 8601 write them.
+    """Return the text of a single value: a str as it is, a number, bool or date as Python and ISO 8601 write them.
 
     None, NaN, infinities, collections and other objects have no text.
     """
@@ -57,7 +57,7 @@ def text_of(value: object) -> str | None:
 
 
 def number_of(value: object) -> Decimal | None:
-    """The finite number that `value` is, exactly as it is written (0.1 is one tenth, as a float and as a text).
+    """Return the finite number that `value` is, exactly as it is written (0.1 is one tenth, as a float and as a text).
 
     A float is the shortest decimal that reads back as it: 1e23 is ten to the 23rd. A number of more than 10**15 digits
     before or after its point is none.
@@ -86,12 +86,12 @@ def number_of(value: object) -> Decimal | None:
 
 
 def exact(number: float) -> Decimal:
-    """A finite parameter as it is written."""
+    """Return a finite parameter as it is written."""
     return Decimal(number) if isinstance(number, int) else Decimal(repr(number))
 
 
 def items_of(value: object, *, ordered: bool = False) -> list[object] | None:
-    """The items of a list or tuple, and of a set unless `ordered`. A text or a dict is no collection here."""
+    """Return the items of a list or tuple, and of a set unless `ordered`. A text or a dict is no collection here."""
     value = plain(value)
     if isinstance(value, list | tuple) or (isinstance(value, set | frozenset) and not ordered):
         return list(value)
