@@ -201,7 +201,7 @@ def test_without_its_library_nothing_is_asked_of_anybody(monkeypatch: pytest.Mon
 def test_without_its_model_nothing_is_asked_of_anybody(tmp_path: Path, model: str, enabled: bool) -> None:
     (tmp_path / "nothing").mkdir()
     models = judging("myocardial infarction")
-    with pytest.raises(ConfigError, match="holds no embedding model"):
+    with pytest.raises(ConfigError, match="does not contain an embedding model"):
         run(models, str(tmp_path / "nothing"), SEMANTIC, embedding_check_enabled=enabled)
     assert models.requests == []
 

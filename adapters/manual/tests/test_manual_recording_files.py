@@ -28,12 +28,12 @@ FIRST = '{"id": "a", "response": "x"}\n'
     ("name", "content", "problem"),
     [
         ("a.jsonl", FIRST + '{"id": "b", "resp', "a.jsonl, line 2: broken JSON"),
-        ("a.jsonl", FIRST + "\n[1]\n", "line 3: list, not an object"),
-        ("a.jsonl", FIRST + '{"response": "x"}', "line 2: no question is named.*question_id, id, question"),
-        ("a.jsonl", FIRST + '{"id": "b", "said": "x"}', "line 2: no recording.*response, answer"),
+        ("a.jsonl", FIRST + "\n[1]\n", "line 3: the row is list, not an object"),
+        ("a.jsonl", FIRST + '{"response": "x"}', "line 2: the question is missing.*question_id, id, question"),
+        ("a.jsonl", FIRST + '{"id": "b", "said": "x"}', "line 2: the recording is missing.*response, answer"),
         ("a.jsonl", FIRST + '{"id": "a", "response": "y"}', "line 2: the id 'a' has another recording at .*line 1"),
-        ("a.jsonl", '{"id": "a", "response": "x", "response": "y"}', "line 1: .*'response' stands there twice"),
-        ("a.jsonl", '{"id": "a", "response": 5}', "line 1: neither text nor a list of messages: it is int"),
+        ("a.jsonl", '{"id": "a", "response": "x", "response": "y"}', "line 1: .*'response' occurs twice"),
+        ("a.jsonl", '{"id": "a", "response": 5}', "line 1: the recording is neither text nor a list of messages: it is int"),
         ("a.jsonl", '{"id": "a", "messages": [{"role": "?"}]}', "line 1: .*entry 1: its role is '\\?'"),
         ("a.jsonl", '{"id": "a", "response": "x", "replicate": 0}', "line 1: replicate must be 1 or more, not 0"),
         ("a.jsonl", '{"id": "a", "response": "x", "replicate": true}', "replicate must be 1 or more, not True"),
@@ -45,13 +45,13 @@ FIRST = '{"id": "a", "response": "x"}\n'
         ),
         ("a.jsonl", '{"id": "a", "exchanges": [{"request": {}}]}', "line 1: .*exchange 1: its response is NoneType"),
         ("a.jsonl", '{"id": "a", "exchanges": []}', "line 1: .*there is no exchange"),
-        ("a.jsonl", "\n", "holds no recording"),
+        ("a.jsonl", "\n", "has no recording"),
         ("a.jsonl", FIRST.encode() + b'{"id": "\xff"}', "line 2: not UTF-8"),
         ("a.json", '{"a": ', "a.json: broken JSON"),
-        ("a.json", '"x"', "must be an object"),
-        ("a.json", '{"a": "x", "b": {"response": "y"}}', "key 'b': neither text"),
-        ("a.json", '{"a": "x", "a": "y"}', "'a' stands there twice"),
-        ("a.json", '[{"id": "a", "response": "x"}, {}]', "entry 2: no question is named"),
+        ("a.json", '"x"', "must contain an object"),
+        ("a.json", '{"a": "x", "b": {"response": "y"}}', "key 'b': the recording is neither text"),
+        ("a.json", '{"a": "x", "a": "y"}', "'a' occurs twice"),
+        ("a.json", '[{"id": "a", "response": "x"}, {}]', "entry 2: the question is missing"),
         ("a.json", "[" * 100_000, "broken JSON"),
         ("a.txt", "x", "must end in .json, .jsonl or .ndjson"),
     ],
@@ -73,9 +73,9 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("traces", "problem"),
     [
-        (None, "model 'm': manual needs manual_traces"),
-        ({}, "manual_traces of model 'm' holds no recording"),
-        ({"a": 5}, r"manual_traces\['a'\]: neither text nor a list of messages: it is int"),
+        (None, "model 'm': manual_traces is missing"),
+        ({}, "manual_traces of model 'm' has no recording"),
+        ({"a": 5}, r"manual_traces\['a'\]: the recording is neither text nor a list of messages: it is int"),
         ({"a": {"replicates": []}}, "replicates must be a list"),
     ],
 )
@@ -87,7 +87,7 @@ def test_a_mapping_is_checked_too(traces: Any, problem: str) -> None:
 def test_a_model_that_recorded_nothing_is_met_with_those_that_did(tmp_path: Path) -> None:
     file = tmp_path / "a.jsonl"
     file.write_text('{"id": "a", "text": "x", "model": "one"}\n{"id": "a", "text": "y", "model": "other"}\n')
-    with pytest.raises(AdapterConfigError, match=r"no recording of the model 'third' .* those of: one, other"):
+    with pytest.raises(AdapterConfigError, match=r"no recording of the model 'third' .* recordings of: one, other"):
         check(file, model="third")
     check(file, model="one")
 

@@ -88,7 +88,7 @@ def test_a_folder_is_a_model_and_is_the_one_that_is_used(folder: Path) -> None:
 
 
 def test_a_folder_without_a_model_says_so(tmp_path: Path) -> None:
-    with pytest.raises(ModelUnavailable, match=r"neither modules\.json nor config\.json"):
+    with pytest.raises(ModelUnavailable, match=r"no modules\.json or config\.json"):
         get_embedder(str(tmp_path))
 
 
@@ -144,7 +144,7 @@ def test_weights_of_another_digest_are_not_loaded(
     folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     carry("forged", folder, monkeypatch, tmp_path, "0" * 64)
-    with pytest.raises(ModelUnavailable, match="package a-zip does not hold the weights of forged"):
+    with pytest.raises(ModelUnavailable, match="package a-zip does not contain the weights of forged"):
         get_embedder("forged")
 
 

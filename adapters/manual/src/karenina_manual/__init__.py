@@ -1,4 +1,4 @@
-"""Karenina adapter for answers that were recorded earlier: no model is called."""
+"""Karenina adapter for recorded answers, which calls no model."""
 
 from __future__ import annotations
 
@@ -68,10 +68,10 @@ SPEC = AdapterSpec(
 
 
 class plugin:  # noqa: N801 - the entry point's name
-    """What this distribution offers to Karenina."""
+    """The adapter of this distribution."""
 
     @staticmethod
     @hookimpl
     def karenina_adapters() -> list[AdapterSpec]:
-        """The `manual` interface."""
+        """Offer the interface `manual`."""
         return [SPEC]

@@ -1,4 +1,4 @@
-"""The ports that answer with what was recorded."""
+"""Ports that return recordings."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _NO_CALLS = Usage()
 
 
 class RecordedLLM:
-    """The LLM port: recorded text, or the answer at the end of a recorded conversation. No call is counted."""
+    """The LLM port: recorded text, or the final answer of a recorded conversation. Calls are not counted."""
 
     def __init__(self, model: ModelConfig) -> None:
         self._model = model
         self._recordings = recordings_of(model)
 
     async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
-        """The recording for the question of `info`; `messages` play no part. Raises `PortError`."""
+        """Return the recording for the question of `info`; `messages` are ignored. Raises `PortError`."""
         found = self._recordings.find(info)
         if isinstance(found, str):
             return LLMReply(found, _NO_CALLS)
@@ -55,9 +55,9 @@ class RecordedAgent:
         self._recordings = recordings_of(model)
 
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
-        """The recording for the question of `info`, from the first message of the assistant on. Raises `PortError`.
+        """Return the recording for the question of `info` from the assistant's first message. Raises `PortError`.
 
-        `messages` and the bounds of `options` play no part: what was recorded is handed on whole.
+        `messages` and the limits of `options` are ignored: the whole recording is returned.
         """
         found = self._recordings.find(info)
         if isinstance(found, str):
@@ -65,7 +65,7 @@ class RecordedAgent:
         for start, message in enumerate(found):
             if message.role not in ("system", "user"):
                 return AgentReply(found[start:], _NO_CALLS)
-        raise _no_answer_error(self._model, info, "it holds no message of the assistant")
+        raise _no_answer_error(self._model, info, "it has no message of the assistant")
 
     async def aclose(self) -> None:
         """Nothing is open."""
@@ -73,6 +73,6 @@ class RecordedAgent:
 
 def _no_answer_error(model: ModelConfig, info: CallInfo, why: str) -> PortError:
     return PortError(
-        f"{model.display_string}: the recording for question {info.question_id!r} is no answer: {why}",
+        f"{model.display_string}: the recording for question {info.question_id!r} is not an answer: {why}",
         category=ErrorCategory.PERMANENT,
     )

@@ -1,4 +1,4 @@
-"""Read files of recordings, and say exactly where they are broken."""
+"""Files of recordings, read with errors that name file and line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LINES = (".jsonl", ".ndjson")
 
 
 def read_recordings(path: Path, extra: ManualExtra) -> RecordingIndex:
-    """The recordings of `path`, read once for as long as the file does not change. Raises `AdapterConfigError`."""
+    """Return the recordings of `path`, cached until the file changes. Raises `AdapterConfigError`."""
     try:
         about = path.stat()
     except OSError as error:
@@ -64,7 +64,7 @@ def _add_json(path: Path, index: RecordingIndex, extra: ManualExtra) -> None:
             index.add(key, key, Recording(trace, f"{path}, key {key!r}"))
     else:
         raise AdapterConfigError(
-            f"recordings {path}: it must be an object (id or question to recording) or a list of rows"
+            f"recordings {path}: the file must contain an object (id or question to recording) or a list of rows"
         )
 
 
@@ -87,5 +87,5 @@ def _check_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         for key, value in pairs:
             if found[key] != value:
-                raise ValueError(f"the key {key!r} stands there twice, with different values")
+                raise ValueError(f"the key {key!r} occurs twice, with different values")
     return found

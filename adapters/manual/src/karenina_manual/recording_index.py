@@ -1,4 +1,4 @@
-"""Find a recording by question id, else by the question's text."""
+"""Lookup of recordings by question id, or else by the question's text."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NAMED: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """A recording as it was written, where that is, of which replicate (None: of all), and which model gave it."""
+    """A recording, its place in the file, its replicate (None: all replicates) and its model."""
 
     value: Any
     place: str
@@ -32,11 +32,11 @@ class Recording:
 
 
 class RecordingMissing(LookupError):
-    """There is no recording for a question; the message says what was looked for and what there is."""
+    """A question without a recording; the message says what was searched and what is available."""
 
 
 class RecordingIndex:
-    """All recordings of one source, which `name` names."""
+    """All recordings of one source, called `name`."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -47,15 +47,15 @@ class RecordingIndex:
         self._has_digests = False
 
     def add(self, question_id: str | None, text: str | None, recorded: Recording) -> None:
-        """Take in one recording under its id, its question's text, or both.
+        """Add one recording under its id, its question's text, or both.
 
-        Raises `AdapterConfigError` for a recording of an unknown shape, and for a second, different one of the same
-        id and replicate. Texts may repeat: files hold answers of several systems to one question.
+        Raises `AdapterConfigError` for a recording in an unknown format, and for a different recording of the same id
+        and replicate. Texts may be repeated: files contain answers of several systems to one question.
         """
         self._has_digests = self._has_digests or (question_id is not None and is_digest(question_id))
         for name in (question_id, text):
             if name is not None and has_lone_surrogate(name):
-                what = f"the id or question {name[:60]!r} holds half of a character"
+                what = f"the id or question {name[:60]!r} contains half of a character"
                 raise AdapterConfigError(f"recordings {recorded.place}: {what}; correct it")
         # Programs that cut texts by UTF-16 units leave half a character: in an answer it costs that character.
         recorded = replace(recorded, value=replace_surrogates_in(recorded.value))
@@ -68,7 +68,7 @@ class RecordingIndex:
                     if other.model != recorded.model:
                         cure = f"extra.model picks the answers of one model, {other.model!r} or {recorded.model!r}"
                     raise AdapterConfigError(
-                        f"recordings {recorded.place}: the id {question_id!r} has another recording at {other.place}; "
+                        f"recordings {recorded.place}: the id {question_id!r} has another recording at {other.place}: "
                         f"{cure}"
                     )
             same.append(recorded)
@@ -77,9 +77,11 @@ class RecordingIndex:
         self.count += 1
 
     def add_row(self, place: str, row: Any, extra: ManualExtra) -> None:
-        """Take in a row of a table, unless it is of another model. Raises `AdapterConfigError` where it is broken."""
+        """Add a row of a table, unless it belongs to another model. Raises `AdapterConfigError` if it is invalid."""
         if not isinstance(row, Mapping):
-            raise AdapterConfigError(f"recordings {place}: {type(row).__name__}, not an object with named columns")
+            raise AdapterConfigError(
+                f"recordings {place}: the row is {type(row).__name__}, not an object with named columns"
+            )
         model = row.get("model") if isinstance(row.get("model"), str) else None
         if model is not None:
             self.models.add(model)
@@ -90,13 +92,13 @@ class RecordingIndex:
         if question_id is None and text is None:
             columns = ", ".join((*extra.ids, *extra.questions))
             raise AdapterConfigError(
-                f"recordings {place}: no question is named; it needs one of the columns {columns} "
-                "(extra.id_field and extra.question_field name others)"
+                f"recordings {place}: the question is missing: add one of the columns {columns} "
+                "(extra.id_field and extra.question_field set others)"
             )
         if not set(extra.responses) & row.keys() and "replicates" not in row:
             raise AdapterConfigError(
-                f"recordings {place}: no recording; it needs one of the columns {', '.join(extra.responses)} "
-                "(extra.response_field names another)"
+                f"recordings {place}: the recording is missing: add one of the columns {', '.join(extra.responses)} "
+                "(extra.response_field sets another)"
             )
         replicate = row.get("replicate")
         if replicate is not None and (type(replicate) is not int or replicate < 1):
@@ -112,9 +114,9 @@ class RecordingIndex:
         )
 
     def mismatches(self, asked: Iterable[CallInfo], others: Iterable[CallInfo]) -> Iterator[str]:
-        """Yield, in words, which questions of `asked` have no recorded answer, and which recordings have no question.
+        """Yield messages about questions of `asked` without a recording, and recordings without a question.
 
-        `others` are questions that are not asked now: their recordings are not left over.
+        `others` are questions that are not in this run; their recordings are not reported.
         """
         left: dict[int, tuple[str, Recording]] = {}
         for index in (self._by_id, self._by_text):
@@ -155,7 +157,7 @@ class RecordingIndex:
         return f"{_shorten(name)} ({place})" if place.startswith(("line", "entry")) else _shorten(name)
 
     def find(self, question_id: str, text: str, replicate: int) -> Answer:
-        """The recording for a question. Raises `RecordingMissing`."""
+        """Return the recording for a question. Raises `RecordingMissing`."""
         return _to_answer(self._find_value(question_id, text, replicate))
 
     def _find_value(self, question_id: str, text: str, replicate: int) -> Any:
@@ -217,7 +219,7 @@ def _check_shape(recorded: Recording) -> None:
             _to_answer(one)
         except TraceFormatError as error:
             raise AdapterConfigError(
-                f"recordings {recorded.place}: neither text nor a list of messages: {error}"
+                f"recordings {recorded.place}: the recording is neither text nor a list of messages: {error}"
             ) from None
 
 
@@ -230,17 +232,17 @@ def _to_answer(value: Any) -> Answer:
 
 
 def digest_of(text: str) -> str:
-    """Return the MD5 of a question's text, by which the reference project names its recordings."""
+    """Return the MD5 of a question's text, which is the key of recordings in the reference project."""
     return hashlib.md5(text.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()
 
 
 def is_digest(key: str) -> bool:
-    """Whether `key` may be the MD5 of a question."""
+    """Return whether `key` can be the MD5 of a question."""
     return len(key) == 32 and not set(key) - set("0123456789abcdef")
 
 
 def parse_headings(value: Any) -> Any:
-    """Return the messages of a text with headings, as the reference project writes conversations; else `value`."""
+    """Return the messages of a conversation with headings, as the reference project saves it; else `value`."""
     return read_delimited(replace_surrogates(value)) if isinstance(value, str) and is_delimited(value) else value
 
 

@@ -1,4 +1,4 @@
-"""The recordings of a model, wherever they are kept."""
+"""The recordings of a model, from a file or a mapping."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Recordings:
-    """What one model answered earlier."""
+    """The recorded answers of one model."""
 
     model: ModelConfig
 
     def check(self) -> None:
-        """Read all of it. Raises `AdapterConfigError`, naming file and line, for what cannot be read."""
+        """Read all recordings. Raises `AdapterConfigError` with file and line for invalid ones."""
         index = self._index()
         if index.count == 0:
             wanted, there = extra_of(self.model).model, ", ".join(sorted(index.models))
-            of_model = f" of the model {wanted!r} (extra.model); it has those of: {there}" if there else ""
-            raise AdapterConfigError(f"model {self.model.id!r}: {index.name} holds no recording{of_model}")
+            of_model = f" of the model {wanted!r} (extra.model); it has recordings of: {there}" if there else ""
+            raise AdapterConfigError(f"model {self.model.id!r}: {index.name} has no recording{of_model}")
 
     def mismatches(self, asked: Iterable[CallInfo], others: Iterable[CallInfo]) -> list[str]:
-        """Return what `RecordingIndex.mismatches` says of the recordings, each with where they are."""
+        """Return the messages of `RecordingIndex.mismatches`, each with the name of the source."""
         index = self._index()
         return [f"{index.name}: {problem}" for problem in index.mismatches(asked, others)]
 
     def find(self, info: CallInfo) -> Answer:
-        """The text or the conversation that is recorded for the question of `info`. Raises `PortError`."""
+        """Return the recorded text or conversation for the question of `info`. Raises `PortError`."""
         traces = self.model.manual_traces
         if isinstance(traces, dict):
             return self._find_in_mapping(traces, info)
@@ -59,7 +59,7 @@ class Recordings:
         extra = extra_of(self.model)
         if traces is None:
             raise AdapterConfigError(
-                f"model {self.model.id!r}: manual needs manual_traces: a .json or .jsonl file, or a mapping"
+                f"model {self.model.id!r}: manual_traces is missing: set it to a .json or .jsonl file, or to a mapping"
             )
         if not isinstance(traces, dict):
             return recording_files.read_recordings(traces, extra)
@@ -89,12 +89,12 @@ class Recordings:
 
 
 def recordings_of(model: ModelConfig) -> Recordings:
-    """The recordings of `model`; nothing is read yet."""
+    """Return the recordings of `model`, without reading them yet."""
     return Recordings(model)
 
 
 def is_conversation(model: ModelConfig, info: CallInfo) -> bool:
-    """Whether the recording for `info` is a conversation. False where there is none: the call will say so."""
+    """Return whether the recording for `info` is a conversation. A missing recording is an error of the call."""
     try:
         return not isinstance(Recordings(model).find(info), str)
     except PortError:

@@ -1,4 +1,4 @@
-"""What can be set for the `manual` interface."""
+"""Settings of the `manual` interface."""
 
 from __future__ import annotations
 
@@ -15,45 +15,45 @@ if TYPE_CHECKING:
 
 
 class ManualExtra(StrictSettings):
-    """`ModelConfig.extra` of the `manual` interface: which columns and rows of a file of rows count."""
+    """`ModelConfig.extra` of the `manual` interface: columns and rows of a file that are used."""
 
     from_files: ClassVar[FromFiles] = "any"
 
-    id_field: str | None = Field(default=None, description="Column of the question id; else question_id or id.")
-    question_field: str | None = Field(default=None, description="Column of the question's text; else question.")
+    id_field: str | None = Field(default=None, description="Column of the question id; by default question_id or id.")
+    question_field: str | None = Field(default=None, description="Column of the question's text; by default question.")
     response_field: str | None = Field(
         default=None,
-        description="Column of the recording; else the first of response, answer, trace, messages, trace_messages, "
-        "exchanges and text.",
+        description="Column of the recording; by default the first of response, answer, trace, messages, "
+        "trace_messages, exchanges and text.",
     )
     delimited: bool = Field(
         default=False,
-        description="Text that begins with a heading such as '--- AI Message ---' is a conversation, as the reference "
-        "project writes it. That of entries whose key is the MD5 of a question always is.",
+        description="Read text that begins with a heading such as '--- AI Message ---' as a conversation, which is the "
+        "format of the reference project. Entries with the MD5 of a question as key are always read so.",
     )
     model: str | None = Field(
         default=None,
-        description="Only rows whose column 'model' says this, and rows without one: a file may hold several models.",
+        description="Use only rows with this value in the column 'model', and rows without a model.",
     )
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """The columns that may hold the id, the first that is there counts."""
+        """Return the possible columns of the id, in order of precedence."""
         return (self.id_field,) if self.id_field else ("question_id", "id")
 
     @property
     def questions(self) -> tuple[str, ...]:
-        """The columns that may hold the question's text."""
+        """Return the possible columns of the question's text."""
         return (self.question_field,) if self.question_field else ("question",)
 
     @property
     def responses(self) -> tuple[str, ...]:
-        """The columns that may hold the recording."""
+        """Return the possible columns of the recording."""
         if self.response_field:
             return (self.response_field,)
         return ("response", "answer", "trace", "messages", "trace_messages", "exchanges", "text")
 
 
 def extra_of(model: ModelConfig) -> ManualExtra:
-    """The validated `extra` of `model`. Raises `AdapterConfigError`."""
+    """Return the validated `extra` of `model`. Raises `AdapterConfigError`."""
     return adapters.extra_of(model, ManualExtra)

@@ -1,6 +1,6 @@
-"""Stage 9, and what `SemanticMatch` compares by: texts as an embedding model sees them. The entry point names `plugin`.
+"""Stage 9, and the embedding models of the primitive `SemanticMatch`. The entry point refers to `plugin`.
 
-Nothing heavy is imported here: sentence-transformers comes with the extra `models`, and is imported where a model is
+Importing this package is cheap: sentence-transformers, which the extra `models` installs, is imported when a model is
 loaded.
 """
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 class plugin:  # noqa: N801 - what entry points name
-    """Offers the stage, and gives the core's `SemanticMatch` what it compares by."""
+    """The stage, and the similarity function of `SemanticMatch`."""
 
     @staticmethod
     @hookimpl
     def karenina_embedding_check() -> Sequence[type[Stage]]:
-        """Slot 9."""
+        """Offer `EmbeddingCheck` for slot 9."""
         from karenina_embedding.embedding_check import EmbeddingCheck
 
         return [EmbeddingCheck]
@@ -29,7 +29,7 @@ class plugin:  # noqa: N801 - what entry points name
     @staticmethod
     @hookimpl
     def karenina_primitives() -> Sequence[type[Primitive]]:
-        """None of its own: it brings what the core's `SemanticMatch` is lacking."""
+        """Offer no primitive, but provide `SemanticMatch` with its similarity function."""
         from karenina_embedding.semantic_match import compute_similarity, load_model
         from karenina_template.templates.similarity import provide_similarity
 

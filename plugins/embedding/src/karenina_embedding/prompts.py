@@ -1,4 +1,4 @@
-"""All that the embedding check tells a judge: the task, what a reply looks like, and the item's part of a request."""
+"""Prompt of the embedding check: the task of the judge, the schema of the reply, and the item's part."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EMBEDDING_CHECK: Final = PromptTask(
 )
 
 EQUIVALENT: Final = "equivalent"
-"""The key of the verdict: true where both forms give the same answer."""
+"""The key of the verdict: true if both forms give the same answer."""
 
 EQUIVALENCE_SCHEMA: Final = object_schema(
     {
@@ -34,7 +34,7 @@ EQUIVALENCE_SCHEMA: Final = object_schema(
 
 
 def equivalence_request(question: str, expected: str, extracted: str) -> str:
-    """The item's part of the request: the question, and both forms as canonical JSON."""
+    """Return the item's part of the request: the question, and both forms as canonical JSON."""
     return (
         f"Question: {question}\n\nExpected values:\n{fence(expected, 'expected')}\n\n"
         f"Extracted values:\n{fence(extracted, 'extracted')}"

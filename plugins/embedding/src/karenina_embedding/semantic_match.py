@@ -1,4 +1,4 @@
-"""What the core's `SemanticMatch` compares by."""
+"""The similarity function of the primitive `SemanticMatch`."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ if TYPE_CHECKING:
     from karenina_core import VerificationConfig
 
 CONFIGURED_MODEL: Final[ContextVar[str]] = ContextVar("karenina_embedding_model", default=DEFAULT_MODEL)
-"""The `embedding_check_model` of the run under way."""
+"""The `embedding_check_model` of the current run."""
 
 
 def compute_similarity(one: str, another: str, model: str | None) -> float:
-    """The cosine similarity of two texts, 0 to 1, by `model`, or by the one that the run's configuration names.
+    """Return the cosine similarity of two texts, 0 to 1, by `model` or by the model of the run's configuration.
 
-    The model is loaded at the first call of the process, and never downloaded: a template that came with somebody's
-    file cannot make this machine fetch one. Raises `ModelUnavailable`.
+    The model is loaded at the first call of the process, and never downloaded: a template in a file from somebody else
+    cannot trigger a download. Raises `ModelUnavailable`.
     """
     return get_embedder(model or CONFIGURED_MODEL.get()).similarity(one, another)
 
 
 def load_model(model: str | None, config: VerificationConfig) -> None:
-    """Load what comparisons by `model`, or by the one that `config` names, will need. Raises `ModelUnavailable`."""
+    """Load `model`, or the model that `config` names. Raises `ModelUnavailable`."""
     get_embedder(model or config.section(EmbeddingSettings).embedding_check_model)

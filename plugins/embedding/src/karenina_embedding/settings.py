@@ -1,4 +1,4 @@
-"""The configuration names that this distribution owns."""
+"""Settings of this distribution."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ DEFAULT_MODEL: Final = "all-MiniLM-L6-v2"
 
 
 class EmbeddingSettings(BaseModel):
-    """Whether, by which model and how strictly a wrong-looking answer is compared with the truth by meaning."""
+    """Settings of the comparison of failed fields with the truth by meaning."""
 
     from_files: ClassVar[FromFiles] = "any"
     embedding_check_enabled: bool = Field(
         default=False,
-        description="Where the fields are wrong, compare them with the truth by meaning, and ask the judge.",
+        description="If fields differ from the truth, compare them by meaning, and ask the judge.",
         json_schema_extra={"env": "EMBEDDING_CHECK"},
     )
     embedding_check_model: str = Field(
@@ -29,8 +29,8 @@ class EmbeddingSettings(BaseModel):
         default=0.85,
         ge=0,
         le=1,
-        description="From which cosine similarity, 0 to 1, the judge is asked; `karenina prompts` shows the request "
-        "with 0.",
+        description="Cosine similarity, 0 to 1, from which the judge is asked; with 0, `karenina prompts` shows the "
+        "request.",
         json_schema_extra={"env": "EMBEDDING_CHECK_THRESHOLD"},
     )
 
@@ -38,5 +38,5 @@ class EmbeddingSettings(BaseModel):
     @classmethod
     def _named(cls, value: str) -> str:
         if not value.strip():
-            raise ValueError(f"name a model or a folder, such as {DEFAULT_MODEL}")
+            raise ValueError(f"it is empty: set a model or a folder, such as {DEFAULT_MODEL}")
         return value.strip()
