@@ -30,12 +30,12 @@ NOTICED = {
     "TestTalkative": ["test_the_bookkeeping_of_a_call_is_not_sent"],
     "TestCareless": [
         "test_no_secret_is_in_an_error_or_a_log",
-        "test_no_secret_is_in_a_log_of_a_call_that_went_well",
+        "test_the_log_of_a_successful_call_shows_no_secret",
     ],
     "TestMuddled": [
         "test_a_status_decides_the_category",
         "test_the_time_that_the_server_asks_for_is_data",
-        "test_a_silent_server_is_a_time_out_that_leaves_nothing_behind",
+        "test_a_silent_server_is_a_timeout_without_leftovers",
         "test_cut_json_is_the_servers_fault",
         "test_a_reply_that_is_none_is_the_servers_fault",
     ],
@@ -49,24 +49,24 @@ NOTICED = {
     "TestBlind": ["test_the_schema_and_the_messages_reach_the_server"],
     "TestJudging": ["test_json_that_does_not_fit_is_handed_on", "test_prose_in_place_of_json_is_handed_on"],
     "TestFragile": [
-        "test_a_tool_that_fails_is_an_entry_of_the_trace_and_the_agent_goes_on",
-        "test_a_tool_that_does_not_exist_is_an_entry_of_the_trace",
+        "test_a_tool_failure_is_in_the_trace_and_ends_nothing",
+        "test_a_call_of_an_unknown_tool_is_in_the_trace",
     ],
     "TestLosing": [
         "test_the_turn_limit_is_exact_and_keeps_the_trace",
         "test_a_time_out_keeps_the_trace_and_leaves_nothing_behind",
-        "test_a_failure_in_the_middle_keeps_the_trace_and_the_usage",
+        "test_a_failure_keeps_the_trace_and_the_usage",
     ],
     "TestHiding": ["test_the_tools_are_offered_to_the_model"],
-    "TestMute": ["test_a_tool_is_called_and_what_it_said_goes_back_to_the_model"],
+    "TestMute": ["test_the_result_of_a_tool_goes_back_to_the_model"],
     "TestHeavy": [
         "test_loading_the_entry_point_imports_only_core_and_toolkit",
         "test_the_entry_point_is_installed",
         "test_the_adapter_says_what_it_is",
         "test_the_adapter_says_whether_a_benchmark_may_choose_it",
-        "test_a_setting_that_the_adapter_does_not_know_is_refused_before_the_run",
+        "test_an_unknown_setting_is_refused_before_the_run",
     ],
-    "TestEager": ["test_making_a_port_asks_nobody", "test_no_secret_is_in_the_repr_of_a_model_or_a_port"],
+    "TestEager": ["test_making_a_port_asks_nobody", "test_the_repr_of_model_and_port_shows_no_secret"],
 }
 
 RUN = """

@@ -16,7 +16,7 @@ from karenina_testing.contracts.calls import CallContract
 _THROUGH_THE_AGENT_TOO = {
     "test_a_call_that_is_cancelled_ends_and_leaves_nothing_behind",
     "test_calls_are_under_way_side_by_side",
-    "test_a_silent_server_is_a_time_out_that_leaves_nothing_behind",
+    "test_a_silent_server_is_a_timeout_without_leftovers",
     "test_the_time_that_the_server_asks_for_is_data",
     "test_a_failed_call_leaves_the_port_usable",
 }

@@ -22,9 +22,7 @@ ASKED = {"role": "user", "content": [{"type": "text", "text": "What does the not
 READ = call("read_file", path="note.txt")
 
 
-async def test_thoughts_go_back_as_they_were_signed_and_all_results_in_one_message(
-    server: Scripted, open_port: Keep, workspace: Path
-) -> None:
+async def test_signed_thoughts_and_results_are_sent_back(server: Scripted, open_port: Keep, workspace: Path) -> None:
     sealed = {"type": "redacted_thinking", "data": "c2VhbGVk"}
     blocks = [thought("A note."), sealed, call("read_file", 1, path="note.txt"), call("read_file", 2, path="absent")]
     server.says(reply(*blocks, stop="tool_use"), reply(thought("There."), "It is 4711."))
@@ -43,9 +41,7 @@ async def test_thoughts_go_back_as_they_were_signed_and_all_results_in_one_messa
     assert found.usage == Usage(14, 6, calls=2)
 
 
-async def test_arguments_with_an_infinity_end_in_an_error_of_the_port(
-    server: Scripted, open_port: Keep, workspace: Path
-) -> None:
+async def test_arguments_with_an_infinity_are_a_port_error(server: Scripted, open_port: Keep, workspace: Path) -> None:
     server.says(reply(call("read_file", path=float("inf")), stop="tool_use"), reply("There."))
     with pytest.raises(PortError, match="not JSON compliant"):
         await open_port(ClaudeAgent(model(server.url))).run(ASK, AgentOptions(workspace=workspace))
@@ -74,9 +70,7 @@ async def test_the_first_turn_may_have_to_be_a_call(server: Scripted, open_port:
     assert [body.get("tool_choice") for body in server.bodies] == [{"type": "any"}, None]
 
 
-async def test_a_paused_turn_goes_on_with_what_was_said_and_is_one_message(
-    server: Scripted, open_port: Keep, workspace: Path
-) -> None:
+async def test_a_paused_turn_continues_as_one_message(server: Scripted, open_port: Keep, workspace: Path) -> None:
     first, second = [thought("Long."), "It is "], ["4711."]
     server.says(reply(*first, stop="pause_turn"), reply(*second))
     found = await open_port(ClaudeAgent(model(server.url))).run(ASK, AgentOptions(workspace=workspace))
@@ -85,18 +79,14 @@ async def test_a_paused_turn_goes_on_with_what_was_said_and_is_one_message(
     assert server.bodies[1]["messages"] == [ASKED, {"role": "assistant", "content": reply(*first)["content"]}]
 
 
-async def test_a_pause_counts_as_a_turn_and_calls_after_it_are_one_turn_with_it(
-    server: Scripted, open_port: Keep, workspace: Path
-) -> None:
+async def test_a_pause_counts_as_a_turn(server: Scripted, open_port: Keep, workspace: Path) -> None:
     server.says(reply("I look. ", stop="pause_turn"), reply(READ, stop="tool_use"), reply("Never asked."))
     found = await open_port(ClaudeAgent(model(server.url))).run(ASK, AgentOptions(max_turns=2, workspace=workspace))
     assert found.limit_reached
     assert found.trace == (Message.assistant("I look. ", [ToolCall("toolu_001", "read_file", {"path": "note.txt"})]),)
 
 
-async def test_a_call_that_the_limit_of_tokens_cut_off_is_not_carried_out(
-    server: Scripted, open_port: Keep, workspace: Path
-) -> None:
+async def test_a_truncated_tool_call_is_not_carried_out(server: Scripted, open_port: Keep, workspace: Path) -> None:
     cut = call("write_file", 2, path="note.txt")
     server.says(reply(READ, cut, stop="max_tokens"), reply("It is 4711."))
     found = await open_port(ClaudeAgent(model(server.url))).run(ASK, AgentOptions(workspace=workspace))
@@ -107,7 +97,7 @@ async def test_a_call_that_the_limit_of_tokens_cut_off_is_not_carried_out(
     assert [block.get("is_error") for block in server.bodies[1]["messages"][-1]["content"]] == [None, True]
 
 
-async def test_an_answer_that_the_limit_of_tokens_cut_off_says_so(server: Scripted, open_port: Keep) -> None:
+async def test_a_truncated_answer_has_finish_reason_length(server: Scripted, open_port: Keep) -> None:
     server.says(reply("It is 47", stop="max_tokens"))
     found = await open_port(ClaudeAgent(model(server.url))).run(ASK, AgentOptions())
     assert (found.trace[-1].content, found.finish_reason) == ("It is 47", "length")
@@ -144,9 +134,7 @@ async def test_empty_texts_which_the_api_refuses_are_not_sent_back(
     assert server.bodies[1]["messages"][1] == {"role": "assistant", "content": [READ]}
 
 
-async def test_a_turn_from_a_journal_is_sent_back_with_its_signed_thoughts(
-    server: Scripted, open_port: Keep, workspace: Path
-) -> None:
+async def test_a_journaled_turn_keeps_its_signed_thoughts(server: Scripted, open_port: Keep, workspace: Path) -> None:
     kept: list[Turn] = []
 
     async def keep(ask: Callable[[], Awaitable[Turn]], _: Sequence[Message]) -> Turn:

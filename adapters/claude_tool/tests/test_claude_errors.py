@@ -67,7 +67,7 @@ async def test_no_secret_and_no_prompt_is_in_an_error(status: int, server: Scrip
     assert found.category is C.PERMANENT
 
 
-async def test_a_refused_connection_names_the_server_and_the_reason_whatever_the_caller_was_doing(
+async def test_a_refused_connection_names_server_and_reason(
     open_port: Keep,
 ) -> None:
     with socket.socket() as unused:
@@ -103,7 +103,7 @@ async def serving(answer: Callable[[asyncio.StreamWriter], Awaitable[None]]) -> 
         yield f"127.0.0.1:{listening.sockets[0].getsockname()[1]}"
 
 
-async def test_a_reply_that_trickles_in_without_end_is_a_time_out(open_port: Keep) -> None:
+async def test_an_endless_slow_reply_is_a_timeout(open_port: Keep) -> None:
     async def trickle(writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n")
         for _ in range(200):
@@ -117,9 +117,7 @@ async def test_a_reply_that_trickles_in_without_end_is_a_time_out(open_port: Kee
 
 
 @pytest.mark.parametrize(("said", "category"), [(b"HTTP/1.1 200 OK\r\n\r\n", C.PERMANENT), (b"", C.CONNECTION)])
-async def test_a_handshake_that_was_broken_off_may_go_well_the_next_time(
-    said: bytes, category: ErrorCategory, open_port: Keep
-) -> None:
+async def test_an_interrupted_handshake_is_retriable(said: bytes, category: ErrorCategory, open_port: Keep) -> None:
     async def answer(writer: asyncio.StreamWriter) -> None:
         writer.write(said)
 
@@ -165,7 +163,7 @@ async def test_an_error_passed_on_by_a_gateway_keeps_its_kind(
     assert (found.category, f"{kind}: slow down" in str(found)) == (category, True)
 
 
-async def test_what_cannot_be_written_as_json_is_an_error_of_that_item(server: Scripted, open_port: Keep) -> None:
+async def test_values_that_are_not_json_are_a_permanent_error(server: Scripted, open_port: Keep) -> None:
     port = open_port(ClaudeLLM(model(server.url, extra={"body": {"metadata": object()}})))
     found = await fails(port)
     assert (found.category, server.requests) == (C.PERMANENT, [])

@@ -143,7 +143,7 @@ def test_a_message_comes_back_as_it_was_sent() -> None:
     assert found.message == sent
 
 
-def test_what_the_servers_own_tools_did_is_told_among_the_thoughts_and_is_no_call() -> None:
+def test_server_side_tools_are_shown_as_thoughts() -> None:
     searched = {"type": "server_tool_use", "id": "srv_1", "name": "web_search", "input": {"query": "BRCA1"}}
     result = {"type": "web_search_tool_result", "tool_use_id": "srv_1", "content": [{"type": "x", "title": "17q21"}]}
     found = from_wire(reply("I look.", searched, result, "It is 17q21."))
@@ -191,7 +191,7 @@ async def test_the_environments_key_goes_where_the_environment_points(
     assert (headers.get("authorization"), headers.get("x-api-key")) == (sent, None)
 
 
-async def test_secrets_of_the_environment_do_not_go_to_a_server_that_a_configuration_names(
+async def test_environment_secrets_do_not_go_to_configured_servers(
     server: Scripted, open_port: Keep, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server.says(reply("Paris."))
@@ -217,9 +217,7 @@ async def test_this_machine_is_reached_without_the_environments_proxy(
     assert server.requests[0].path == "/v1/messages"
 
 
-async def test_halves_of_characters_are_replaced_as_no_request_can_carry_them(
-    server: Scripted, open_port: Keep
-) -> None:
+async def test_halves_of_characters_are_replaced(server: Scripted, open_port: Keep) -> None:
     server.says(reply("Paris."))
     await open_port(ClaudeLLM(model(server.url))).invoke(
         [Message.system("\ud800"), Message.user("broken \ud800 emoji")]

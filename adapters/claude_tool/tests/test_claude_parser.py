@@ -55,7 +55,7 @@ async def test_the_schema_is_the_format_of_the_output(server: Scripted, open_por
     assert "tools" not in server.bodies[0]
 
 
-async def test_the_format_stands_beside_what_the_user_sets_of_the_output(server: Scripted, open_port: Keep) -> None:
+async def test_the_format_is_added_to_the_users_output_config(server: Scripted, open_port: Keep) -> None:
     server.says(reply(FILLED))
     extra = {"body": {"output_config": {"effort": "low"}}}
     await open_port(ClaudeParser(model(server.url, extra=extra))).parse(ASK, SCHEMA)
@@ -118,7 +118,7 @@ async def test_in_words_the_schema_is_part_of_the_system_prompt(server: Scripted
         ),
     ],
 )
-async def test_a_way_that_the_server_does_not_know_is_not_tried_again(
+async def test_an_unsupported_mode_is_not_tried_again(
     refusals: list[Any], first: list[str], later: list[str], server: Scripted, open_port: Keep
 ) -> None:
     server.answer = refusing(*refusals)
@@ -127,7 +127,7 @@ async def test_a_way_that_the_server_does_not_know_is_not_tried_again(
     assert modes(server) == [*first, *later]
 
 
-async def test_a_schema_that_the_server_cannot_take_says_nothing_of_others(server: Scripted, open_port: Keep) -> None:
+async def test_a_refused_schema_does_not_affect_others(server: Scripted, open_port: Keep) -> None:
     def answer(request: Request) -> Reply:
         if way_of(request.body) == "json_schema" and "Other form" in request.text:
             return Reply(error("invalid_request_error", "output_config.format.schema: the schema is too complex"), 400)
@@ -140,7 +140,7 @@ async def test_a_schema_that_the_server_cannot_take_says_nothing_of_others(serve
     assert modes(server) == ["json_schema", "tool", "json_schema", "tool"]
 
 
-async def test_a_schema_of_open_keys_is_asked_for_with_a_tool_at_once(server: Scripted, open_port: Keep) -> None:
+async def test_a_schema_with_open_keys_uses_a_tool_at_once(server: Scripted, open_port: Keep) -> None:
     server.says(reply(FILLED))
     port = open_port(ClaudeParser(model(server.url)))
     assert [(await port.parse(ASK, schema)).mode for schema in (OPEN, SCHEMA)] == ["tool", "json_schema"]
@@ -155,7 +155,7 @@ async def test_a_schema_of_open_keys_is_asked_for_with_a_tool_at_once(server: Sc
         ("tool", Reply("no tools", 400)),
     ],
 )
-async def test_other_refusals_and_those_of_a_way_that_was_chosen_are_errors(
+async def test_other_refusals_and_those_of_a_chosen_mode_are_errors(
     structured: str, refusal: Reply, server: Scripted, open_port: Keep
 ) -> None:
     server.says(refusal)
@@ -196,7 +196,7 @@ async def test_other_refusals_and_those_of_a_way_that_was_chosen_are_errors(
         ),
     ],
 )
-def test_a_schema_keeps_what_the_api_knows_and_tells_the_rest(schema: Any, native: Any) -> None:
+def test_unsupported_schema_limits_move_to_the_description(schema: Any, native: Any) -> None:
     before = json.dumps(schema)
     assert native_schema(schema) == native
     assert json.dumps(schema) == before

@@ -82,7 +82,7 @@ class TestAgentWhoseModelWritesCalls(AgentContract):
     def read(self, request: Request) -> Sequence[Message]:
         return [read_message(message) for message in request.body["messages"]]
 
-    def test_a_tool_that_does_not_exist_is_an_entry_of_the_trace(self) -> None:
+    def test_a_call_of_an_unknown_tool_is_in_the_trace(self) -> None:
         """Not here: text is a call only where it names a tool that was offered, and an answer else."""
         text = '{"name": "launch_rocket", "arguments": {"to": "the moon"}}'
         with self.server(self.saying(text)) as server:

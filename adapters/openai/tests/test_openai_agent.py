@@ -62,7 +62,7 @@ async def test_the_agent_reads_a_file_and_answers(
     assert [message["role"] for message in server.bodies[1]["messages"]] == ["user", "assistant", "tool"]
 
 
-async def test_the_tools_of_the_workspace_are_offered_and_nothing_without_one(
+async def test_workspace_tools_are_offered_only_with_a_workspace(
     server: Scripted, open_port: Callable[[Any], Any], workspace: Path
 ) -> None:
     server.says(body=completion())
@@ -104,7 +104,7 @@ async def test_an_answer_in_the_last_turn_is_no_limit(
         ("delete_file", {"path": "note.txt"}, "there is no tool 'delete_file'"),
     ],
 )
-async def test_a_tool_that_fails_is_an_entry_of_the_trace_and_the_agent_goes_on(
+async def test_a_tool_failure_is_in_the_trace_and_ends_nothing(
     server: Scripted,
     open_port: Callable[[Any], Any],
     workspace: Path,
@@ -153,7 +153,7 @@ async def test_a_time_out_keeps_what_was_done(
     assert error.partial.usage == Usage(7, 3, calls=1)
 
 
-async def test_a_failing_request_names_its_category_and_keeps_what_was_done(
+async def test_a_failed_request_keeps_category_and_trace(
     server: Scripted, open_port: Callable[[Any], Any], workspace: Path
 ) -> None:
     def answer(body: dict[str, Any]) -> web.Response:
@@ -169,7 +169,7 @@ async def test_a_failing_request_names_its_category_and_keeps_what_was_done(
     assert len(caught.value.partial.trace) == 2
 
 
-async def test_a_failed_request_is_repeated_alone_where_the_run_guards_it(
+async def test_a_guard_can_retry_one_failed_request(
     server: Scripted, open_port: Callable[[Any], Any], workspace: Path
 ) -> None:
     failures = [True]
@@ -203,7 +203,7 @@ async def test_calls_without_an_id_get_one(server: Scripted, open_port: Callable
     assert [message.tool_call_id for message in reply.trace[1:3]] == ids
 
 
-async def test_a_workspace_that_is_gone_is_said_before_anything_is_sent(
+async def test_a_missing_workspace_is_an_error_before_any_request(
     server: Scripted, open_port: Callable[[Any], Any], tmp_path: Path
 ) -> None:
     with pytest.raises(PortError, match="is not a folder") as caught:

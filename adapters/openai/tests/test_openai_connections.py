@@ -71,7 +71,7 @@ async def test_headers_beyond_ascii_do_not_hide_an_error() -> None:
         reply(BODY) + b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}",  # more than was asked for
     ],
 )
-async def test_a_connection_that_is_of_no_further_use_is_not_used_again(data: bytes) -> None:
+async def test_an_unusable_connection_is_not_reused(data: bytes) -> None:
     async with served(each(data)) as wire:
         port = OpenAILLM(model(wire.url))
         assert [(await port.invoke(ASK)).text for _ in range(2)] == ["Paris."] * 2
@@ -130,7 +130,7 @@ async def test_a_connection_that_the_server_closed_meanwhile_is_not_used() -> No
         await port.aclose()
 
 
-async def test_a_request_that_meets_the_closing_of_its_connection_is_worth_another_attempt() -> None:
+async def test_a_request_on_a_closing_connection_is_retriable() -> None:
     async with served(each(reply(), b"")) as wire:
         port = OpenAILLM(model(wire.url))
         await port.invoke(ASK)
@@ -183,7 +183,7 @@ async def test_a_cancelled_call_frees_its_connection(begun: bytes, limits: dict[
     "begun",
     [b"", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\n{"],
 )
-async def test_the_time_out_is_for_the_whole_reply_and_frees_the_connection(begun: bytes) -> None:
+async def test_the_timeout_covers_the_reply_and_frees_the_connection(begun: bytes) -> None:
     async with served(silence(begun)) as wire:
         port = OpenAILLM(model(wire.url, request_timeout=0.2))
         error = await fails(port)
@@ -256,7 +256,7 @@ async def test_a_packed_stream_is_read_over_one_connection() -> None:
         await port.aclose()
 
 
-async def test_hundreds_of_calls_go_at_once_and_their_connections_serve_the_next() -> None:
+async def test_hundreds_of_concurrent_calls_reuse_their_connections() -> None:
     gate = asyncio.Event()
     arrived: list[Caller] = []
 
@@ -349,7 +349,7 @@ async def test_a_host_may_be_a_number_of_the_sixth_version() -> None:
         await port.aclose()
 
 
-async def test_a_name_that_leads_to_several_addresses_is_tried_at_each() -> None:
+async def test_all_addresses_of_a_host_are_tried() -> None:
     async with served(always()) as wire:
         port = OpenAILLM(model(wire.url.replace("127.0.0.1", "localhost")))
         replies = await asyncio.gather(*(port.invoke(ASK) for _ in range(20)))

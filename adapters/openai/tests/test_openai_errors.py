@@ -28,9 +28,7 @@ async def fails(port: OpenAILLM) -> PortError:
     return caught.value
 
 
-async def test_an_error_names_the_model_and_the_server_and_says_what_that_said(
-    server: Scripted, open_port: Keep
-) -> None:
+async def test_an_error_names_model_and_server_with_its_message(server: Scripted, open_port: Keep) -> None:
     server.says(500, {"error": {"message": "sorry, 500 of them", "type": "x"}})
     error = await fails(open_port(OpenAILLM(model(server.url))))
     assert str(error) == f"openai:served at {server.url} answered HTTP 500: sorry, 500 of them"

@@ -149,9 +149,7 @@ async def test_the_other_name_of_max_tokens_is_learned(server: Scripted, open_po
     assert limits == [(5, None), (None, 5), (None, 5)]
 
 
-async def test_a_prompt_with_half_a_character_is_sent_all_the_same(
-    server: Scripted, open_port: Callable[[Any], Any]
-) -> None:
+async def test_a_prompt_with_half_a_character_is_sent(server: Scripted, open_port: Callable[[Any], Any]) -> None:
     server.says(body=completion())
     await open_port(OpenAILLM(model(server.url))).invoke([Message.user("broken \ud800 emoji")])
     assert server.bodies[0]["messages"][0]["content"] == "broken \ud800 emoji"
@@ -184,7 +182,7 @@ def test_a_conversation_with_tools_survives_the_way_there_and_back() -> None:
     assert [read_message(wire, {"call_1": "lookup"}) for wire in to_wire(CONVERSATION)] == CONVERSATION
 
 
-def test_arguments_that_are_no_json_are_kept_and_sent_back_as_they_were() -> None:
+def test_arguments_that_are_not_json_are_sent_back_unchanged() -> None:
     wire = {
         "role": "assistant",
         "content": None,

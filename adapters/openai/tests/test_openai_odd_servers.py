@@ -45,7 +45,7 @@ async def test_what_other_clients_forgive_is_forgiven(data: bytes) -> None:
         await port.aclose()
 
 
-async def test_a_body_may_end_with_its_connection_where_its_packing_does_not_tell() -> None:
+async def test_a_body_may_end_with_its_connection() -> None:
     async with served(each(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: identity\r\n\r\n" + BODY)) as wire:
         port = OpenAILLM(model(wire.url))
         assert (await port.invoke(ASK)).text == "Paris."
@@ -58,7 +58,7 @@ async def test_a_body_may_end_with_its_connection_where_its_packing_does_not_tel
         reply().replace(b"Content-Length", b"Transfer-Encoding: chunked\r\nContent-Length"),
     ],
 )
-async def test_a_body_whose_length_is_told_in_two_ways_is_not_read(data: bytes) -> None:
+async def test_a_body_with_two_lengths_is_refused(data: bytes) -> None:
     async with served(each(data)) as wire:
         port = OpenAILLM(model(wire.url))
         assert "was lost (" in str(await fails(port))
@@ -88,7 +88,7 @@ async def test_a_head_without_an_end_is_given_up(line: bytes, category: ErrorCat
         await port.aclose()
 
 
-async def test_a_server_that_did_not_hear_a_request_out_gets_the_next_over_another_connection() -> None:
+async def test_an_early_reply_makes_the_next_request_reconnect() -> None:
     async def script(wire: Wire, caller: Caller) -> None:
         head = await caller.reader.readuntil(b"\r\n\r\n")
         long = b"Content-Length: 2000" in head
@@ -118,9 +118,7 @@ def test_the_length_of_a_request_is_not_for_settings(name: str) -> None:
         OpenAILLM(model("http://127.0.0.1:1/v1", extra={"headers": {name: "5"}}))
 
 
-async def test_a_dot_at_the_end_of_a_name_is_for_the_lookup_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_trailing_dot_of_a_host_is_not_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     authority = trustme.CA()
     authority.cert_pem.write_to_path(tmp_path / "authority.pem")
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "authority.pem"))
@@ -165,7 +163,7 @@ async def test_a_connection_that_ends_while_it_is_made_says_so() -> None:
         await port.aclose()
 
 
-async def test_a_proxy_that_closes_what_it_opened_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_proxy_that_closes_the_tunnel_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("no_proxy", raising=False)
     async with served(each(b"HTTP/1.1 200 OK\r\n\r\n")) as proxy:
         monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{proxy.port}")

@@ -135,7 +135,7 @@ async def test_the_three_requests_carry_the_schema(server: Scripted, open_port: 
     assert prompt["messages"][1] == {"role": "user", "content": "Paris."}
 
 
-async def test_a_model_that_calls_twice_or_not_at_all_is_handed_on_as_it_is(server: Scripted, open_port: Keep) -> None:
+async def test_two_tool_calls_or_none_are_returned_unchanged(server: Scripted, open_port: Keep) -> None:
     port = open_port(OpenAIParser(model(server.url, extra={"structured": "tool"})))
     call = {"id": "c", "type": "function", "function": {"name": "x", "arguments": '{"city": '}}
     server.says(body=completion(None, tool_calls=[call, call]))
@@ -170,7 +170,7 @@ STRING = {"type": "string"}
         {"type": "array", "items": {"type": "object", "properties": {"a": STRING}}},
     ],
 )
-def test_a_schema_that_strictness_would_change_is_sent_as_it_is(schema: dict[str, Any]) -> None:
+def test_a_schema_that_cannot_be_strict_is_sent_unchanged(schema: dict[str, Any]) -> None:
     assert strict_schema(schema, official=True) == (schema, False)
 
 

@@ -152,7 +152,7 @@ async def test_a_proxy_is_told_the_whole_address(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("secure_proxy", [False, True])
-async def test_a_proxy_leads_to_a_server_under_tls_and_learns_nothing(
+async def test_a_proxy_tunnels_tls_without_seeing_the_content(
     secure_proxy: bool, trusted: trustme.CA, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own = context(trusted, "127.0.0.1") if secure_proxy else None

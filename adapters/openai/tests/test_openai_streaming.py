@@ -107,7 +107,7 @@ async def test_the_first_token_may_be_given_more_time(server: Scripted, open_por
         streamed(completion())[:-200],
     ],
 )
-async def test_a_stream_that_ends_early_is_a_broken_connection_and_never_a_short_answer(
+async def test_an_incomplete_stream_is_an_error_of_the_connection(
     begun: str, cut: bool, server: Scripted, open_port: Keep
 ) -> None:
     server.answer = lambda _: Pieces([(0, begun)], cut)
@@ -164,7 +164,7 @@ async def test_a_server_that_cannot_count_streams_is_asked_without(server: Scrip
     assert ["stream_options" in body for body in server.bodies] == [True, False, False]
 
 
-async def test_a_server_that_stays_on_the_line_after_its_reply_is_left_there(server: Scripted, open_port: Keep) -> None:
+async def test_a_server_that_keeps_the_stream_open_is_disconnected(server: Scripted, open_port: Keep) -> None:
     server.answer = lambda _: Pieces([(0, streamed(completion())), (1, "")])
     assert await open_port(OpenAILLM(streaming(server, 0.3))).invoke(ASK) == PARIS
 

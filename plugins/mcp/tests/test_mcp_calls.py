@@ -52,12 +52,12 @@ def test_results_become_text_and_what_is_no_text_is_described(blocks: list[Conte
     assert result_text(CallToolResult(content=blocks, structured_content={"gene": "BCL2"})) == said
 
 
-def test_a_tool_that_fails_is_a_message_marked_as_an_error() -> None:
+def test_a_tool_failure_is_a_message_with_an_error() -> None:
     (said,) = saying(model({"hills": talking("fail")}), "fail")
     assert said == Message("tool", "the river is dry", tool_call_id="c1", tool_name="fail", is_error=True)
 
 
-def test_a_call_that_takes_too_long_is_an_error_that_says_so() -> None:
+def test_a_call_that_takes_too_long_is_an_error() -> None:
     slow = model({"hills": talking("wait")}, mcp_server_options={"hills": {"call_timeout": 0.2}})
     (said,) = saying(slow, "wait")
     assert said.is_error
@@ -96,7 +96,7 @@ def test_a_call_that_ends_every_server_fails_alone(monkeypatch: pytest.MonkeyPat
         assert str(error).endswith("ended before it answered; it wrote: my heart, ***")
 
 
-def test_each_call_of_a_server_that_cannot_start_again_is_an_error(tmp_path: Path) -> None:
+def test_calls_of_a_server_that_cannot_restart_are_errors(tmp_path: Path) -> None:
     script = tmp_path / "once.py"
     script.write_text(Path(__file__).with_name("talking_server.py").read_text())
     command = talking("die").replace(str(Path(__file__).with_name("talking_server.py")), str(script))
@@ -111,7 +111,7 @@ def test_each_call_of_a_server_that_cannot_start_again_is_an_error(tmp_path: Pat
         assert "once.py" in str(error)
 
 
-def test_a_process_gets_no_secret_of_the_environment_save_what_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_gets_only_the_named_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("OPENAI_API_KEY", "HILLS_TOKEN", "TZ"):
         monkeypatch.setenv(name, f"value-of-{name}")
     open_handed = {"hills": {"environment": ["HILLS_TOKEN"]}}
@@ -133,13 +133,13 @@ def test_a_process_works_in_the_workspace(tmp_path: Path) -> None:
     ("choice", "heard"),
     [("decline", "Elicitation not supported"), ("defaults", '{"action": "accept", "content": {"place": 18}}')],
 )
-def test_a_server_that_asks_the_user_hears_what_the_setting_says(choice: str, heard: str) -> None:
+def test_requests_for_user_input_are_answered_by_the_setting(choice: str, heard: str) -> None:
     asking = model({"hills": talking("ask")}, mcp_server_options={"hills": {"elicitation": choice}})
     (said,) = saying(asking, "ask")
     assert heard in said.content
 
 
-def test_the_environment_stands_in_a_command_line_where_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_variables_in_a_command_line_are_expanded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HILLS_TOOL", "climb")
     (said,) = saying(model({"hills": f"{talking()} '${{HILLS_TOOL}}'"}), "climb")
     assert said.content == "climb of 1"
@@ -150,7 +150,7 @@ def test_what_a_server_says_beside_the_protocol_is_passed_over() -> None:
     assert said.content == "chatty of 1"
 
 
-def test_a_result_that_is_none_is_an_error_of_the_call() -> None:
+def test_an_invalid_result_is_an_error_of_the_call() -> None:
     odd, good = saying(model({"hills": talking("odd", "echo")}), "odd", "echo")
     assert odd.is_error
     assert "it violates the protocol: " in odd.content
@@ -166,9 +166,7 @@ def test_a_result_that_is_none_is_an_error_of_the_call() -> None:
         ("http://127.0.0.1:9/mcp", 60, "cannot be used: All connection attempts failed"),
     ],
 )
-def test_a_server_that_does_not_start_is_a_connection_error_that_names_it(
-    command: str, seconds: float, why: str
-) -> None:
+def test_a_server_that_does_not_start_is_a_connection_error(command: str, seconds: float, why: str) -> None:
     lost = model({"echo": talking("echo"), "lost": command}, mcp_server_options={"lost": {"start_timeout": seconds}})
     with pytest.raises(PortError) as caught:
         saying(lost, "echo")

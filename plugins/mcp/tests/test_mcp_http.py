@@ -68,7 +68,7 @@ def test_a_tool_is_called_over_http(url: str) -> None:
     assert (said.content, said.is_error) == ("gene 1 is BCL2", False)
 
 
-def test_a_key_of_the_environment_is_sent_in_a_header_and_shown_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_environment_key_is_sent_in_a_header_only(monkeypatch: pytest.MonkeyPatch) -> None:
     options = {"genes": {"headers": {"Authorization": "Bearer ${GENES_TOKEN}"}}}
     with serving("s3cret-word") as url:
         monkeypatch.setenv("GENES_TOKEN", "s3cret-word")
@@ -81,7 +81,7 @@ def test_a_key_of_the_environment_is_sent_in_a_header_and_shown_nowhere(monkeypa
     assert "another-word" not in str(caught.value)
 
 
-def test_calls_fail_while_a_server_is_away_and_work_when_it_is_back() -> None:
+def test_calls_work_again_after_a_server_restarts() -> None:
     async def run() -> list[Message | PortError]:
         with serving() as url:
             configured = model({"genes": url}, mcp_server_options={"genes": {"call_timeout": 60, "start_timeout": 60}})

@@ -50,7 +50,7 @@ def test_descriptions_are_replaced_by_either_name() -> None:
     assert described(configured) == {"n_look": "Does look.", "n_walk": "Walks slowly.", "n_swim": "Swims."}
 
 
-def test_a_tool_is_called_by_the_name_that_its_server_knows() -> None:
+def test_a_tool_is_called_by_its_own_name() -> None:
     (said,) = saying(model(ONE, mcp_server_options={"near": {"prefix": "n_"}}), "n_walk")
     assert said.content == "walk of 1"
 
@@ -69,16 +69,14 @@ def test_a_tool_is_called_by_the_name_that_its_server_knows() -> None:
         ),
     ],
 )
-def test_names_that_no_tool_has_and_names_that_two_have_are_permanent_errors(
-    fields: dict[str, Any], problem: str
-) -> None:
+def test_unknown_and_ambiguous_tool_names_are_permanent_errors(fields: dict[str, Any], problem: str) -> None:
     with pytest.raises(PortError) as caught:
         described(model(BOTH, **fields))
     assert caught.value.category is ErrorCategory.PERMANENT
     assert problem in str(caught.value)
 
 
-def test_arguments_are_held_to_the_servers_schema_before_it_is_asked() -> None:
+def test_arguments_are_validated_before_the_call() -> None:
     from karenina_core.models.ports import ToolCall
     from karenina_toolkit.tools import run_tool
 

@@ -202,7 +202,7 @@ class Unhurried(Pretended):
 
 KEPT: list[Any] = []
 COUNTED = "test_a_call_is_answered_and_its_tokens_are_counted"
-CANCELLED = "test_a_call_that_is_cancelled_ends_leaves_nothing_behind_and_the_port_stays_usable"
+CANCELLED = "test_a_cancelled_call_ends_and_the_port_stays_usable"
 LATE = "test_a_reply_that_takes_too_long_is_a_time_out"
 TURNS = "test_every_call_is_answered_and_the_turn_limit_is_exact"
 

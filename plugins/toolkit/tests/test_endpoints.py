@@ -48,7 +48,7 @@ def model(**fields: Any) -> ModelConfig:
         ("", False),
     ],
 )
-def test_secrets_of_the_environment_go_to_servers_of_the_users_own(
+def test_environment_secrets_go_only_to_the_users_own_servers(
     url: str | None, trusted: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SECOND_KEY", "sk-mine")
@@ -90,7 +90,7 @@ def test_the_first_variable_that_is_set_has_the_key(monkeypatch: pytest.MonkeyPa
         ("http://host/v1/messages", "not the URL of one method"),
     ],
 )
-def test_a_base_url_that_cannot_be_one_is_refused_without_its_secrets(url: str, problem: str) -> None:
+def test_an_invalid_base_url_is_refused_without_showing_secrets(url: str, problem: str) -> None:
     with pytest.raises(AdapterConfigError, match=r"^model 'm', endpoint_base_url: ") as caught:
         check_base_url(model(), url, like="EXAMPLE", query="CURE")
     assert problem in str(caught.value)
@@ -111,9 +111,7 @@ def test_a_right_base_url_comes_in_its_parts() -> None:
         (None, None, None),
     ],
 )
-def test_a_key_that_cannot_be_sent_and_a_lacking_one_are_refused(
-    key: str | None, needed: str | None, problem: str | None
-) -> None:
+def test_an_invalid_or_missing_key_is_refused(key: str | None, needed: str | None, problem: str | None) -> None:
     if problem is None:
         check_api_key(model(), key, needed=needed)
         return

@@ -101,7 +101,7 @@ def test_a_web_page_is_quoted_without_its_tags() -> None:
     assert find_page_text(f"got str: {PAGE!r}") == "Open WebUI Welcome & hello"
 
 
-def test_a_body_that_is_not_json_is_quoted_and_asked_for_again() -> None:
+def test_a_body_that_is_not_json_is_quoted_and_retriable() -> None:
     error = unusable(b"upstream timed out for sk-secret")
     assert str(error) == "any:m at HOST sent no usable reply: its body is not JSON: upstream timed out for ***"
     assert error.category is ErrorCategory.SERVER

@@ -11,7 +11,7 @@ KEY = "sk-4711-never-to-be-shown"
 
 
 @pytest.mark.parametrize("before", range(1960, 2010))
-def test_no_part_of_a_secret_is_left_where_a_long_text_is_cut(before: int) -> None:
+def test_truncation_leaves_no_part_of_a_secret(before: int) -> None:
     prompt = "word " * 400
     said = f"{prompt[: before - 10].ljust(before - 1, '-')} {KEY}"
     assert "sk-" not in redact_text(said, [KEY], [Message.user(prompt)])

@@ -24,5 +24,5 @@ from karenina_toolkit.traces.anthropic import read_usage
         (None, Usage(calls=1)),
     ],
 )
-def test_input_holds_what_went_through_the_cache_and_what_is_not_told_is_nothing(counted: Any, usage: Usage) -> None:
+def test_input_includes_cached_tokens_and_missing_counts_are_zero(counted: Any, usage: Usage) -> None:
     assert read_usage(counted) == usage

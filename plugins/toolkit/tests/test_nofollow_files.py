@@ -44,7 +44,7 @@ def test_a_link_to_a_file_is_not_followed(root: Path) -> None:
         open_file(root, root / "data/secret.txt")
 
 
-def test_a_link_to_a_file_is_replaced_and_not_written_through(root: Path) -> None:
+def test_a_link_is_replaced_and_its_target_is_kept(root: Path) -> None:
     replace_file(root, root / "data/secret.txt", b"theirs")
 
     assert (root / "data/secret.txt").read_bytes() == b"theirs"

@@ -75,7 +75,7 @@ def test_bounds_come_from_the_configuration_of_the_model() -> None:
     assert ReplyBounds.of(model) == ReplyBounds(7, 3.0)
 
 
-def test_a_reply_beyond_its_bytes_is_permanent_and_names_the_cure() -> None:
+def test_a_reply_that_is_too_large_is_permanent_with_cure() -> None:
     with pytest.raises(ReplyTooLarge, match="raise max_reply_bytes") as caught:
         body(b"x" * 600, b"x" * 600, bounds=ReplyBounds(max_bytes=1000))
     assert caught.value.category is ErrorCategory.PERMANENT
@@ -118,7 +118,7 @@ def test_a_packed_body_that_is_cut_off_is_an_error(encoding: str) -> None:
         body(packed[:-5], encoding=encoding)
 
 
-def test_each_event_of_a_stream_has_the_bounds_of_a_reply() -> None:
+def test_bounds_apply_to_each_event_of_a_stream() -> None:
     event, bounds = b"data: " + b"x" * 500 + b"\n\n", ReplyBounds(max_bytes=1000)
 
     assert len(body(*[event] * 10, bounds=bounds, by_event=True)) == 10 * len(event)

@@ -58,7 +58,7 @@ def outcome(stage: type[Stage], found: dict[Any, object]) -> tuple[str, str | No
         ({Keys.SUFFICIENCY_DETECTED: False, Keys.RECURSION_LIMIT_REACHED: True}, "the turn limit was reached"),
     ],
 )
-def test_a_finding_that_fails_is_named_and_the_first_of_several(found: dict[Any, object], why: str) -> None:
+def test_the_first_failing_finding_is_named(found: dict[Any, object], why: str) -> None:
     assert outcome(Reader, found) == ("skipped", why)
 
 
@@ -76,5 +76,5 @@ def test_where_nothing_fails_the_stage_runs(found: dict[Any, object]) -> None:
     assert outcome(Reader, found)[0] == "ran"
 
 
-def test_findings_that_a_stage_does_not_name_are_nothing_to_it() -> None:
+def test_findings_that_a_stage_does_not_name_are_ignored() -> None:
     assert outcome(OnlyTurns, {Keys.ABSTENTION_DETECTED: True})[0] == "ran"

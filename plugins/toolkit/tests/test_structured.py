@@ -102,7 +102,7 @@ async def test_a_clean_reply_is_taken_as_it_is() -> None:
         '{"name": "aspirin", "approved": "True"}',
     ],
 )
-async def test_a_reply_that_can_be_read_in_one_way_only_is_repaired(text: str) -> None:
+async def test_an_unambiguous_reply_is_repaired(text: str) -> None:
     found = await ask(Judge(text))
     assert (found.value, found.tries, found.repaired) == (Drug(name="aspirin", approved=True), 1, True)
 
@@ -259,7 +259,7 @@ def test_what_fits_is_not_touched_beside_what_does_not(**said: object) -> None:
         assert repair({"drug": said, "count": "5"}, schema) == ({"drug": said, "count": 5}, True)
 
 
-async def test_a_reply_that_does_not_fit_is_asked_again_with_the_reason() -> None:
+async def test_a_reply_that_does_not_fit_is_retried() -> None:
     judge = Judge('{"name": "aspirin"}', GOOD)
     found = await ask(judge)
     *before, said, told = judge.asked[1]
@@ -284,13 +284,13 @@ async def test_the_second_request_names_each_field_and_its_type(said: str, wants
     assert wants in judge.asked[1][-1].content
 
 
-async def test_a_missing_key_is_no_reply_although_the_model_has_a_default() -> None:
+async def test_a_missing_required_key_is_an_error_despite_a_default() -> None:
     schema = {**SCHEMA, "required": ["name", "approved", "dose"]}
     with pytest.raises(StructuredError, match='"dose" is missing'):
         await call_structured(Judge(GOOD), QUESTION, schema, Drug.model_validate, reasks=0)
 
 
-async def test_a_missing_key_that_the_schema_does_not_require_is_allowed() -> None:
+async def test_a_missing_optional_key_is_allowed() -> None:
     assert (await ask(Judge(GOOD))).value.dose is None
 
 
@@ -306,7 +306,7 @@ async def test_an_empty_reply_is_not_sent_back_as_a_message() -> None:
     assert [message.role for message in judge.asked[1]] == ["system", "user", "user"]
 
 
-async def test_when_all_tries_fail_the_error_has_the_last_text_and_the_whole_cost() -> None:
+async def test_the_error_after_all_tries_has_last_text_and_usage() -> None:
     with pytest.raises(StructuredError, match="to 3 requests") as caught:
         await ask(Judge("a", "b", "c"), reasks=2)
     assert (caught.value.tries, caught.value.usage, caught.value.last_text) == (3, Usage(30, 15, calls=3), "c")
@@ -319,11 +319,11 @@ async def test_a_reply_cut_off_at_the_limit_is_named_so(text: str) -> None:
         await ask(Judge(cut), reasks=0)
 
 
-async def test_an_object_that_is_whole_counts_although_the_limit_was_reached() -> None:
+async def test_a_complete_object_is_used_despite_the_token_limit() -> None:
     assert (await ask(Judge(ParserReply(GOOD + " \n \n", "prompt", finish_reason="length")))).tries == 1
 
 
-async def test_a_port_error_passes_and_knows_what_the_tries_before_it_cost() -> None:
+async def test_a_port_error_carries_the_usage_of_earlier_tries() -> None:
     error = PortError("gone", category=ErrorCategory.CONNECTION)
     with pytest.raises(PortError) as caught:
         await ask(Judge("not JSON", error))
@@ -349,7 +349,7 @@ class Suspicious(BaseModel):
 
 
 @pytest.mark.parametrize("reasks", [1, 3])
-async def test_an_error_of_a_templates_own_code_never_reaches_the_judge(reasks: int) -> None:
+async def test_errors_of_template_code_never_reach_the_judge(reasks: int) -> None:
     judge = Judge(*['{"name": "guess"}'] * (reasks + 1))
     with pytest.raises(StructuredError, match=TRUTH):
         await call_structured(judge, QUESTION, {"type": "object"}, Suspicious.model_validate, reasks=reasks)

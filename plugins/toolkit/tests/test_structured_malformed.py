@@ -83,15 +83,13 @@ WRITTEN: Final[dict[str, Callable[[dict[str, Any]], str]]] = {
 
 @pytest.mark.parametrize("write", WRITTEN.values(), ids=WRITTEN)
 @given(value=OBJECTS)
-def test_an_object_in_another_form_is_read_as_what_it_is(
-    write: Callable[[dict[str, Any]], str], value: dict[str, Any]
-) -> None:
+def test_an_object_that_is_almost_json_is_read(write: Callable[[dict[str, Any]], str], value: dict[str, Any]) -> None:
     assert read_object(write(value))[0] == value
 
 
 @pytest.mark.parametrize("write", WRITTEN.values(), ids=WRITTEN)
 @given(value=OBJECTS, data=st.data())
-def test_an_object_in_another_form_that_was_cut_off_is_never_read(
+def test_a_truncated_object_is_never_read_leniently(
     write: Callable[[dict[str, Any]], str], value: dict[str, Any], data: st.DataObject
 ) -> None:
     if write is WRITTEN["twice"]:

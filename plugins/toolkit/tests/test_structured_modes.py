@@ -70,9 +70,7 @@ def run(work: Callable[[], Awaitable[Any]]) -> Any:
         (("prompt",), ["json_schema", "tool", "prompt"]),
     ],
 )
-def test_sixty_four_calls_at_once_ask_in_each_wrong_way_once(
-    takes: tuple[StructuredMode, ...], asked: list[str]
-) -> None:
+def test_concurrent_calls_test_each_unsupported_mode_once(takes: tuple[StructuredMode, ...], asked: list[str]) -> None:
     server = Server(takes)
 
     async def many() -> list[str]:
@@ -82,7 +80,7 @@ def test_sixty_four_calls_at_once_ask_in_each_wrong_way_once(
     assert server.asked == [*asked[:-1], *asked[-1:] * 64]
 
 
-def test_what_one_port_learned_another_one_knows_in_the_same_run_and_a_new_run_asks_again() -> None:
+def test_ports_share_refusals_within_one_run_only() -> None:
     server = Server()
 
     async def twice() -> None:
@@ -133,7 +131,7 @@ def test_a_call_that_no_way_mends_teaches_nothing() -> None:
     assert run(twice) == "json_schema"
 
 
-def test_a_schema_that_the_server_refuses_is_no_reason_to_ask_for_others_differently() -> None:
+def test_a_refused_schema_does_not_change_the_mode_of_others() -> None:
     server = Server(MODES, errors=[failure(400, "Invalid schema for response_format 'Answer': $ref is not permitted")])
 
     async def four() -> list[str]:
@@ -148,7 +146,7 @@ def test_a_schema_that_the_server_refuses_is_no_reason_to_ask_for_others_differe
     assert server.asked == ["json_schema", "tool", "json_schema", "tool", "json_schema"]
 
 
-def test_a_way_that_worked_is_not_given_up_for_one_refusal() -> None:
+def test_a_mode_that_worked_is_kept_after_one_refusal() -> None:
     server = Server(MODES, errors=[None, failure(400, LACKS["json_schema"])])
 
     async def three() -> list[str]:
@@ -157,7 +155,7 @@ def test_a_way_that_worked_is_not_given_up_for_one_refusal() -> None:
     assert run(three) == ["json_schema", "tool", "json_schema"]
 
 
-def test_a_library_that_lacks_a_way_is_asked_in_the_next_one() -> None:
+def test_a_mode_that_the_library_lacks_is_skipped() -> None:
     server = Server(errors=[ModeUnsupported("the library has no json_schema"), ModeUnsupported("and no tools")])
     assert run(server.once) == "prompt"
 
@@ -186,7 +184,7 @@ def test_nobody_waits_long_for_a_server_that_is_silent() -> None:
     assert run(many) == 8
 
 
-def test_who_comes_while_a_server_is_silent_does_not_wait_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_calls_do_not_wait_for_a_slow_mode_test(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("karenina_toolkit.structured.structured_modes.PATIENCE", 0.2)
     server = Server(MODES, seconds=60)
 
@@ -246,13 +244,13 @@ W, S = Refusal.MODE, Refusal.SCHEMA
         ("prompt", 400, "nothing of this is supported", None),
     ],
 )
-def test_only_the_servers_words_about_the_feature_are_a_refusal_of_it(
+def test_only_messages_about_the_feature_are_refusals(
     mode: StructuredMode, status: int, said: str, expected: Refusal | None
 ) -> None:
     assert classify_refusal(failure(status, said), mode) is expected
 
 
-def test_the_prompt_carries_the_schema_at_the_end_of_the_system_message() -> None:
+def test_the_schema_is_appended_to_the_system_message() -> None:
     alone = append_schema([Message.user("Paris.")], SCHEMA)
     behind = append_schema([Message.system("Extract."), Message.user("Paris.")], SCHEMA)
     assert [one.role for one in alone] == [one.role for one in behind] == ["system", "user"]

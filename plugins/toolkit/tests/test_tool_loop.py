@@ -80,7 +80,7 @@ def test_at_the_limit_the_last_calls_are_not_carried_out(tmp_path: Path) -> None
     assert [message.role for message in reply.trace] == ["assistant", "tool", "assistant", "tool", "assistant"]
 
 
-def test_a_paused_turn_and_the_next_are_one_message_and_two_turns(tmp_path: Path) -> None:
+def test_a_paused_turn_and_the_next_become_one_message(tmp_path: Path) -> None:
     provider = Scripted(says("I think", unfinished=True), says(" and say."))
     reply = run(provider, tmp_path)
     assert reply.trace == (Message.assistant("I think and say."),)
@@ -95,14 +95,14 @@ def test_a_call_that_was_cut_off_is_not_carried_out(tmp_path: Path) -> None:
     assert [(said.is_error, said.content == CUT_OFF) for said in reply.trace[1:3]] == [(False, False), (True, True)]
 
 
-def test_a_call_without_an_id_gets_one_and_its_wire_form_is_made_anew(tmp_path: Path) -> None:
+def test_a_call_without_an_id_gets_one(tmp_path: Path) -> None:
     provider = Scripted(calls(ToolCall("", "list_files", {}), wire={"as": "it came"}), says("Done.", wire={"kept": 1}))
     reply = run(provider, tmp_path)
     assert reply.trace[1].tool_call_id == "call_1_1" == reply.trace[0].tool_calls[0].id
     assert provider.wires == [None, {"kept": 1}]
 
 
-def test_what_was_done_before_a_failure_or_a_time_out_is_kept(tmp_path: Path) -> None:
+def test_the_trace_before_a_failure_or_timeout_is_kept(tmp_path: Path) -> None:
     with pytest.raises(PortError, match="gone") as caught:
         run(Scripted(calls(LOOK), PortError("gone", category=ErrorCategory.CONNECTION)), tmp_path)
     assert caught.value.partial is not None

@@ -72,9 +72,7 @@ def test_further_tools_stand_beside_those_of_the_workspace(workspace: Path) -> N
         ((Echo("look", "server 'a'"), Echo("look", "server 'b'")), "server 'a', one of server 'b'"),
     ],
 )
-def test_two_tools_of_one_name_are_an_error_that_names_both(
-    workspace: Path, tools: tuple[Echo, ...], both: str
-) -> None:
+def test_two_tools_with_one_name_are_an_error(workspace: Path, tools: tuple[Echo, ...], both: str) -> None:
     with pytest.raises(ValueError, match=f"two tools are called '{tools[0].name}': one of {both}"):
         collect_tools(AgentOptions(workspace=workspace, tools=tools))
 
@@ -84,7 +82,7 @@ def test_a_workspace_that_is_no_folder_is_an_error(workspace: Path) -> None:
         collect_tools(AgentOptions(workspace=workspace / "note.txt"))
 
 
-def test_files_are_listed_with_what_is_below_them_and_links_are_not_followed(workspace: Path) -> None:
+def test_files_are_listed_recursively_without_following_links(workspace: Path) -> None:
     (workspace / "empty").mkdir()
     assert said(workspace, "list_files").splitlines() == [
         "circle (link)",
@@ -114,7 +112,7 @@ def test_a_file_is_read_to_the_letter(workspace: Path) -> None:
     assert said(workspace, "read_file", path="note.txt", start_line=9) == "(the file has 2 lines)"
 
 
-def test_a_long_file_is_read_in_parts_that_make_the_whole(workspace: Path) -> None:
+def test_a_long_file_can_be_read_in_parts(workspace: Path) -> None:
     lines = [f"line {number} " + "x" * 90 + "\n" for number in range(2000)]
     (workspace / "long.txt").write_text("".join(lines))
     parts, start = [], 1
@@ -128,7 +126,7 @@ def test_a_long_file_is_read_in_parts_that_make_the_whole(workspace: Path) -> No
     assert "".join(parts) == "".join(lines)
 
 
-def test_a_line_that_is_too_long_is_cut_and_says_so(workspace: Path) -> None:
+def test_a_line_that_is_too_long_is_cut_off(workspace: Path) -> None:
     (workspace / "wide.txt").write_text("x" * (3 * room.MOST_CHARACTERS) + "\nend\n")
     text = said(workspace, "read_file", path="wide.txt")
     assert text.startswith("x" * room.MOST_CHARACTERS + "\n[line 1 is longer")
@@ -262,7 +260,7 @@ NULLABLE: Mapping[str, Any] = {
 }
 
 
-def test_null_reaches_a_tool_where_its_schema_allows_it_and_else_stands_for_an_argument_left_out() -> None:
+def test_null_is_passed_on_only_if_the_schema_allows_it() -> None:
     class Heard(Own):
         schema = NULLABLE
 

@@ -28,9 +28,7 @@ ANSWER = Message.assistant("On 17q21.")
         ([ANSWER, Message.assistant("", reasoning="17q21")], None, "has no text"),
     ],
 )
-def test_only_a_last_message_with_text_and_no_call_is_the_answer(
-    trace: list[Message], final: str | None, error: str | None
-) -> None:
+def test_only_a_final_text_message_is_the_answer(trace: list[Message], final: str | None, error: str | None) -> None:
     verdict = validate_trace(trace)
     assert (verdict.valid, bool(verdict), verdict.final) == (final is not None, final is not None, final)
     assert (verdict.error is None) if error is None else (error in str(verdict.error))

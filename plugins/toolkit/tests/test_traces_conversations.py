@@ -153,9 +153,7 @@ def test_what_is_read_out_of_a_conversation(key: str, write: Callable[[Conversat
 
 
 @formats
-def test_a_conversation_that_ends_on_a_user_a_tool_or_a_call_is_not_valid(
-    key: str, write: Callable[[Conversation], JSON]
-) -> None:
+def test_a_conversation_without_a_final_answer_is_not_valid(key: str, write: Callable[[Conversation], JSON]) -> None:
     recording = write(CONVERSATION)
     entries = recording[key]
     asked = next(entry for entry in entries if entry.get("role") == "user")

@@ -32,7 +32,7 @@ def test_requests_that_repeat_the_history_are_one_trace() -> None:
     assert convert_exchanges([chat(ASK, reply=CALLS), chat(ASK, CALLS, GIVEN, reply=ANSWER)]) == TRACE
 
 
-def test_the_ids_of_the_history_win_where_the_response_had_none() -> None:
+def test_ids_of_the_history_replace_missing_ids() -> None:
     nameless = {"role": "assistant", "tool_calls": [{"id": "", "type": "function", "function": FUNCTION}]}
     assert convert_exchanges([chat(ASK, reply=nameless), chat(ASK, CALLS, GIVEN, reply=ANSWER)]) == TRACE
 
@@ -63,7 +63,7 @@ def test_a_history_that_was_changed_is_no_repetition(changed: str) -> None:
     assert len(convert_conversations([chat(ASK, reply=ANSWER), chat(ASK, history, ASK, reply=ANSWER)])) == 2
 
 
-def test_a_request_can_go_on_from_a_response_by_its_id() -> None:
+def test_a_request_may_continue_a_response_by_its_id() -> None:
     call = {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}
     given = {"type": "function_call_output", "call_id": "c", "output": "17q21"}
     answer = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "On 17q21."}]}
@@ -79,13 +79,13 @@ def test_a_request_can_go_on_from_a_response_by_its_id() -> None:
 @pytest.mark.parametrize(
     "response", [{"error": {"message": "busy"}}, {"type": "error", "error": {}, "input_tokens": 3}]
 )
-def test_a_response_without_a_reply_leaves_the_question_open_until_it_is_asked_again(response: JSON) -> None:
+def test_a_response_without_a_reply_adds_no_message(response: JSON) -> None:
     failed = {"request": {"messages": [ASK]}, "response": response}
     assert "ends with a user message" in str(validate_trace(convert_exchanges([failed])).error)
     assert convert_exchanges([failed, chat(ASK, reply=CALLS), failed][:2]) == TRACE[:2]
 
 
-def test_a_blocked_prompt_and_a_candidate_without_content_bring_no_answer() -> None:
+def test_a_blocked_prompt_or_empty_candidate_adds_no_message() -> None:
     request = {"contents": [{"role": "user", "parts": [{"text": "Where?"}]}]}
     for response in ({"promptFeedback": {"blockReason": "SAFETY"}}, {"candidates": [{"finishReason": "SAFETY"}]}):
         assert convert_exchanges([{"request": request, "response": response}]) == TRACE[:1]

@@ -95,7 +95,7 @@ def test_a_tool_that_the_server_ran_divides_the_turn() -> None:
     ]
 
 
-def test_an_error_of_a_tool_that_the_server_ran_is_an_error() -> None:
+def test_errors_of_server_side_tools_are_marked() -> None:
     failed = {"type": "web_search_tool_result_error", "error_code": "max_uses_exceeded"}
     result = {"type": "web_search_tool_result", "tool_use_id": "s", "content": failed}
     (message,) = convert_recording([{"role": "assistant", "content": [result]}])

@@ -28,7 +28,7 @@ def given(name: str, response: Any, **more: Any) -> dict[str, Any]:
     return {"functionResponse": {"name": name, "response": response, **more}}
 
 
-def test_code_that_the_server_ran_is_a_call_with_its_result() -> None:
+def test_server_side_code_is_a_call_with_its_result() -> None:
     code = {"executableCode": {"language": "PYTHON", "code": "print(6*7)"}}
     result = {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "42\n"}}
     assert convert_recording(
@@ -49,7 +49,7 @@ def test_code_that_failed_is_a_failed_call() -> None:
     assert measure_trace(trace)["suspect_failed_tools"] == ["code_execution"]
 
 
-def test_results_without_ids_answer_the_first_waiting_call_of_their_name() -> None:
+def test_results_without_ids_match_the_first_open_call() -> None:
     results = user(given("g", {"output": "1"}), given("f", {"output": "2"}), given("f", {"output": "3"}))
     trace = convert_recording([model(called("f"), called("g"), called("f")), results])
     assert [call.id for call in trace[0].tool_calls] == ["call_1", "call_2", "call_3"]
@@ -93,7 +93,7 @@ def test_results_and_text_in_one_content_keep_their_order() -> None:
     ]
 
 
-def test_thoughts_are_no_part_of_the_answer_and_its_parts_are_one_text() -> None:
+def test_thoughts_are_separate_and_text_parts_are_joined() -> None:
     parts: list[dict[str, Any]] = [
         {"text": "Hmm.", "thought": True},
         {"text": "On "},
@@ -125,7 +125,7 @@ def test_data_and_unknown_parts_are_kept_as_what_they_are() -> None:
     ]
 
 
-def test_contents_without_a_role_are_the_users_and_empty_ones_are_kept() -> None:
+def test_contents_without_a_role_are_the_users() -> None:
     recording: list[dict[str, Any]] = [{"parts": [{"text": "x"}]}, {"role": "model"}]
     assert convert_recording(recording) == [Message.user("x"), Message.assistant("")]
 

@@ -36,7 +36,7 @@ def test_items_are_known_without_the_object_around_them() -> None:
     ]
 
 
-def test_a_search_of_the_server_divides_the_turn_so_that_the_answer_stands_alone() -> None:
+def test_a_server_side_search_divides_the_turn() -> None:
     thought = {"type": "reasoning", "id": "rs", "summary": [{"type": "summary_text", "text": "Hmm."}], "content": []}
     trace = convert_recording({"input": [USER, thought, answer("I search."), SEARCH, answer("On "), answer("17q21.")]})
     assert trace[1:] == [
@@ -53,7 +53,7 @@ def test_parts_of_one_message_are_one_text() -> None:
     assert final_ai_message(recording) == "On 17q21.\nNo more."
 
 
-def test_what_is_marked_as_the_final_answer_is_a_message_of_its_own() -> None:
+def test_a_marked_final_answer_is_its_own_message() -> None:
     items = [USER, answer("I think aloud.", phase="commentary"), answer("On 17q21.", phase="final_answer")]
     assert final_ai_message({"input": items}) == "On 17q21."
     assert convert_recording({"input": items})[1] == Message.assistant("I think aloud.")
@@ -116,7 +116,7 @@ def test_calls_that_the_client_answers_wait_for_their_output(item: dict[str, Any
     ]
 
 
-def test_items_that_nobody_said_are_kept_and_are_never_the_answer() -> None:
+def test_other_items_are_kept_and_never_the_answer() -> None:
     request = {"type": "mcp_approval_request", "id": "a", "name": "delete", "arguments": "{}"}
     strange = {"type": "hologram", "of": "BRCA1"}
     trace = convert_recording({"input": [answer("Wait."), request, strange]})

@@ -1,4 +1,4 @@
-"""Fixtures for the tests of adapters. Name those that you want in your `conftest.py`:
+"""Fixtures for the tests of adapters. Import those that you use in your `conftest.py`:
 
 `from karenina_testing.fixtures import anyio_backend as anyio_backend, open_port as open_port`
 """
@@ -13,13 +13,13 @@ import pytest
 
 @pytest.fixture
 def anyio_backend() -> str:
-    """Tests that wait do so in asyncio, as runs do."""
+    """Run asynchronous tests with asyncio, as runs do."""
     return "asyncio"
 
 
 @pytest.fixture
 async def open_port() -> AsyncIterator[Callable[[Any], Any]]:
-    """Hands a port through and closes it after the test."""
+    """Return a function that registers a port, which is closed after the test."""
     opened: list[Callable[[], Awaitable[None]]] = []
 
     def keep(port: Any) -> Any:

@@ -1,4 +1,4 @@
-"""An adapter whose models say what a function says. Offline, deterministic, and it keeps every request."""
+"""An adapter whose models return what a function returns. Offline, deterministic, and it records every request."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ USAGE: Final = Usage(input_tokens=10, output_tokens=5, calls=1)
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One call that a model got: through which port, with what, for which item; and an agent's `options`."""
+    """One call of a model: its port, messages, schema and item; and an agent's `options`."""
 
     port: str
     messages: tuple[Message, ...]
@@ -42,7 +42,7 @@ class Request:
 
     @property
     def text(self) -> str:
-        """All that the model could see: the messages, and the schema as JSON."""
+        """Everything that the model could see: the messages, and the schema as JSON."""
         seen = [message.content for message in self.messages]
         if self.schema is not None:
             seen.append(json.dumps(self.schema, ensure_ascii=False))
@@ -53,10 +53,10 @@ class Request:
 class ScriptedModels:
     """A plugin with the interface `scripted`. Register it: `plugins.register(ScriptedModels(...))`.
 
-    `say` answers the text port, `fill` the JSON port, `act` the agent port (the messages of its trace). Each may raise
-    `PortError`, and may return a whole reply where usage or the finish reason matter; by default a call uses 10 input
-    and 5 output tokens. With `wants_tools` the run starts the tools of a model's MCP servers and gives them to `act`'s
-    port, in the request's options. `requests` holds every call in the order in which they came.
+    `say` answers the text port, `fill` the JSON port, `act` the agent port (with the messages of its trace). Each may
+    raise `PortError`, and may return a whole reply if usage or the finish reason matter; by default a call uses 10
+    input and 5 output tokens. With `wants_tools` the run starts the tools of a model's MCP servers and passes them to
+    the agent port, in the request's options. `requests` contains every call in order.
     """
 
     say: Say = lambda _messages, _info: "an answer"
@@ -69,11 +69,11 @@ class ScriptedModels:
 
     @hookimpl
     def karenina_adapters(self) -> Sequence[AdapterSpec]:
-        """The scripted interface."""
+        """Return the scripted interface."""
         return [
             AdapterSpec(
                 interface=self.interface,
-                description="Says what the test tells it to.",
+                description="Replies as the test scripts it.",
                 llm=lambda _model: _Port(self),
                 parser=lambda _model: _Port(self),
                 agent=lambda _model: _Port(self),
@@ -85,7 +85,7 @@ class ScriptedModels:
         ]
 
     def model(self, id: str = "scripted", **fields: Any) -> ModelConfig:
-        """A model of this interface."""
+        """Return a model of this interface."""
         return ModelConfig(id=id, interface=self.interface, model_name=fields.pop("model_name", id), **fields)
 
 
@@ -94,7 +94,7 @@ class _Port:
         self._models = models
 
     async def aclose(self) -> None:
-        """Nothing is open."""
+        """Do nothing: nothing is open."""
 
     async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
         self._models.requests.append(Request("llm", tuple(messages), None, info))

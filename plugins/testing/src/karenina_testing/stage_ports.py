@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class StagePorts:
-    """The ports of one stage. Each call is made once; tools of MCP servers are not started."""
+    """The ports of one stage. Each call is made once; the tools of MCP servers are not started."""
 
     plugins: Plugins
     request_timeout: float
@@ -43,7 +43,7 @@ class StagePorts:
         return port
 
     def answers_through_agent(self, model: ModelConfig, info: CallInfo) -> bool:
-        """Return whether this answer has to come through the agent port."""
+        """Return whether this answer requires the agent port."""
         spec = self._spec(model)
         if (model.mcp_urls_dict and not spec.recorded) or spec.tier is AgentTier.DEEP_AGENT:
             return True
@@ -58,7 +58,7 @@ class StagePorts:
         return prompt_instructions(self.plugins, task, interface)
 
     async def consult(self, service: str, query: str, ask: Ask, info: CallInfo) -> str:
-        """Return what `ask` brings. Raises `PortError`."""
+        """Return the result of `ask`. Raises `PortError`."""
         return await call_service(ask, self.request_timeout)
 
     def enter_workspace(self, workspace: Path) -> None:

@@ -1,4 +1,4 @@
-"""Run one stage alone, over artifacts that the test gives."""
+"""Run one stage alone, with artifacts from the test."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class StageRun:
-    """What a stage left behind. Its clean-up (`context.at_end`) is done when `end` is awaited."""
+    """The outcome of a stage. Its clean-up (`context.at_end`) runs when `end` is awaited."""
 
     state: State
     record: StageRecord
     pipeline: Pipeline
 
     async def end(self) -> None:
-        """Do what the stage asked for at the end of the item, or of the answer."""
+        """Run the callbacks that the stage registered for the end of the item, or of the answer."""
         await self.pipeline.end(self.state)
 
     def artifact(self, key: ArtifactKey[T]) -> T | None:
-        """The artifact's value, or None where it is not there."""
+        """Return the artifact's value, or None if it was not set."""
         value: T | None = self.state.read(key.name)
         return value
 
     @property
     def vetoes(self) -> Sequence[VetoRecord]:
-        """The vetoes it raised."""
+        """The vetoes that it raised."""
         return self.state.vetoes
 
     @property
@@ -52,7 +52,7 @@ class StageRun:
         return self.state.error
 
     def field(self, name: str) -> Any:
-        """A result field that it set by name."""
+        """Return a result field that it set by name, or None."""
         for values in self.state.fields.values():
             if name in values:
                 return values[name]
@@ -70,10 +70,10 @@ async def run_stage(
     plugins: Sequence[object] = (),
     **settings: Any,
 ) -> StageRun:
-    """Run `stage` alone, as a pipeline would, over `artifacts`, which stand for what earlier stages produced.
+    """Run `stage` alone, as a pipeline would, with `artifacts` in place of those that earlier stages produce.
 
     Model calls go to `models`. `answering` are fields of the answering model; `settings` are configuration names of the
-    stage's own settings model or of the core. `plugins` are further plugins, for what stages ask through the context
+    stage's own settings model or of the core. `plugins` are further plugins that the stage uses through the context
     (trait evaluators, prompt instructions).
     """
     scripted = models or ScriptedModels()
@@ -115,7 +115,7 @@ class _Silent:
 
 
 class _Offer:
-    """Offers one stage through the hook of its slot."""
+    """A plugin that offers one stage through the hook of its slot."""
 
     def __init__(self, stage: type[Stage]) -> None:
         from karenina_core.hooks import hookimpl

@@ -1,4 +1,4 @@
-"""Time that passes only where everything waits for it: a busy machine changes nothing, and no test waits itself."""
+"""A clock that advances only when everything waits for it: a busy machine changes nothing, and no test really waits."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ from typing import Any, Final, TypeVar
 T = TypeVar("T")
 
 _GRACE: Final = 0.02
-"""Seconds, real ones, in which something may still come before time goes on."""
+"""Real seconds in which something may still arrive before the clock advances."""
 
 
 class VirtualTime(asyncio.SelectorEventLoop):
-    """An event loop for tests of limits of time, in which sleeping for an hour takes no time.
+    """An event loop for tests of time limits, in which sleeping for an hour takes no time.
 
-    Its clock stands still while any coroutine has something to do, and goes on to the next moment for which one waits
-    when none has. So a time-out comes where something would wait longer than that, never because the machine is slow.
-    It is for what happens in this loop, servers on loopback included: for a thread or another process it does not wait.
+    Its clock does not advance while any coroutine can run, and jumps to the next scheduled moment otherwise. So a
+    timeout occurs only if something would wait longer than that, never because the machine is slow. It supports what
+    happens in this loop, including servers on loopback: it does not wait for threads or other processes.
     """
 
     def __init__(self) -> None:
-        self._jumping = _Jumping()
+        self._jumping = _JumpingSelector()
         super().__init__(self._jumping)
 
     def time(self) -> float:
-        """Seconds since the loop was made, as its own clock counts them."""
+        """Return the seconds since the loop was created, on its own clock."""
         return self._jumping.now
 
 
 def run_in_virtual_time(work: Coroutine[Any, Any, T]) -> T:
-    """What `asyncio.run` would give, in a loop with a clock of its own."""
+    """Return the result of `work`, as `asyncio.run` does, in a loop with a clock of its own."""
     with asyncio.Runner(loop_factory=VirtualTime) as runner:
         return runner.run(work)
 
 
-class _Jumping(selectors.DefaultSelector):
-    """Where nothing comes but in some seconds, it is those seconds later at once."""
+class _JumpingSelector(selectors.DefaultSelector):
+    """A selector that advances the clock at once if nothing arrives before the timeout."""
 
     now = 0.0
 

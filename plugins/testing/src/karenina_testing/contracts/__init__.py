@@ -1,7 +1,7 @@
-"""What every adapter has to hold, as test classes: subclass them, and pytest runs them against your adapter.
+"""The contract of adapters as test classes: subclass them, and pytest runs them against your adapter.
 
-Needs pytest. Say once, in a subclass of `Wire`, how your provider's server speaks; then mix it into the contracts of
-the ports that the adapter has:
+Needs pytest. Define the format of your provider's server once, in a subclass of `Wire`; then mix it into the
+contracts of the ports that the adapter has:
 
     class Telegraph(Wire):
         entry_point = "telegraph:plugin"
@@ -13,15 +13,15 @@ the ports that the adapter has:
     class TestAdapter(Telegraph, AdapterContract): ...
     class TestLLM(Telegraph, LLMContract): ...
 
-`ChatCompletions` and `MessagesAPI` are a `Wire` each, for servers that speak as OpenAI's and Anthropic's do.
+`ChatCompletions` and `MessagesAPI` are `Wire` classes for servers with OpenAI's and Anthropic's interfaces.
 
-`SettingsContract` holds settings models, kinds of traits and primitives to saying what a benchmark may set.
+`SettingsContract` requires that settings models, kinds of traits and primitives declare what a benchmark may set.
 
-`LiveLLMContract`, `LiveParserContract` and `LiveAgentContract` need no `Wire`: they ask a real model, at whatever
-endpoint it is (`live` names it), for what holds of any model.
+`LiveLLMContract`, `LiveParserContract` and `LiveAgentContract` need no `Wire`: they test with a real model
+(`live` returns it) what is true of any model.
 
-Elsewhere the server is scripted, on loopback, and in a thread of its own. No test needs a plugin for asynchronous
-tests.
+In the other contracts the server is scripted, on loopback, and in a thread of its own. No test needs a pytest
+plugin for asynchronous tests.
 """
 
 import pytest
@@ -30,7 +30,7 @@ pytest.register_assert_rewrite(
     *(f"{__name__}.{module}" for module in ("adapter", "agent", "calls", "live", "llm", "parser", "settings"))
 )
 
-from karenina_testing.contracts.adapter import AdapterContract  # noqa: E402 - what it asserts is shown in full
+from karenina_testing.contracts.adapter import AdapterContract  # noqa: E402 - after the registration for assertion rewriting
 from karenina_testing.contracts.agent import AgentContract  # noqa: E402
 from karenina_testing.contracts.chat_completions import ChatCompletions  # noqa: E402
 from karenina_testing.contracts.live import LiveAgentContract, LiveContract, LiveLLMContract, LiveParserContract  # noqa: E402

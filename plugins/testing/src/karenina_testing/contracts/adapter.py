@@ -1,6 +1,6 @@
-"""What holds of every adapter, whatever it speaks to."""
+"""The contract of every adapter, whatever its servers are."""
 
-# ruff: noqa: D102 - the name of a test says what it sees to
+# ruff: noqa: D102 - the names of the tests say what they check
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ print(json.dumps(sorted({name.partition(".")[0] for name in set(sys.modules) - b
 
 
 class AdapterContract(Wire):
-    """The declaration, and the ports before any call: mix in a `Wire` (or only what `model` needs of one).
+    """The declaration, and the ports before any call: mix in a `Wire` (or only its part for `model`).
 
-    `checks_extra`: whether the adapter refuses settings in `ModelConfig.extra` that it does not know.
+    `checks_extra`: whether the adapter rejects unknown settings in `ModelConfig.extra`.
     """
 
     checks_extra: ClassVar[bool] = True
 
-    def test_a_port_that_was_not_used_is_closed_as_often_as_one_likes(self) -> None:
+    def test_an_unused_port_may_be_closed_twice(self) -> None:
         async def run() -> None:
             before = child_processes()
             for port in self.ports("http://127.0.0.1:9"):
@@ -58,7 +58,7 @@ class AdapterContract(Wire):
             asyncio.run(run(server.url))
             assert server.connections == 0
 
-    def test_no_secret_is_in_the_repr_of_a_model_or_a_port(self) -> None:
+    def test_the_repr_of_model_and_port_shows_no_secret(self) -> None:
         async def run() -> list[str]:
             shown = [repr(self.model("http://127.0.0.1:9"))]
             for port in self.ports("http://127.0.0.1:9"):
@@ -69,7 +69,7 @@ class AdapterContract(Wire):
         assert [shown for shown in asyncio.run(run()) if KEY in shown] == []
 
     def ports(self, url: str) -> list[Port]:
-        """One port of each kind that the adapter has."""
+        """Return one port of each kind that the adapter has."""
         return [getattr(self.spec, name)(self.model(url)) for name in self.spec.ports]
 
     def test_the_entry_point_is_installed(self) -> None:
@@ -79,12 +79,12 @@ class AdapterContract(Wire):
     def test_the_adapter_says_what_it_is(self) -> None:
         spec = self.spec
         assert spec.description.strip()
-        assert spec.ports, "an adapter without a port serves nobody"
+        assert spec.ports, "an adapter must have at least one port"
 
     def test_the_adapter_says_whether_a_benchmark_may_choose_it(self) -> None:
         assert self.spec.from_files is not None, (
-            "say from_files=True if it starts no program and sends requests only where the user's own environment "
-            "points to, else from_files=False: a benchmark that names it then needs the user's trust"
+            "set from_files=True if it starts no program and sends requests only to servers that the user's own "
+            "environment names, else from_files=False: a benchmark that names it then needs the user's trust"
         )
 
     def test_each_setting_says_whether_a_benchmark_may_set_it(self) -> None:
@@ -99,7 +99,7 @@ class AdapterContract(Wire):
         found = set(json.loads(done.stdout.splitlines()[-1]))
         assert sorted(found - sys.stdlib_module_names - {own, "karenina_core", "karenina_toolkit"}) == []
 
-    def test_where_something_is_missing_the_reason_names_the_line_that_mends_it(self) -> None:
+    def test_a_missing_dependency_names_its_pip_line(self) -> None:
         reason = self.spec.unavailable() if self.spec.unavailable is not None else None
         assert reason is None or "pip install" in reason
 
@@ -107,7 +107,7 @@ class AdapterContract(Wire):
         if self.spec.check is not None:
             self.spec.check(self.model("http://127.0.0.1:9"))
 
-    def test_a_setting_that_the_adapter_does_not_know_is_refused_before_the_run(self) -> None:
+    def test_an_unknown_setting_is_refused_before_the_run(self) -> None:
         if not self.checks_extra:
             pytest.skip("the adapter takes any setting")
         assert self.spec.check is not None

@@ -1,6 +1,6 @@
-"""What holds of every agent port."""
+"""The contract of every agent port."""
 
-# ruff: noqa: D102 - the name of a test says what it sees to
+# ruff: noqa: D102 - the names of the tests say what they check
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NOTE: Final = "The code is 4711."
 
 
 class _Gone:
-    """A tool whose server has ended."""
+    """A tool with a server that has ended."""
 
     name = "remote"
     description = "Asks a server."
@@ -42,7 +42,7 @@ class _Gone:
 
 
 class AgentContract(CallContract):
-    """A conversation with tools: mix in a `Wire`. The tools are those of the workspace."""
+    """The contract for conversations with tools: mix in a `Wire`. The tools are those of the workspace."""
 
     @pytest.fixture(autouse=True)
     def _workspace(self, tmp_path: Path) -> None:
@@ -50,28 +50,28 @@ class AgentContract(CallContract):
         (tmp_path / "note.txt").write_text(NOTE, "utf-8")
 
     def make(self, model: ModelConfig) -> AgentPort:
-        """The port under test."""
+        """Return the port under test."""
         factory = self.spec.agent
         assert factory is not None, f"the interface {self.interface} has no agent port"
         return factory(model)
 
     def call(self, port: AgentPort) -> Coroutine[Any, Any, AgentReply]:
-        """One question that needs no tool."""
+        """Ask one question that needs no tool."""
         return self._run(port)
 
     def good(self) -> Callable[[Request], Reply]:
-        """An answer without a tool."""
+        """Reply without a tool call."""
         return lambda _: self.saying("It is 4711.")
 
     async def _run(self, port: AgentPort, **options: Any) -> AgentReply:
         return await port.run(ASK, AgentOptions(workspace=self.workspace, **options))
 
     def run(self, url: str, **options: Any) -> AgentReply:
-        """What an agent of its own does."""
+        """Return the reply of a new agent."""
         return self.using(lambda port: self._run(port, **options), url)
 
     def reads(self, name: str, id: str) -> ToolCall:
-        """A call that reads a file of the workspace."""
+        """Return a tool call that reads a file of the workspace."""
         return self.reading(self.workspace / name, id)
 
     def test_an_answer_without_tools_is_a_trace_of_one_message(self) -> None:
@@ -85,7 +85,7 @@ class AgentContract(CallContract):
             self.run(server.url)
             assert f'"{self.reads("note.txt", "call_1").name}"' in server.requests[0].text
 
-    def test_a_tool_is_called_and_what_it_said_goes_back_to_the_model(self) -> None:
+    def test_the_result_of_a_tool_goes_back_to_the_model(self) -> None:
         call = self.reads("note.txt", "call_1")
         with self.server(self.saying("I look.", call), self.saying("It is 4711.")) as server:
             reply = self.run(server.url)
@@ -107,7 +107,7 @@ class AgentContract(CallContract):
         with self.server(self.saying("", self.reads("note.txt", "call_1")), self.saying("It is 4711.")) as server:
             assert self.run(server.url).usage == self.usage + self.usage
 
-    def test_a_tool_that_fails_is_an_entry_of_the_trace_and_the_agent_goes_on(self) -> None:
+    def test_a_tool_failure_is_in_the_trace_and_ends_nothing(self) -> None:
         calls = self.reads("absent.txt", "call_1"), self.reads("note.txt", "call_2")
         with self.server(self.saying("", *calls), self.saying("It is 4711.")) as server:
             reply = self.run(server.url)
@@ -117,7 +117,7 @@ class AgentContract(CallContract):
         assert results["call_1"].content
         assert reply.trace[-1].content == "It is 4711."
 
-    def test_a_tool_that_does_not_exist_is_an_entry_of_the_trace(self) -> None:
+    def test_a_call_of_an_unknown_tool_is_in_the_trace(self) -> None:
         unknown = ToolCall("call_1", "launch_rocket", {"to": "the moon"})
         with self.server(self.saying("", unknown), self.saying("There is none.")) as server:
             reply = self.run(server.url)
@@ -127,7 +127,7 @@ class AgentContract(CallContract):
             ("assistant", False),
         ]
 
-    def test_a_tool_that_is_gone_ends_the_run_and_keeps_the_trace(self) -> None:
+    def test_a_lost_tool_ends_the_run_and_keeps_the_trace(self) -> None:
         def calling(request: Request) -> Reply:
             offered = re.search(r'"(\w*remote)"', request.text)
             assert offered is not None, "the tool is not offered"
@@ -155,18 +155,18 @@ class AgentContract(CallContract):
         assert (reply.limit_reached, reply.trace[-1].content) == (False, "It is 4711.")
 
     def stopped(self, url: str, **options: Any) -> PortError:
-        """The error of an agent that does not come to its end."""
+        """Return the error of an agent that cannot finish."""
         with pytest.raises(PortError) as caught:
             self.run(url, **options)
         return caught.value
 
     def _stopped_in_the_second_turn(self, call: ToolCall) -> PortError:
-        """The error of an agent whose server falls silent after `call`. A busy machine gets more time to come there."""
+        """Return the error of an agent whose server hangs after `call`, with more time on a busy machine."""
         seconds = self.agent_seconds
         while True:
             with self.server(self.saying("", call), Reply(fault="hang")) as server:
                 error = self.stopped(server.url, timeout=seconds)
-                assert server.is_left_alone()
+                assert server.all_closed()
             if len(server.requests) > 1 or seconds > 10 * self.agent_seconds:
                 return error
             seconds *= 4
@@ -180,7 +180,7 @@ class AgentContract(CallContract):
         assert error.partial.trace[0].tool_calls == (call,)
 
     @pytest.mark.parametrize(("status", "category"), [(401, ErrorCategory.PERMANENT), (500, ErrorCategory.SERVER)])
-    def test_a_failure_in_the_middle_keeps_the_trace_and_the_usage(self, status: int, category: ErrorCategory) -> None:
+    def test_a_failure_keeps_the_trace_and_the_usage(self, status: int, category: ErrorCategory) -> None:
         with self.server(self.saying("", self.reads("note.txt", "call_1")), self.failing(status)) as server:
             error = self.stopped(server.url)
         assert (error.category, error.status) == (category, status)

@@ -1,6 +1,6 @@
-"""What holds of a call through any port: errors by category, no hidden retry, nothing left behind, no secret shown."""
+"""The contract of a call through any port: error categories, no hidden retry, nothing left behind, no secret shown."""
 
-# ruff: noqa: D102 - the name of a test says what it sees to
+# ruff: noqa: D102 - the names of the tests say what they check
 
 from __future__ import annotations
 
@@ -44,34 +44,34 @@ STATUSES = [
 
 
 class PortReply(Protocol):
-    """What every port's reply has."""
+    """The attributes that the replies of all ports have."""
 
     @property
     def usage(self) -> Usage:
-        """Tokens."""
+        """The tokens."""
 
     @property
     def finish_reason(self) -> FinishReason:
-        """Why it ended."""
+        """The reason for the end."""
 
 
 class CallContract(Wire):
-    """The part that the contracts of all ports share. `call` makes one call, `good` is a reply to it."""
+    """The part that the contracts of all ports share. `call` makes one call, `good` is a successful reply to it."""
 
     def make(self, model: ModelConfig) -> Any:
-        """The port of `model`."""
+        """Return the port of `model`."""
         raise NotImplementedError
 
     def call(self, port: Any) -> Coroutine[Any, Any, PortReply]:
-        """One call through `port`."""
+        """Make one call through `port`."""
         raise NotImplementedError
 
     def good(self) -> Callable[[Request], Reply]:
-        """A server's reply that `call` is content with."""
+        """Return a server's successful reply to `call`."""
         raise NotImplementedError
 
     def using(self, use: Callable[[Any], Coroutine[Any, Any, T]], url: str, **fields: Any) -> T:
-        """What `use` makes of a port that is closed afterwards and must leave nothing behind."""
+        """Return the result of `use` with a port that is closed afterwards and must leave nothing behind."""
 
         async def run() -> T:
             before = child_processes()
@@ -85,7 +85,7 @@ class CallContract(Wire):
         return asyncio.run(run())
 
     def failed(self, url: str, **fields: Any) -> PortError:
-        """The error of one call."""
+        """Return the error of one call."""
 
         async def fail(port: Port) -> PortError:
             with pytest.raises(PortError) as caught:
@@ -140,11 +140,11 @@ class CallContract(Wire):
         with self.server(cut) as server:
             assert self.failed(server.url).category is C.SERVER
 
-    def test_a_silent_server_is_a_time_out_that_leaves_nothing_behind(self) -> None:
+    def test_a_silent_server_is_a_timeout_without_leftovers(self) -> None:
         with self.server(Reply(fault="hang")) as server:
             error = self.failed(server.url, request_timeout=0.3)
             assert error.category is C.TIMEOUT
-            assert server.is_left_alone()
+            assert server.all_closed()
 
     @pytest.mark.parametrize("status", [408, 429, 500, 503])
     def test_a_failed_request_is_not_repeated_by_the_port(self, status: int) -> None:
@@ -189,17 +189,17 @@ class CallContract(Wire):
             assert await asyncio.to_thread(server.has_requests, 1), "no request came"
             under_way.cancel()
             done, _ = await asyncio.wait([under_way], timeout=WAIT)
-            assert done, "the call goes on although it was cancelled"
+            assert done, "the call continues although it was cancelled"
             assert under_way.cancelled(), f"the cancellation became {under_way.exception()!r}"
 
         with self.server(Reply(fault="hang")) as server:
             self.using(cancel, server.url)
-            assert server.is_left_alone()
+            assert server.all_closed()
 
     def test_a_closed_port_has_no_connection_open(self) -> None:
         with self.server(self.good()) as server:
             self.using(self.call, server.url)
-            assert server.is_left_alone()
+            assert server.all_closed()
 
     def test_a_port_may_be_closed_twice(self) -> None:
         async def close(port: Port) -> None:
@@ -218,7 +218,7 @@ class CallContract(Wire):
         places = {"error": f"{error} {error!r} {error.args}", "traceback": told, "log": caplog.text}
         assert [place for place, text in places.items() if KEY in text] == []
 
-    def test_no_secret_is_in_a_log_of_a_call_that_went_well(self, caplog: pytest.LogCaptureFixture) -> None:
+    def test_the_log_of_a_successful_call_shows_no_secret(self, caplog: pytest.LogCaptureFixture) -> None:
         caplog.set_level(logging.DEBUG)
         with self.server(self.good()) as server:
             self.using(self.call, server.url)
@@ -228,23 +228,23 @@ class CallContract(Wire):
 
 
 def body_of(reply: Reply) -> str:
-    """The body as it is sent."""
+    """Return the body as it is sent."""
     return reply.body if isinstance(reply.body, str) else json.dumps(reply.body)
 
 
 def child_processes() -> set[int]:
-    """The processes that this one started and that live; empty where the system does not say (outside Linux)."""
+    """Return the live processes that this one started; empty if the system does not list them (outside Linux)."""
     found: set[int] = set()
     for task in Path("/proc/self/task").glob("*/children"):
         try:
             found |= {int(number) for number in task.read_text("ascii").split()}
-        except OSError:  # the thread ended meanwhile
+        except OSError:  # the thread has ended
             continue
     return found - {os.getpid()}
 
 
 async def assert_nothing_left(before: set[int]) -> None:
-    """See that the loop has no other task and that no process was left, after a moment to end them."""
+    """Assert that the loop has no other task and that no process was left, after a moment to end them."""
     until = time.monotonic() + WAIT
     while True:
         tasks = asyncio.all_tasks() - {asyncio.current_task()}

@@ -1,4 +1,4 @@
-"""The language of OpenAI's chat completions, for adapters whose servers speak it."""
+"""The wire format of OpenAI's chat completions, for adapters whose servers use it."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from karenina_toolkit.traces.openai_chat import read_message
 
 
 class ChatCompletions(Wire):
-    """A server of chat completions. Set `entry_point` and `interface`; override what your adapter does otherwise.
+    """A server of chat completions. Set `entry_point` and `interface`; override what is different in your adapter.
 
-    A parser that forces a tool is answered with a call of that tool.
+    A parser that forces a tool gets a reply with a call of that tool.
     """
 
     def reply(self, said: Message, usage: Usage, finish_reason: FinishReason) -> Any:
-        """A completion with one choice."""
+        """Return a completion with one choice."""
         calls = [_call(call.id, call.name, json.dumps(call.arguments)) for call in said.tool_calls]
         return self._completion(said.content, calls, usage, finish_reason)
 
     def read(self, request: Request) -> Sequence[Message]:
-        """The messages of `request`."""
+        """Return the messages of `request`."""
         return [read_message(message) for message in request.body["messages"]]
 
     def filled(self, request: Request, text: str) -> Any:
-        """The JSON as the arguments of the tool that `request` forces, else as text."""
+        """Return the JSON as the arguments of the tool that `request` forces, else as text."""
         choice = request.body.get("tool_choice")
         if not isinstance(choice, dict):
             return super().filled(request, text)
@@ -36,7 +36,7 @@ class ChatCompletions(Wire):
         return self._completion("", [call], self.usage, "tool_calls")
 
     def error(self, status: int, message: str) -> Any:
-        """An error as the API has it."""
+        """Return an error in the API's format."""
         return {"error": {"type": "scripted_error", "message": message, "param": None, "code": None}}
 
     def _completion(self, text: str, calls: list[Any], usage: Usage, finish_reason: FinishReason) -> dict[str, Any]:

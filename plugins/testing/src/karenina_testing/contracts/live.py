@@ -1,11 +1,11 @@
-"""What holds of every port at a real endpoint, with a real model behind it: nothing is scripted, so nothing is exact.
+"""The contract of every port with a real model at a real endpoint: nothing is scripted, so nothing is exact.
 
-Mix in nothing: set `entry_point` and `interface`, and say in `live` which model to ask. Small models will do; those of
-the parser must be able to fill a form, and no model has to be right. Each test makes a few short calls. What needs a
-server that fails as it is told (categories of errors, retries) is in the contracts with a script.
+Mix in nothing: set `entry_point` and `interface`, and return the model in `live`. Small models suffice; those of the
+parser must be able to fill a schema, and no model has to be right. Each test makes a few short calls. Tests of failing
+servers (error categories, retries) are in the scripted contracts.
 """
 
-# ruff: noqa: D102 - the name of a test says what it sees to
+# ruff: noqa: D102 - the names of the tests say what they check
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ class LiveContract(Wire):
     """The part that all ports share at a real endpoint.
 
     - `few_tokens` is a limit that cuts off a long story; `many_tokens` one that leaves time to cancel it.
-    - `short_time` is a `request_timeout` in seconds within which nobody tells a long story.
-    - `moment` are the seconds after which a call is cancelled that was begun.
+    - `short_time` is a `request_timeout` in seconds that is too short for a long story.
+    - `moment` are the seconds after which a running call is cancelled.
     """
 
     few_tokens: ClassVar[int] = 4
@@ -77,28 +77,28 @@ class LiveContract(Wire):
     moment: ClassVar[float] = 0.3
 
     def live(self, **fields: Any) -> ModelConfig:
-        """A model that is there, with `fields` beside or in place of its own."""
-        raise NotImplementedError(f"{type(self).__name__} must say which model to ask")
+        """Return a model that exists, with `fields` in addition to or in place of its own."""
+        raise NotImplementedError(f"{type(self).__name__} must return the model to call")
 
     def secrets(self) -> Sequence[str]:
-        """What nothing may show; asked while a port is open."""
+        """Return what nothing may show; called while a port is open."""
         key = self.live().endpoint_api_key
         return [key.get_secret_value()] if key is not None else []
 
     def make(self, model: ModelConfig) -> Any:
-        """The port of `model`."""
+        """Return the port of `model`."""
         raise NotImplementedError
 
     def call(self, port: Any) -> Coroutine[Any, Any, PortReply]:
-        """One short call."""
+        """Make one short call."""
         raise NotImplementedError
 
     def long_call(self, port: Any) -> Coroutine[Any, Any, PortReply]:
-        """One call that goes on until the limit of tokens."""
+        """Make one call that continues until the token limit."""
         raise NotImplementedError
 
     def using(self, use: Callable[[Any], Coroutine[Any, Any, T]], **fields: Any) -> T:
-        """What `use` makes of a port that is closed afterwards, twice, and must leave nothing behind."""
+        """Return the result of `use` with a port that is closed twice afterwards and must leave nothing behind."""
 
         async def run() -> T:
             processes, sockets = child_processes(), open_sockets()
@@ -138,15 +138,15 @@ class LiveContract(Wire):
         error = self.using(run, request_timeout=self.short_time, max_tokens=self.many_tokens)
         assert error.category is ErrorCategory.TIMEOUT
 
-    def test_a_call_that_is_cancelled_ends_leaves_nothing_behind_and_the_port_stays_usable(self) -> None:
+    def test_a_cancelled_call_ends_and_the_port_stays_usable(self) -> None:
         async def cancel(port: Any) -> PortReply:
-            await self.call(port)  # whatever starts with the first call has started
+            await self.call(port)  # everything that the first call starts is running
             under_way = asyncio.create_task(self.long_call(port))
             await asyncio.wait([under_way], timeout=self.moment)
             assert not under_way.done(), "the call was over before it could be cancelled; give it more `many_tokens`"
             under_way.cancel()
             done, _ = await asyncio.wait([under_way], timeout=WAIT)
-            assert done, "the call goes on although it was cancelled"
+            assert done, "the call continues although it was cancelled"
             assert under_way.cancelled(), f"the cancellation became {under_way.exception()!r}"
             return await self.call(port)
 
@@ -166,7 +166,7 @@ class LiveContract(Wire):
 
 
 class LiveLLMContract(LiveContract):
-    """Text out, of a real model."""
+    """The contract for text, with a real model."""
 
     def make(self, model: ModelConfig) -> LLMPort:
         factory = self.spec.llm
@@ -185,7 +185,7 @@ class LiveLLMContract(LiveContract):
 
 
 class LiveParserContract(LiveContract):
-    """JSON out, of a real model that can fill a form."""
+    """The contract for JSON, with a real model that can fill a schema."""
 
     def make(self, model: ModelConfig) -> ParserPort:
         factory = self.spec.parser
@@ -207,7 +207,7 @@ class LiveParserContract(LiveContract):
 
 
 class LiveAgentContract(LiveContract):
-    """A conversation with tools, of a real model, which may use them or not."""
+    """The contract for conversations with tools, with a real model, which may use them or not."""
 
     @pytest.fixture(autouse=True)
     def _workspace(self, tmp_path: Path) -> None:
@@ -257,12 +257,12 @@ class LiveAgentContract(LiveContract):
 
 
 def open_sockets() -> set[str]:
-    """The sockets of this process; empty where the system does not say (outside Linux)."""
+    """Return the sockets of this process; empty if the system does not list them (outside Linux)."""
     found: set[str] = set()
     for entry in Path("/proc/self/fd").glob("*"):
         try:
             target = str(entry.readlink())
-        except OSError:  # closed meanwhile
+        except OSError:  # it was closed
             continue
         if target.startswith("socket:"):
             found.add(target)
@@ -270,7 +270,7 @@ def open_sockets() -> set[str]:
 
 
 async def assert_sockets_closed(before: set[str]) -> None:
-    """See that no socket is open that was not open `before`, after a moment to close them."""
+    """Assert that no socket is open that was not open `before`, after a moment to close them."""
     for _ in range(int(WAIT / 0.05)):
         if not open_sockets() - before:
             return

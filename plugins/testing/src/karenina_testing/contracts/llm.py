@@ -1,6 +1,6 @@
-"""What holds of every LLM port."""
+"""The contract of every LLM port."""
 
-# ruff: noqa: D102 - the name of a test says what it sees to
+# ruff: noqa: D102 - the names of the tests say what they check
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ CONVERSATION = (
 
 
 class LLMContract(CallContract):
-    """Text out: mix in a `Wire`."""
+    """The contract for text: mix in a `Wire`."""
 
     def make(self, model: ModelConfig) -> LLMPort:
-        """The port under test."""
+        """Return the port under test."""
         factory = self.spec.llm
         assert factory is not None, f"the interface {self.interface} has no LLM port"
         return factory(model)
 
     def call(self, port: LLMPort) -> Coroutine[Any, Any, LLMReply]:
-        """One question."""
+        """Ask one question."""
         return self._ask(port)
 
     def good(self) -> Callable[[Request], Reply]:
-        """A word."""
+        """Reply with one word."""
         return lambda _: self.saying("17p13.1")
 
     async def _ask(self, port: LLMPort) -> LLMReply:
@@ -73,7 +73,7 @@ class LLMContract(CallContract):
 
 
 def flatten(value: Any) -> list[Any]:
-    """All texts and numbers in JSON values."""
+    """Return all texts and numbers in JSON values."""
     if isinstance(value, dict):
         value = list(value.values())
     return [leaf for inner in value for leaf in flatten(inner)] if isinstance(value, list) else [value]

@@ -1,4 +1,4 @@
-"""The language of Anthropic's Messages API, for adapters whose servers speak it."""
+"""The wire format of Anthropic's Messages API, for adapters whose servers use it."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _ERRORS: Final = {
 
 
 class MessagesAPI(Wire):
-    """A server of the Messages API. Set `entry_point` and `interface`; override what your adapter does otherwise.
+    """A server of the Messages API. Set `entry_point` and `interface`; override what is different in your adapter.
 
-    Part of the input is told as written to the cache, and part as read from it: both count as input. A parser that
-    forces a tool is answered with a call of that tool.
+    Part of the input is reported as written to the cache, and part as read from it: both count as input. A parser that
+    forces a tool gets a reply with a call of that tool.
     """
 
     base_path: ClassVar[str] = ""
@@ -41,7 +41,7 @@ class MessagesAPI(Wire):
     )
 
     def reply(self, said: Message, usage: Usage, finish_reason: FinishReason) -> Any:
-        """A message of the assistant."""
+        """Return a message of the assistant."""
         texts = [{"type": "text", "text": said.content}] if said.content else []
         calls = [
             {"type": "tool_use", "id": call.id, "name": call.name, "input": dict(call.arguments)}
@@ -50,13 +50,13 @@ class MessagesAPI(Wire):
         return self._message([*texts, *calls], usage, _STOPS.get(finish_reason, finish_reason))
 
     def read(self, request: Request) -> Sequence[Message]:
-        """The system prompt and the messages of `request`."""
+        """Return the system prompt and the messages of `request`."""
         system = request.body.get("system") or ""
         text = system if isinstance(system, str) else "\n".join(block["text"] for block in system)
         return [*([Message.system(text)] if text else ()), *read(request.body["messages"])]
 
     def filled(self, request: Request, text: str) -> Any:
-        """The JSON as the input of the tool that `request` forces, else as text."""
+        """Return the JSON as the input of the tool that `request` forces, else as text."""
         choice = request.body.get("tool_choice") or {}
         if choice.get("type") != "tool":
             return super().filled(request, text)
@@ -64,7 +64,7 @@ class MessagesAPI(Wire):
         return self._message([call], self.usage, "tool_use")
 
     def error(self, status: int, message: str) -> Any:
-        """An error of the type that the API has for `status`."""
+        """Return an error with the API's type for `status`."""
         return {"type": "error", "error": {"type": _ERRORS.get(status, "api_error"), "message": message}}
 
     def _message(self, content: Sequence[dict[str, Any]], usage: Usage, stop_reason: str) -> dict[str, Any]:

@@ -1,6 +1,6 @@
-"""What holds of every parser port."""
+"""The contract of every parser port."""
 
-# ruff: noqa: D102 - the name of a test says what it sees to
+# ruff: noqa: D102 - the names of the tests say what they check
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ FILLED: Final = '{"cytogenetic_band": "17q21", "is_certain": true}'
 
 
 class ParserContract(CallContract):
-    """JSON out: mix in a `Wire`."""
+    """The contract for JSON: mix in a `Wire`."""
 
     def make(self, model: ModelConfig) -> ParserPort:
-        """The port under test."""
+        """Return the port under test."""
         factory = self.spec.parser
         assert factory is not None, f"the interface {self.interface} has no parser port"
         return factory(model)
 
     def call(self, port: ParserPort) -> Coroutine[Any, Any, ParserReply]:
-        """One form."""
+        """Request one JSON object."""
         return self._fill(port)
 
     def good(self) -> Callable[[Request], Reply]:
-        """The form, filled."""
+        """Reply with the object."""
         return self.filling(FILLED)
 
     async def _fill(self, port: ParserPort) -> ParserReply:

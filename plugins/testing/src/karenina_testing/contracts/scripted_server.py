@@ -1,4 +1,4 @@
-"""A provider's server that says what a test tells it to, and fails as it is told to. Standard library only."""
+"""A provider's server that replies and fails as a test scripts it. Standard library only."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final, Literal
 
 WAIT: Final = 10.0
-"""Seconds after which something that a test waits for is taken to have failed."""
+"""Seconds after which something that a test waits for counts as failed."""
 
 _CHECK = 0.02
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request as it came. Names of `headers` are in lower case; `path` has its query."""
+    """One request as received. Names of `headers` are in lower case; `path` includes its query."""
 
     method: str
     path: str
@@ -30,22 +30,22 @@ class Request:
 
     @property
     def body(self) -> Any:
-        """The JSON of the body. Raises `ValueError` where it is none."""
+        """The JSON of the body. Raises `ValueError` if it is not JSON."""
         return json.loads(self.text)
 
     @property
     def whole(self) -> str:
-        """All that was sent: line, headers and body."""
+        """Everything that was sent: line, headers and body."""
         lines = [f"{self.method} {self.path}", *(f"{name}: {value}" for name, value in self.headers.items())]
         return "\n".join([*lines, "", self.text])
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """One reply: `body` is sent as it is where it is text, and as JSON otherwise.
+    """One reply: `body` is sent as it is if it is text, and as JSON otherwise.
 
-    `fault` is `hang` (say nothing until the client goes away), `close` (go away without a word) or `cut` (go away in
-    the middle of the body).
+    `fault` is `hang` (send nothing until the client disconnects), `close` (disconnect without a reply) or `cut`
+    (disconnect in the middle of the body).
     """
 
     body: Any = ""
@@ -59,10 +59,10 @@ Answer = Callable[[Request], Reply]
 
 @dataclass(eq=False)
 class ScriptedServer:
-    """Answers each request as `answer` says and keeps it in `requests`, unless `is_call` says that it is none.
+    """A server that answers each request with `answer` and keeps it in `requests`, unless `is_call` returns False.
 
-    What is no call to the model (a client that looks whether the server is there, say) gets an empty JSON object.
-    `connections` counts all that were ever made, and `is_left_alone` waits until none of them is open any more.
+    Other requests (a check whether the server is up, for example) get an empty JSON object. `connections` counts all
+    connections that were ever made, and `all_closed` waits until none of them is open.
     """
 
     answer: Answer
@@ -76,17 +76,17 @@ class ScriptedServer:
     _over: threading.Event = field(default_factory=threading.Event)
 
     def has_requests(self, number: int) -> bool:
-        """Wait until so many calls came; whether they did. It blocks: wait for it in a thread."""
+        """Wait until there were so many calls. Return whether there were. It blocks: call it in a thread."""
         with self._came:
             return self._came.wait_for(lambda: len(self.requests) >= number, WAIT)
 
-    def is_left_alone(self) -> bool:
-        """Wait until every connection is closed; whether that happened."""
+    def all_closed(self) -> bool:
+        """Wait until every connection is closed. Return whether that happened."""
         with self._came:
             return self._came.wait_for(lambda: self._open == 0, WAIT)
 
-    def said_after(self, request: Request) -> Reply:
-        """What `request` is answered with. A script that fails is a problem of the test, not of the adapter."""
+    def reply_to(self, request: Request) -> Reply:
+        """Return the reply to `request`. A script that fails is a problem of the test, not of the adapter."""
         if not self.is_call(request):
             return Reply({})
         with self._came:
@@ -99,7 +99,7 @@ class ScriptedServer:
             raise
 
     def hang(self, client: socket.socket) -> None:
-        """Stay silent until `client` goes away, or the test is over."""
+        """Send nothing until `client` disconnects, or the test is over."""
         while not self._over.is_set():
             readable, _, _ = select.select([client], [], [], _CHECK)
             if readable and not client.recv(1, socket.MSG_PEEK):
@@ -107,8 +107,8 @@ class ScriptedServer:
             if readable:
                 time.sleep(_CHECK)
 
-    def counted(self, change: Literal[1, -1]) -> None:
-        """Note that a connection was opened or closed."""
+    def count_connection(self, change: Literal[1, -1]) -> None:
+        """Count a connection that was opened or closed."""
         with self._came:
             self.connections += change > 0
             self._open += change
@@ -117,7 +117,7 @@ class ScriptedServer:
 
 @contextmanager
 def run_server(server: ScriptedServer) -> Iterator[ScriptedServer]:
-    """Run `server` on loopback, in threads of its own, as long as the block lasts."""
+    """Run `server` on loopback, in threads of its own, for the duration of the block."""
 
     class Handler(_Handler):
         scripted = server
@@ -128,7 +128,7 @@ def run_server(server: ScriptedServer) -> Iterator[ScriptedServer]:
         request_queue_size = 64
 
         def handle_error(self, request: object, client_address: object) -> None:
-            """A client that went away is no news; a script that failed is in `problems`."""
+            """Ignore clients that disconnect; a script that failed is in `problems`."""
 
     with Quiet(("127.0.0.1", 0), Handler) as http:
         server.url = f"http://127.0.0.1:{http.server_address[1]}"
@@ -150,7 +150,7 @@ class _Handler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
 
     def setup(self) -> None:
-        self.scripted.counted(1)
+        self.scripted.count_connection(1)
         super().setup()
 
     def finish(self) -> None:
@@ -160,13 +160,13 @@ class _Handler(BaseHTTPRequestHandler):
             pass
         finally:
             self.connection.close()
-            self.scripted.counted(-1)
+            self.scripted.count_connection(-1)
 
     def _respond(self) -> None:
         length = int(self.headers.get("Content-Length") or 0)
         text = self._chunked() if "chunked" in self.headers.get("Transfer-Encoding", "") else self.rfile.read(length)
         headers = {name.lower(): value for name, value in self.headers.items()}
-        reply = self.scripted.said_after(Request(self.command, self.path, headers, text.decode("utf-8", "replace")))
+        reply = self.scripted.reply_to(Request(self.command, self.path, headers, text.decode("utf-8", "replace")))
         if reply.fault in ("hang", "close"):
             if reply.fault == "hang":
                 self.scripted.hang(self.connection)
@@ -193,6 +193,6 @@ class _Handler(BaseHTTPRequestHandler):
         return found
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nothing is logged."""
+        """Log nothing."""
 
     do_GET = do_HEAD = do_POST = _respond  # noqa: N815 - the names are http.server's

@@ -1,6 +1,6 @@
-"""Settings, traits and primitives say which of their values a benchmark may set."""
+"""Tests that settings, traits and primitives declare which of their values a benchmark may set."""
 
-# ruff: noqa: D102 - the name of a test says what it checks
+# ruff: noqa: D102 - the names of the tests say what they check
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from karenina_core.models.from_files import mark_of
 
 
 class SettingsContract:
-    """The marks of a plugin's settings models, kinds of traits and primitives: name them in `models`.
+    """The `from_files` marks of a plugin's settings models, kinds of traits and primitives: list them in `models`.
 
     A field without a mark is restricted: a benchmark that sets it needs the user's trust. The author decides; see
     `karenina_core.models.from_files`.
@@ -26,5 +26,5 @@ class SettingsContract:
 
 
 def find_unmarked_fields(model: type[BaseModel]) -> list[str]:
-    """Return the fields of a model that do not say what a benchmark may set. Write `never` to restrict one."""
+    """Return the fields of a model that do not declare what a benchmark may set. Write `never` to restrict one."""
     return [f"{model.__name__}.{name}" for name in model.model_fields if mark_of(model, name) is None]

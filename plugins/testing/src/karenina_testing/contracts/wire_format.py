@@ -1,4 +1,4 @@
-"""How a provider's server speaks: what an adapter's author says once for all contracts."""
+"""The wire format of a provider's server, which an adapter's author defines once for all contracts."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 KEY: Final = "sk-contract-4711-never-to-be-shown"
-"""The key that every model of the contracts has, and that nothing may show."""
+"""The API key of every model in the contracts, which nothing may show."""
 
 
 class Wire:
-    """An adapter, and the language of its servers.
+    """An adapter, and the wire format of its servers.
 
     Set `entry_point` and `interface`, and write `reply` and `read`. The rest has defaults for a provider with an API
-    key, which tells usage, and whose ports ask with one POST for each call.
+    key that reports usage, and ports that make one POST for each call.
 
     - `base_path` is what follows the server's address in `endpoint_base_url`.
     - `fields` are further fields of every model.
-    - `usage` is what the scripted server counts for each call; set to 0 what the wire cannot say.
-    - `finish_reasons` are those that the wire can say, besides `tool_calls`.
+    - `usage` is what the scripted server reports for each call; set to 0 what the format cannot express.
+    - `finish_reasons` are those that the format can express, besides `tool_calls`.
     - `sends_key`: whether `endpoint_api_key` is sent at all.
-    - `agent_seconds` is the time that a silent agent is given, and more where its first turn takes longer than that.
+    - `agent_seconds` is the time limit of an agent whose server hangs, raised if its first turn takes longer than that.
     - `parameters` are sampling parameters that must reach the server.
     """
 
@@ -46,44 +46,44 @@ class Wire:
     parameters: ClassVar[Mapping[str, float]] = {"temperature": 0.125, "max_tokens": 777}
 
     def reply(self, said: Message, usage: Usage, finish_reason: FinishReason) -> Any:
-        """The body of a good reply, as JSON values: `said`, with its calls of tools where it has some."""
-        raise NotImplementedError(f"{type(self).__name__} must say how its server replies")
+        """Return the body of a successful reply, as JSON values: `said`, with its tool calls, if any."""
+        raise NotImplementedError(f"{type(self).__name__} must define how its server replies")
 
     def read(self, request: Request) -> Sequence[Message]:
-        """The messages that `request` holds. `is_error`, `tool_name` and `reasoning` need not be there."""
-        raise NotImplementedError(f"{type(self).__name__} must say how its server reads a request")
+        """Return the messages in `request`. `is_error`, `tool_name` and `reasoning` may be missing."""
+        raise NotImplementedError(f"{type(self).__name__} must define how its server reads a request")
 
     def filled(self, request: Request, text: str) -> Any:
-        """The body of a reply whose JSON is `text`, in the way in which the parser port asked for it."""
+        """Return the body of a reply with the JSON `text`, in the mode that the parser port requested."""
         return self.reply(Message.assistant(text), self.usage, "stop")
 
     def error(self, status: int, message: str) -> Any:
-        """The body of a reply of this status, 400 or more."""
+        """Return the body of a reply with this status, 400 or more."""
         return {"type": "error", "error": {"type": "scripted_error", "message": message}}
 
     def is_call(self, request: Request) -> bool:
-        """Whether `request` is a call to the model, and not a look at whether the server is there."""
+        """Return whether `request` is a call of the model, not a check whether the server is up."""
         return request.method == "POST"
 
     def reading(self, file: Path, id: str) -> ToolCall:
-        """The call with which an agent reads `file`, which lies in its workspace (or does not exist)."""
+        """Return the call with which an agent reads `file`, which is in its workspace (or does not exist)."""
         return ToolCall(id, "read_file", {"path": file.name})
 
     def model(self, url: str, **fields: Any) -> ModelConfig:
-        """A model whose server is at `url`."""
+        """Return a model whose server is at `url`."""
         values = {"endpoint_base_url": url + self.base_path, "endpoint_api_key": KEY, **self.fields, **fields}
         return ModelConfig(id="contract", interface=self.interface, model_name="contract-model", **values)
 
     @property
     def spec(self) -> AdapterSpec:
-        """What the adapter declares."""
+        """The adapter's declaration."""
         plugin = EntryPoint("contract", self.entry_point, "karenina.adapters").load()
         offered: list[AdapterSpec] = list(plugin.karenina_adapters())
         return next(spec for spec in offered if spec.interface == self.interface)
 
     @contextmanager
     def server(self, *answers: Answer | Reply) -> Iterator[ScriptedServer]:
-        """A server that gives one answer after the other, and the last one again and again."""
+        """Run a server that sends one answer after the other, and then repeats the last one."""
         left = list(answers)
 
         def answer(request: Request) -> Reply:
@@ -94,15 +94,15 @@ class Wire:
             yield running
 
     def failing(self, status: int, message: str = "the server is scripted to fail", **headers: str) -> Reply:
-        """A reply of this status. `_` in names of headers stands for `-`."""
+        """Return a reply with this status. `_` in names of headers becomes `-`."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         return Reply(self.error(status, message), status, named)
 
     def saying(self, text: str = "", *calls: ToolCall, finish_reason: FinishReason | None = None) -> Reply:
-        """A good reply that says `text` and calls tools."""
+        """Return a successful reply with `text` and tool calls."""
         reason: FinishReason = finish_reason or ("tool_calls" if calls else "stop")
         return Reply(self.reply(Message.assistant(text, calls), self.usage, reason))
 
     def filling(self, text: str) -> Callable[[Request], Reply]:
-        """A good reply to the parser port."""
+        """Return a successful reply to the parser port."""
         return lambda request: Reply(self.filled(request, text))
