@@ -203,7 +203,7 @@ def test_digests_of_another_user_are_refused(home: Path, place: str, monkeypatch
 def test_a_fifo_of_digests_is_refused_at_once(home: Path) -> None:
     """Attack: a FIFO in the place of the file; reading it waited for a writer."""
     os.mkfifo(home / "trusted.json")
-    with pytest.raises(TrustFileError, match="is not a file"):
+    with pytest.raises(TrustFileError, match="is not a regular file"):
         load_trust()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from karenina_engine.results.failure_counts import MOST_KINDS, OTHERS, Failure, FailureCounts
+from karenina_engine.results.failure_counts import MAX_KINDS, OTHERS, Failure, FailureCounts
 
 
 def ranked(*errors: str) -> list[Failure]:
@@ -45,6 +45,6 @@ def test_statuses_and_names_of_models_are_no_numbers() -> None:
 
 
 def test_failures_without_end_take_no_more_memory() -> None:
-    found = ranked(*(f"m{number} failed" for number in range(MOST_KINDS + 10)), "y" * 10_000)
-    assert len(found) == MOST_KINDS + 1
+    found = ranked(*(f"m{number} failed" for number in range(MAX_KINDS + 10)), "y" * 10_000)
+    assert len(found) == MAX_KINDS + 1
     assert found[0] == Failure(11, OTHERS)

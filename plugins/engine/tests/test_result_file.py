@@ -17,7 +17,7 @@ async def written(path: Path, lines: dict[int, str]) -> None:
     with ResultFile(path) as file:
         for place, line in lines.items():
             file.write(place, line)
-        file.put_in_order()
+        file.sort_lines()
 
 
 @pytest.mark.parametrize("length", [0, 100, 9_000, 30_000])
@@ -92,6 +92,6 @@ async def test_a_file_that_was_cut_meanwhile_is_left_as_it_is(tmp_path: Path) ->
         await asyncio.sleep(0)
         with path.open("r+b") as other:
             other.truncate(9)
-        with pytest.raises(OSError, match="changed by something else"):
-            file.put_in_order()
+        with pytest.raises(OSError, match="changed by another program"):
+            file.sort_lines()
     assert lines_of(tmp_path) == ["line 1", "li"]

@@ -79,7 +79,7 @@ def test_a_broken_line_is_named(tmp_path: Path) -> None:
     file = tmp_path / "r.jsonl"
     VerificationResultSet([VerificationResult(metadata=metadata(), outcome=Outcome.WRONG)]).save(file)
     file.write_text(file.read_text() + '{"outcome": "right"}\n')
-    with pytest.raises(ResultFileError, match="line 2 is no result of this version"):
+    with pytest.raises(ResultFileError, match="line 2 is not a result of this version"):
         VerificationResultSet.load(file)
 
 
@@ -102,7 +102,7 @@ def test_a_cut_line_before_the_last_one_is_an_error(tmp_path: Path) -> None:
     VerificationResultSet([VerificationResult(metadata=metadata(), outcome=Outcome.WRONG)] * 2).save(file)
     first, second = file.read_bytes().splitlines(keepends=True)
     file.write_bytes(first[:-100] + b"\n" + second)
-    with pytest.raises(ResultFileError, match="line 1 is no result"):
+    with pytest.raises(ResultFileError, match="line 1 is not a result"):
         VerificationResultSet.load(file)
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from karenina_core import Outcome, VerificationResult
 from karenina_core.data.sections import ModelIdentity, VerificationResultMetadata, VerificationResultRubric
 from karenina_engine.results.result_set import VerificationResultSet
-from karenina_engine.results.trait_summary import MOST_TRAITS, TraitSummary
+from karenina_engine.results.trait_summary import MAX_TRAITS, TraitSummary
 
 
 def result(judge: str = "j", **rubric: Any) -> VerificationResult:
@@ -91,5 +91,5 @@ def test_the_order_of_results_does_not_matter(scores: list[float], draw: Any) ->
 
 
 def test_traits_of_ever_new_names_take_no_more_memory() -> None:
-    many = [result(regex_trait_scores={f"t{number}": True}) for number in range(MOST_TRAITS + 5)]
-    assert len(summaries(*many)) == MOST_TRAITS
+    many = [result(regex_trait_scores={f"t{number}": True}) for number in range(MAX_TRAITS + 5)]
+    assert len(summaries(*many)) == MAX_TRAITS

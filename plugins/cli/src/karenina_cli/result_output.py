@@ -209,9 +209,9 @@ class _SeenFailures:
         """Return the position of an earlier item with the same failure; None if there is none."""
         if result.outcome.judged:
             return None
-        from karenina_engine.results.failure_counts import kind_of
+        from karenina_engine.results.failure_counts import failure_kind
 
-        earlier = self._positions.setdefault(kind_of(result.why(), result.question_id), position)
+        earlier = self._positions.setdefault(failure_kind(result.why(), result.question_id), position)
         return earlier if earlier != position else None
 
 

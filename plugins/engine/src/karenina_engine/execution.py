@@ -57,7 +57,7 @@ async def execute_session(
                 if on_result is not None:
                     on_result(index, result)
         if file is not None:
-            file.put_in_order()
+            file.sort_lines()
     return totals
 
 

@@ -1,1 +1,1 @@
-"""Sets of results, their files, summaries and totals."""
+"""Sets of results, result files, and aggregates of results."""

@@ -1,4 +1,4 @@
-"""Counts of equal failures: of a thousand items with one cause, a user reads the cause once."""
+"""Counts of equal failures, so that the cause of a thousand failed items is printed once."""
 
 from __future__ import annotations
 
@@ -6,27 +6,27 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-MOST_KINDS: Final = 1000
-"""Different failures that are told apart; further ones are counted together."""
+MAX_KINDS: Final = 1000
+"""The number of different failures that are counted separately; further ones are counted together."""
 OTHERS: Final = "other failures, each of another kind"
 
-_OF_THE_CALL: Final = re.compile(r"; it was tried \d+ times, with [\d.]+ s between them")
+_RETRIES: Final = re.compile(r"; it was tried \d+ times, with [\d.]+ s between them")
 _NUMBER: Final = re.compile(r"(?<!HTTP )(?<![\w.])\d+([.,]\d+)*(?![\w])")
-_COMPARED: Final = 500
-_KEPT: Final = 2000
-_SHORTEST_ID: Final = 4
+_COMPARED_LENGTH: Final = 500
+_STORED_LENGTH: Final = 2000
+_MIN_ID_LENGTH: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A failure that `items` items have in common; `error` is that of the first one, without what is its own."""
+    """A failure that `items` items have in common; `error` is the first one's, without the parts that differ."""
 
     items: int
     error: str
 
 
 class FailureCounts:
-    """The failures of a run, counted one after another."""
+    """Counts of the failures of a run by kind."""
 
     def __init__(self) -> None:
         self._counts: dict[str, int] = {}
@@ -34,27 +34,27 @@ class FailureCounts:
 
     def add(self, error: str, question_id: str) -> None:
         """Count the failure of an item of this question."""
-        error = _common(error, question_id)
-        kind = kind_of(error, question_id)
-        if kind not in self._counts and len(self._counts) >= MOST_KINDS:
+        error = _without_id(error, question_id)
+        kind = failure_kind(error, question_id)
+        if kind not in self._counts and len(self._counts) >= MAX_KINDS:
             kind, error = OTHERS, OTHERS
         self._counts[kind] = self._counts.get(kind, 0) + 1
-        self._first.setdefault(kind, error[:_KEPT])
+        self._first.setdefault(kind, error[:_STORED_LENGTH])
 
     def ranked(self) -> list[Failure]:
-        """Return all of them, those of most items first, else in the order in which they came."""
+        """Return all failures, the most frequent first; equally frequent ones are in the order of their first item."""
         found = [Failure(count, self._first[kind]) for kind, count in self._counts.items()]
         return sorted(found, key=lambda failure: -failure.items)
 
 
-def kind_of(error: str, question_id: str) -> str:
-    """Return what equal failures of items have in common: all but the id of the question, and numbers.
+def failure_kind(error: str, question_id: str) -> str:
+    """Return the common part of equal failures: the error without the question's id and numbers.
 
-    Statuses of HTTP are kept.
+    HTTP statuses are kept.
     """
-    return _NUMBER.sub("#", _common(error, question_id)[:_COMPARED])
+    return _NUMBER.sub("#", _without_id(error, question_id)[:_COMPARED_LENGTH])
 
 
-def _common(error: str, question_id: str) -> str:
-    without_id = error.replace(question_id, "...") if len(question_id) >= _SHORTEST_ID else error
-    return _OF_THE_CALL.sub("", without_id)
+def _without_id(error: str, question_id: str) -> str:
+    without_id = error.replace(question_id, "...") if len(question_id) >= _MIN_ID_LENGTH else error
+    return _RETRIES.sub("", without_id)

@@ -1,4 +1,4 @@
-"""The first line of a result file: what the run was made with. All other lines are results."""
+"""The first line of a result file, which names the distributions of the run. All other lines are results."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ def header_line(distributions: Mapping[str, str]) -> str:
 
 
 def is_header(line: bytes) -> bool:
-    """Return whether a line of a result file is a header, or the beginning of one that was cut off."""
+    """Return whether a line of a result file is a header, or the beginning of a truncated one."""
     return line.startswith(_BEGINNING) or (bool(line) and _BEGINNING.startswith(line))

@@ -1,4 +1,4 @@
-"""Files that hold decisions of one user: read and replaced so that nobody else can have written them."""
+"""Files that hold decisions of one user, read and replaced so that no other user can have written them."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Final
 
 LOCK_SECONDS: Final = 20.0
-"""How long a writer waits for another one."""
+"""The seconds that a writer waits for another one."""
 
 
 def read_private(path: Path) -> str | None:
-    """Return the text of a file of the user; None if there is no file.
+    """Return the text of a file of the user, or None if it does not exist.
 
-    Raises `OSError` for a link, for anything that is not a plain file, and for a file or folder that another user
-    owns or everybody can write; and `UnicodeDecodeError`.
+    Raises `OSError` for a link, for anything that is not a regular file, and for a file or folder that another user
+    owns or every user can write; and `UnicodeDecodeError`.
     """
     # O_NONBLOCK: opening a FIFO would otherwise wait for a writer.
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -31,14 +31,14 @@ def read_private(path: Path) -> str | None:
     with os.fdopen(handle, "rb") as file:
         found = os.fstat(file.fileno())
         if not stat.S_ISREG(found.st_mode):
-            raise OSError(f"{path} is not a file; remove it")
+            raise OSError(f"{path} is not a regular file; remove it")
         check_folder(path.parent)
         _check_owner(path, found)
         return file.read().decode("utf-8")
 
 
 def replace_private(path: Path, text: str) -> None:
-    """Replace a file by `text` in one step, readable for its owner only. Raises `OSError`.
+    """Replace the content of a file atomically, readable for its owner only. Raises `OSError`.
 
     A link at `path` is refused, so that no other file is changed or shared.
     """
@@ -59,9 +59,9 @@ def replace_private(path: Path, text: str) -> None:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold the lock of a private file, so that what is read inside the block is still true when it is replaced.
+    """Hold the lock of a private file, so that its content does not change between reading and replacing it.
 
-    Makes its folder. Raises `OSError` for a folder that others can write, and `TimeoutError` if another process holds
+    Creates its folder. Raises `OSError` for a folder that others can write, and `TimeoutError` if another process holds
     the lock too long.
     """
     from filelock import FileLock, Timeout
@@ -72,7 +72,7 @@ def locked(path: Path) -> Iterator[None]:
     try:
         lock.acquire(timeout=LOCK_SECONDS, poll_interval=0.02)
     except Timeout:
-        raise TimeoutError(f"another process has been writing it for {LOCK_SECONDS:g} s; try again") from None
+        raise TimeoutError(f"another process has held its lock for {LOCK_SECONDS:g} s; try again") from None
     try:
         yield
     finally:
@@ -90,12 +90,12 @@ def _check_owner(place: Path, found: os.stat_result, *, sticky_is_fine: bool = F
         return
     if found.st_uid not in (os.geteuid(), 0):
         raise OSError(
-            f"{place} belongs to another user (number {found.st_uid}), so its content is not your decision; "
+            f"{place} belongs to another user (uid {found.st_uid}), so its content cannot be trusted; "
             "set KARENINA_CONFIG_HOME to a folder of your own"
         )
     if found.st_mode & stat.S_IWOTH and not (sticky_is_fine and found.st_mode & stat.S_ISVTX):
-        raise OSError(f"{place} can be written by every user; look at what is in it, then run: chmod o-w {place}")
+        raise OSError(f"{place} can be written by every user; check its content, then run: chmod o-w {place}")
 
 
 def _link(path: Path) -> OSError:
-    return OSError(f"{path} is a link; put a file in its place, or set KARENINA_CONFIG_HOME to the folder it is in")
+    return OSError(f"{path} is a link; replace it by a file, or set KARENINA_CONFIG_HOME to the folder of the target")

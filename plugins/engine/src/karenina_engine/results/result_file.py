@@ -1,4 +1,4 @@
-"""The file that a run writes its results to. Nothing that stands there already is lost."""
+"""The file that a run writes its results to. An earlier file of that name is never lost."""
 
 from __future__ import annotations
 
@@ -21,31 +21,31 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 RESULT_LINES: Final = (b'{"run":', b'{"metadata":')
-"""How the lines of results begin."""
+"""The beginnings of lines of result files."""
 OBJECT_LINES: Final = (b"{",)
-"""How the lines of anything begin that is exported."""
-_LOOKED_AT: Final = 4096
+"""The beginning of lines of other exported files."""
+_CHECKED_BYTES: Final = 4096
 _BUFFER: Final = 1 << 20
-"""Bytes of results that are held at once, while they are written and while they are put in order."""
-_READ_TOGETHER: Final = 128
-"""Lines that are put in order at a time: more than are out of it, since so many items are under way."""
+"""The bytes of results held in memory, both while they are written and while they are sorted."""
+_SORT_BATCH: Final = 128
+"""The lines that are sorted at a time."""
 
 
 def default_output(benchmark: Path) -> Path:
-    """Where the results of a benchmark go unless the user says: `<name>.results.jsonl` in the working directory."""
+    """Return the default result file of a benchmark: `<name>.results.jsonl` in the working directory."""
     return Path(f"{benchmark.stem}.results.jsonl")
 
 
 def default_journal(output: Path) -> Path:
-    """Where the journal of a run stands unless the user says: beside its results, `<name>.journal`."""
+    """Return the default journal of a run: `<name>.journal`, beside its results."""
     return output.with_name(output.name.removesuffix(".jsonl").removesuffix(".results") + ".journal")
 
 
 def check_output(path: Path, *, lines: Sequence[bytes] = RESULT_LINES) -> None:
-    """Check that results can be written to `path`, and move nothing. Raises `ConfigError`.
+    """Check that results can be written to `path`, without moving any file. Raises `ConfigError`.
 
-    So it does for a file that is no earlier output, whose first line begins with one of `lines`: it may be the
-    benchmark itself, or another file that was named by mistake.
+    An existing file must be an earlier output, whose first line begins with one of `lines`; any other file, such as the
+    benchmark itself, was probably named by mistake and is an error.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -55,33 +55,33 @@ def check_output(path: Path, *, lines: Sequence[bytes] = RESULT_LINES) -> None:
     except OSError as error:
         raise ConfigError([f"the output {path} cannot be written: {error.strerror or error}"]) from error
     if stat.S_ISDIR(mode):
-        raise ConfigError([f"the output {path} is a folder: name a file in it"])
+        raise ConfigError([f"the output {path} is a folder: give a file in it"])
     if not stat.S_ISREG(mode):
         raise ConfigError(
             [
-                f"the output {path} is {_kind(mode)}: results are read again and put in order, so name a regular file "
-                "(--json prints them)"
+                f"the output {path} is {_kind(mode)} and cannot be sorted at the end of a run: give a regular file "
+                "(--json prints results)"
             ]
         )
     try:
         with path.open("rb") as file:
-            line, end, _ = file.read(_LOOKED_AT).partition(b"\n")
+            line, end, _ = file.read(_CHECKED_BYTES).partition(b"\n")
     except OSError as error:
         raise ConfigError([f"the output {path} cannot be read: {error.strerror or error}"]) from error
     if line and not line.startswith(tuple(lines)) and (end or not is_header(line)):
-        raise ConfigError([f"the output {path} holds something else than results, and is left as it is: name another"])
+        raise ConfigError([f"the output {path} is not a file of results and was not changed: give another file"])
 
 
 def prepare_output(
     path: Path, *, ours: Callable[[Path], bool] | None = None, lines: Sequence[bytes] = RESULT_LINES
 ) -> Path | None:
-    """Make `path` a new, empty file, and return where an earlier file of that name was moved to, if there was one.
+    """Create an empty file at `path`, and return the new name of an earlier file, if there was one.
 
-    An earlier file with anything in it is renamed to the first free `name-1.jsonl`, `name-2.jsonl`, ...; so the newest
-    results always have the name that was asked for, and the same command can be given again. If `ours` says of the
-    renamed file that all it holds will be written once more, it is removed. What a link points to is never touched: the
-    link is renamed. The folder is made if it is missing. Raises `ConfigError` if the file could not be written, and as
-    `check_output`.
+    An earlier file with content is renamed to the first free name of `name-1.jsonl`, `name-2.jsonl`, ..., so that the
+    newest results always have the given name, and the same command can be repeated. If `ours` returns true for the
+    renamed file, its whole content will be written again, and it is removed. A link is renamed; its target is never
+    changed. The folder is created if it is missing. Raises `ConfigError` if the file cannot be written, or as
+    `check_output` does.
     """
     check_output(path, lines=lines)
     moved, mode = None, None
@@ -106,7 +106,7 @@ def prepare_output(
 
 
 def free_name(path: Path) -> Path:
-    """Return the first free one of `name-1.jsonl`, `name-2.jsonl`, ... beside `path`."""
+    """Return the first free name of `name-1.jsonl`, `name-2.jsonl`, ... beside `path`."""
     stem, suffix = (path.name, "") if not path.suffix else (path.name.removesuffix(path.suffix), path.suffix)
     number = 1
     while os.path.lexists(candidate := path.with_name(f"{stem}-{number}{suffix}")):
@@ -118,7 +118,7 @@ def free_name(path: Path) -> Path:
 def open_line_writer(path: Path) -> Iterator[Callable[[Iterable[str]], None]]:
     """Open a file that `prepare_output` made; yield a function that writes lines to it. Raises `ConfigError`."""
 
-    def refused(error: OSError) -> ConfigError:
+    def write_error(error: OSError) -> ConfigError:
         return ConfigError([f"the output {path} cannot be written: {error.strerror or error}"])
 
     def add(lines: Iterable[str]) -> None:
@@ -126,29 +126,29 @@ def open_line_writer(path: Path) -> Iterator[Callable[[Iterable[str]], None]]:
             try:
                 file.write(line + "\n")
             except OSError as error:
-                raise refused(error) from error
+                raise write_error(error) from error
 
     try:
         file = os.fdopen(_open_empty(path), "w", encoding="utf-8", newline="\n")
     except OSError as error:
-        raise refused(error) from error
+        raise write_error(error) from error
     try:
         yield add
     finally:
         try:
             file.close()
         except OSError as error:
-            raise refused(error) from error
+            raise write_error(error) from error
 
 
 def _open_empty(path: Path) -> int:
-    """Open a new or empty file. Nothing is cut off, and no link is followed. Raises `OSError`."""
+    """Open a new or empty file, without truncating a file or following a link. Raises `OSError`."""
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
     found = os.fstat(handle)
     if not found.st_size and (stat.S_ISREG(found.st_mode) or stat.S_ISCHR(found.st_mode)):
         return handle
     os.close(handle)
-    raise FileExistsError(errno.EEXIST, "another program has written to it meanwhile")
+    raise FileExistsError(errno.EEXIST, "another program has written to it in the meantime")
 
 
 def _kind(mode: int) -> str:
@@ -158,18 +158,18 @@ def _kind(mode: int) -> str:
 
 
 class ResultFile:
-    """A file of results while it is written: each line as its item ends, and at the end all in the matrix's order.
+    """A result file that is being written: a line when its item ends, and all in the order of the matrix at the end.
 
-    So what a run has found out can be read while it lasts, and two runs that find out the same write the same file.
-    Lines that come in one turn of the event loop are written together, before the loop waits for anything: a process
-    that is killed loses those alone, and none where a journal holds them. It remembers two numbers a line. Used as a
-    context, in an event loop; leaving it writes what is left, closes the file, and leaves the order as it is.
+    The results of a run can be read while it runs, and two runs with equal results write equal files. Lines that are
+    added in one iteration of the event loop are written together at its end: a process that is killed loses only those,
+    and none that a journal holds. Two numbers are held in memory for each line. Use it as a context manager, in an
+    event loop; leaving it writes the remaining lines and closes the file, without sorting it.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._file: BinaryIO = os.fdopen(_open_empty(path), "wb", buffering=_BUFFER)
-        self._places = array("q")
+        self._indexes = array("q")
         self._starts = array("q", [0])
         self._flushing: asyncio.Handle | None = None
         self._failure: OSError | None = None
@@ -184,16 +184,16 @@ class ResultFile:
             self._flushing.cancel()
         self._file.close()
 
-    def write(self, place: int, line: str) -> None:
-        """Add the line of the item at this place of the matrix.
+    def write(self, index: int, line: str) -> None:
+        """Add the line of the item with this index in the matrix.
 
-        Raises `OSError` where it, or a line before it, cannot be written.
+        Raises `OSError` if the line, or one before it, cannot be written.
         """
         if self._failure is not None:
             raise self._failure
         data = line.encode() + b"\n"
         self._file.write(data)
-        self._places.append(place)
+        self._indexes.append(index)
         self._starts.append(self._starts[-1] + len(data))
         if self._flushing is None:
             self._flushing = asyncio.get_running_loop().call_soon(self._flush)
@@ -202,38 +202,38 @@ class ResultFile:
         self._flushing = None
         try:
             self._file.flush()
-        except OSError as error:  # the event loop could do nothing about it; what was not written is still held
+        except OSError as error:  # the event loop cannot handle it; unwritten lines are still held
             self._failure = error
 
-    def put_in_order(self) -> None:
-        """Put the lines into the order of their places. The file is replaced as a whole, or stays as it is.
+    def sort_lines(self) -> None:
+        """Sort the lines by their indexes. The file is replaced as a whole, or not changed.
 
         Raises `OSError`.
         """
         self._file.flush()
-        order = sorted(range(len(self._places)), key=self._places.__getitem__)
+        order = sorted(range(len(self._indexes)), key=self._indexes.__getitem__)
         if all(line == at for at, line in enumerate(order)):
             return
-        self._check_still_there()
+        self._check_not_replaced()
         handle, name = tempfile.mkstemp(dir=self._path.parent, prefix=f".{self._path.name}.")
         try:
             with os.fdopen(handle, "wb", buffering=_BUFFER) as out, self._path.open("rb", buffering=0) as lines:
-                for at in range(0, len(order), _READ_TOGETHER):
-                    out.writelines(self._read(lines, order[at : at + _READ_TOGETHER]))
+                for at in range(0, len(order), _SORT_BATCH):
+                    out.writelines(self._read(lines, order[at : at + _SORT_BATCH]))
             Path(name).chmod(self._path.stat().st_mode & 0o777)
-            self._check_still_there()
+            self._check_not_replaced()
             Path(name).replace(self._path)
         except BaseException:
             Path(name).unlink(missing_ok=True)
             raise
 
-    def _check_still_there(self) -> None:
-        """Raise `OSError` if the name belongs to another file now, which must not be replaced."""
+    def _check_not_replaced(self) -> None:
+        """Raise `OSError` if the path now names another file, which must not be replaced."""
         if not os.path.samestat(os.fstat(self._file.fileno()), self._path.lstat()):
-            raise OSError(f"{self._path} was replaced by something else while the run wrote it, and is left as it is")
+            raise OSError(f"{self._path} was replaced by another program during the run, and was not changed")
 
     def _read(self, file: FileIO, wanted: Sequence[int]) -> Iterator[bytes | memoryview]:
-        """These lines, as they follow one another in `wanted`: with one look at the file where they are near enough."""
+        """Yield the lines with these numbers, in the order of `wanted`; close ones are read together."""
         starts = self._starts
         first, last = starts[min(wanted)], starts[max(wanted) + 1]
         if last - first > _BUFFER:
@@ -248,5 +248,5 @@ class ResultFile:
         file.seek(first)
         piece = file.read(last - first)
         if len(piece) < last - first:
-            raise OSError(f"{self._path} was changed by something else while the run wrote it: it lacks lines")
+            raise OSError(f"{self._path} was changed by another program during the run: lines are missing")
         return piece

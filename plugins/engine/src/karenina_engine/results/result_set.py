@@ -1,4 +1,4 @@
-"""`VerificationResultSet`: the results of a run, with its summary and its file."""
+"""`VerificationResultSet`, the results of a run with their summary, and readers of result files."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ logger = logging.getLogger("karenina")
 
 
 class ResultFileError(KareninaError, ValueError):
-    """A result file that cannot be read: which line, and why."""
+    """An error in a result file, with the line and the reason."""
 
 
 class VerificationResultSet:
-    """Results in the order in which they ended. A file of them has one JSON object a line (JSONL)."""
+    """Results in the order in which they ended. Their file has one JSON object on each line (JSONL)."""
 
     def __init__(self, results: Iterable[VerificationResult] = ()) -> None:
         self.results = list(results)
@@ -52,30 +52,30 @@ class VerificationResultSet:
         return self.results[index]
 
     def filter(self, keep: Callable[[VerificationResult], bool]) -> Self:
-        """The results for which `keep` holds."""
+        """Return the results for which `keep` returns true."""
         return type(self)(result for result in self.results if keep(result))
 
     def totals(self) -> Totals:
-        """All results, counted."""
+        """Return the totals of all results."""
         totals = Totals()
         for result in self.results:
             totals.add(result)
         return totals
 
     def summary(self) -> Summary:
-        """Counts, pass rate with its denominator and interval, and the bounds that unjudged items leave."""
+        """Return counts, the pass rate with its denominator and interval, and the bounds that unjudged items leave."""
         return self.totals().summary()
 
     def by_models(self) -> dict[tuple[str, str], Summary]:
-        """A summary for each pair of answering model and judge (by their ids)."""
+        """Return a summary for each pair of answering model and judge (by their ids)."""
         return self.totals().by_models()
 
     def failures(self) -> list[Failure]:
-        """Why items were not judged, equal reasons counted together, those of most items first."""
+        """Return why items were not judged: equal reasons counted together, the most frequent first."""
         return self.totals().failures()
 
     def usage(self) -> Usage:
-        """What the run used. The tokens of one answer, which several judges share, count once."""
+        """Return the calls and tokens of all results. The tokens of an answer that several judges share count once."""
         return self.totals().usage()
 
     def table(self, name: str = "results") -> Table:
@@ -98,7 +98,7 @@ class VerificationResultSet:
         return self.table(table).to_arrow()
 
     def save(self, path: str | Path) -> None:
-        """Write the results, all or none: the file is replaced when everything is written."""
+        """Write all results or none: the file is replaced when everything has been written."""
         file = Path(path)
         file.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
@@ -113,12 +113,12 @@ class VerificationResultSet:
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """The results of a file. Raises `ResultFileError` with the line that cannot be read."""
+        """Return the results of a file. Raises `ResultFileError` with the line that cannot be read."""
         return cls(read_results(path))
 
 
 class StoredResults:
-    """The `length` results of a file, read anew each time that they are gone through, and never all at once."""
+    """A lazy view of the `length` results of a file, which are read again at each iteration."""
 
     def __init__(self, path: Path, length: int) -> None:
         self._path = path
@@ -134,20 +134,20 @@ class StoredResults:
 def read_results(path: str | Path) -> Iterator[VerificationResult]:
     """Yield the results of a file, one after another. Raises `ResultFileError`.
 
-    The file may have any size, because one's own runs write them; its lines may not. A last line that was cut off, as
-    a run that is killed leaves it, is left out with a warning.
+    The file may have any size, because the user's own runs write it; the size of its lines is limited. A truncated last
+    line, which a killed run leaves, is skipped with a warning.
     """
     found = 0
     try:
         with bounded_files.open_file(Path(path), any_size=True) as opened:
             for number, line in enumerate(bounded_files.iter_lines(opened, Path(path), any_size=True), 1):
                 if number == 1:
-                    _refuse_other_kinds(line, Path(path))
+                    _check_is_result_file(line, Path(path))
                 if not line.strip() or is_header(line):
                     continue
                 if found and not line.endswith(b"\n") and not _is_json(line):
                     logger.warning(
-                        "%s ends within line %d, which is left out: %d results before it are whole; if a run was "
+                        "%s ends within line %d, which is skipped; the %d results before it are complete. If a run was "
                         "stopped, `karenina resume` with its journal writes the rest",
                         *(path, number, found),
                     )
@@ -160,17 +160,17 @@ def read_results(path: str | Path) -> Iterator[VerificationResult]:
         raise ResultFileError(f"the result file {error.path} cannot be read: {error.what}; {error.cure}") from error
 
 
-def _refuse_other_kinds(line: bytes, path: Path) -> None:
-    """Raise `ResultFileError` for a file that begins as no result file does, with the command that it is for."""
+def _check_is_result_file(line: bytes, path: Path) -> None:
+    """Raise `ResultFileError` for a file of another kind, with the command that it is for."""
     if line.startswith(_SQLITE):
         raise ResultFileError(
-            f"{path} is a journal, not a file of results: `karenina status {path}` says how far its run is, and "
+            f"{path} is a journal, not a file of results: `karenina status {path}` shows the progress of its run, and "
             f"`karenina export {path}` writes its results"
         )
     if not line.lstrip().startswith(b"{") or path.suffix.lower() in _OF_BENCHMARKS:
         raise ResultFileError(
-            f"{path} is not a file of results, which has one JSON object a line: `karenina run` writes them"
-            + (f"; if it is a benchmark, `karenina run {path}` asks its questions" if path.suffix else "")
+            f"{path} is not a file of results, which has one JSON object on each line: `karenina run` writes them"
+            + (f"; if it is a benchmark, `karenina run {path}` runs it" if path.suffix else "")
         )
 
 
@@ -190,6 +190,6 @@ def parse_result(text: bytes | str, place: str) -> VerificationResult:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(str(part) for part in first["loc"])
         raise ResultFileError(
-            f"{place} is no result of this version ({SCHEMA_VERSION}): {where}: {first['msg']}; "
+            f"{place} is not a result of this version ({SCHEMA_VERSION}): {where}: {first['msg']}; "
             "remove the line, or read the file with the version that wrote it"
         ) from error

@@ -1,4 +1,4 @@
-"""What the scores of each rubric trait come to, counted one after another."""
+"""Summaries of the scores of each rubric trait, computed one result at a time."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from pydantic import BaseModel, ConfigDict
 if TYPE_CHECKING:
     from karenina_core.data.sections import VerificationResultRubric
 
-MOST_TRAITS: Final = 1000
-"""How many traits are counted: questions may each have traits of their own."""
+MAX_TRAITS: Final = 1000
+"""The most traits that are counted: each question can have traits of its own."""
 
 
 class TraitSummary(BaseModel):
     """The scores of one trait.
 
     `n` is the number of scores, `not_scored` that of items in which the trait could not be scored, and `skipped` that
-    of answers without the concept of a dynamic trait. `share` is the part of True among yes-or-no scores, `mean` that
-    of numbers, `labels` the number of each class, and `parts` the mean of each number in scores that have several (the
+    of answers without the concept of a dynamic trait. `share` is the share of True among boolean scores, `mean` the
+    mean of numbers, `labels` the count of each class, and `parts` the mean of each number in scores with several (the
     metrics of a metric trait, the fields of a template).
     """
 
@@ -38,7 +38,7 @@ class TraitSummary(BaseModel):
 
 
 class _Mean:
-    """An exact mean, so that the order of the values does not matter. It is None of nothing."""
+    """An exact mean, so that the order of the values does not matter. It is None without values."""
 
     __slots__ = ("_count", "_sum")
 
@@ -55,7 +55,7 @@ class _Mean:
 
 
 class _Scores:
-    """The scores of one trait so far."""
+    """The counts of the scores of one trait so far."""
 
     __slots__ = ("labels", "n", "not_scored", "numbers", "parts", "skipped", "truths")
 
@@ -94,25 +94,25 @@ class _Scores:
 
 
 class TraitTally:
-    """The summaries of traits, which grow result by result and hold none of them."""
+    """Summaries of traits that grow with each result. It keeps no results."""
 
     def __init__(self) -> None:
         self._traits: dict[str, _Scores] = {}
 
     def add(self, rubric: VerificationResultRubric) -> None:
-        """Count the traits of one result. Traits beyond the first `MOST_TRAITS` are left out."""
+        """Count the traits of one result. Traits beyond the first `MAX_TRAITS` are ignored."""
         labels = rubric.labels()
         scores = rubric.get_all_trait_scores()
         for name, score in scores.items():
-            found = self._of(name)
+            found = self._scores_of(name)
             if found is not None and score is not None:
                 found.add(score, labels.get(name))
         for name in rubric.trait_errors or ():
-            found = self._of(name)
+            found = self._scores_of(name)
             if found is not None and scores.get(name) is None:
                 found.not_scored += 1
         for name in rubric.dynamic_rubric_skipped_traits or ():
-            found = self._of(name)
+            found = self._scores_of(name)
             if found is not None:
                 found.skipped += 1
 
@@ -120,9 +120,9 @@ class TraitTally:
         """Return the summary of each trait by its name."""
         return {name: scores.summary() for name, scores in self._traits.items()}
 
-    def _of(self, name: str) -> _Scores | None:
+    def _scores_of(self, name: str) -> _Scores | None:
         found = self._traits.get(name)
-        if found is None and len(self._traits) < MOST_TRAITS:
+        if found is None and len(self._traits) < MAX_TRAITS:
             found = self._traits[name] = _Scores()
         return found
 
