@@ -1,4 +1,4 @@
-"""Plays Claude behind the Claude CLI, through the shared fake of its server: `... FAKE_ANTHROPIC.PY` prints its URL.
+"""A fake Claude for the Claude CLI, based on the shared fake of its server: `... FAKE_ANTHROPIC.PY` prints its URL.
 
 An agent reads the file `register`, writes down what it found, and says so. Without tools it says the last code word
 that it was shown, and asked for JSON it gives it. The first request meets a server that is overloaded. Replies come

@@ -1,4 +1,4 @@
-"""Plays Claude through the shared fake of the Messages API: `claude_server.py FAKE_ANTHROPIC.PY` prints its URL.
+"""A fake Claude based on the shared fake Messages API: `claude_server.py FAKE_ANTHROPIC.PY` prints its URL.
 
 Asked for JSON, it gives the last code word of what it was shown; as an agent it reads the file that the question names
 and replies with its content; else it knows one code word by heart. The first request meets a server that is overloaded.

@@ -1,4 +1,4 @@
-"""Whole runs of one question that has everything, for tests that look at what a configuration name changes."""
+"""Whole runs of one question with all features, for tests of the effect of a setting."""
 
 from __future__ import annotations
 

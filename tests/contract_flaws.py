@@ -1,4 +1,4 @@
-"""Adapters with one flaw each, for the tests of the contract kit: run with the package `teletype` installed."""
+"""Adapters with one flaw each, for the tests of the contract kit; they need the package `teletype`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The contract of every stage of the reference, as data: what the shipped stages are held to."""
+"""The contract of every stage of the reference, as data for tests of the shipped stages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verifiable instructions as rubric traits: by a pattern where one can say it, else by a few lines of trusted source.
+"""Verifiable instructions as rubric traits: patterns if possible, else a few lines of trusted source.
 
 The instruction types are those of IFEval; what each demands is said here in this project's own words and code.
 """

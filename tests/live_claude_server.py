@@ -1,4 +1,4 @@
-"""Plays Claude through the shared fake of the Messages API, for the contract of live endpoints.
+"""A fake Claude based on the shared fake Messages API, for the contract of live endpoints.
 
 `live_claude_server.py FOLDER_OF_THE_SHARED_SERVERS` prints its URL. It fills any schema, reads the note if it was given
 tools to read it, and takes a moment for each reply.

@@ -1,4 +1,4 @@
-"""A client for the conformance scenarios: connects to a server as a run does, and calls each of its tools."""
+"""A client for the conformance scenarios that connects to a server as a run does and calls each of its tools."""
 
 from __future__ import annotations
 

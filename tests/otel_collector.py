@@ -1,4 +1,4 @@
-"""A collector on loopback that takes what OpenTelemetry sends over HTTP, and reads it."""
+"""A collector on loopback that receives and decodes OpenTelemetry data over HTTP."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges that are agents, in whole runs: real tool calls over HTTP on loopback, in real folders."""
+"""Agentic judges in whole runs: real tool calls over HTTP on loopback, in real folders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A judge that is an agent, against the shared fake server: its verdict rests on a file that it really read."""
+"""An agentic judge with the shared fake server: its verdict follows from a file that it read."""
 
 from __future__ import annotations
 

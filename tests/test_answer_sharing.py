@@ -1,4 +1,4 @@
-"""One answer, several judges: it is asked for once a replicate, read by all, counted once, and fails for all."""
+"""One answer for several judges: it is generated once per replicate, counted once, and fails for all judges."""
 
 from __future__ import annotations
 

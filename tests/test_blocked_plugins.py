@@ -1,4 +1,4 @@
-"""Plugins that the configuration leaves out: where that contradicts another setting, no plan is made."""
+"""Blocked plugins: a contradiction with another setting is an error of the plan."""
 
 from __future__ import annotations
 

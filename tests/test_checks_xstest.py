@@ -1,4 +1,4 @@
-"""The abstention check on recorded answers: a judge that replays recorded labels, against the labels of people."""
+"""The abstention check on recorded answers: a judge that replays recorded labels, compared with human labels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A whole run on `claude_agent_sdk`: the real CLI works in a workspace, against the shared fake of Claude's server."""
+"""A whole run with `claude_agent_sdk`: the real CLI works in a workspace, with the shared fake of Claude's server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole runs on `claude_tool`, both roles, against the shared fake of the Messages API: the real SDK over real HTTP."""
+"""Whole runs with `claude_tool` in both roles: the real SDK over HTTP with the shared fake Messages API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command as a process of its own: what it imports, how it is stopped, how it ends."""
+"""The command as a separate process: its imports, interruption and exit codes."""
 
 from __future__ import annotations
 

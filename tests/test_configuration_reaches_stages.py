@@ -1,4 +1,4 @@
-"""Every configuration name has an effect that a whole run shows: each is run with two values.
+"""Every setting has an effect in a whole run, shown with two values of each.
 
 A plugin that brings a name adds its `Case` to `CASES`: the two values, what a run shows of each, and what else has to
 be set for it. A name without a case fails here.

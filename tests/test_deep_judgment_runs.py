@@ -1,4 +1,4 @@
-"""Whole runs with deep judgment: what is planned, what reaches the result, and what fails an answer."""
+"""Whole runs with deep judgment: the plan, the result, and the reasons to fail an answer."""
 
 from __future__ import annotations
 

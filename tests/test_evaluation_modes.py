@@ -1,4 +1,4 @@
-"""The reference's table "How evaluation mode shapes the pipeline", over real plans and over the contracts."""
+"""The reference's table "How evaluation mode shapes the pipeline", for real plans and for the contracts."""
 
 from __future__ import annotations
 

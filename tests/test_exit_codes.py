@@ -1,4 +1,4 @@
-"""How `karenina run` ends: one table, which the help and the docs show, and which the command keeps."""
+"""The exit codes of `karenina run`: one table in the help, the docs and the command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same journal, and more to ask: only what is missing is asked."""
+"""Runs that extend a journal: only missing calls are made."""
 
 from collections import Counter
 from collections.abc import Iterator

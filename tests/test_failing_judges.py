@@ -1,4 +1,4 @@
-"""Judges that hang or are cut off, in whole runs: never a wrong answer, and nothing that going on would not mend."""
+"""Judges that hang or are cut off in whole runs: never a wrong answer, and repaired by continuing the run."""
 
 from __future__ import annotations
 

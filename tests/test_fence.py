@@ -1,4 +1,4 @@
-"""The fence of `.importlinter` covers every distribution and every room, has no exceptions, and the core stays small.
+"""The contracts of `.importlinter` cover every distribution and room without exceptions, and the core stays small.
 
 `tox -e lint` checks the imports themselves.
 """

@@ -1,4 +1,4 @@
-"""Every hook says what it is for, and does it."""
+"""Every hook has its documented effect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges are asked at temperature 0, unless the user sets one or the server refuses it."""
+"""Judges are called with temperature 0 unless the user sets another one or the server refuses it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Looking at Karenina costs nothing: no SDK, HTTP client, numpy or torch is imported before it is needed."""
+"""No SDK, HTTP client, numpy or torch is imported before it is needed."""
 
 from __future__ import annotations
 

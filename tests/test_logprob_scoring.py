@@ -1,4 +1,4 @@
-"""The benchmark of verdicts by token probability: its arithmetic, and that it reports on no row it chose on."""
+"""The benchmark of verdicts by token probability: its arithmetic, and its separate rows for choice and report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The client scenarios of `@modelcontextprotocol/conformance`, run against the sessions that agents get their tools by.
+"""The client scenarios of `@modelcontextprotocol/conformance`, run against the sessions of agents.
 
 The package comes from npm. Scenarios under `auth/` are about OAuth, which is not supported: it needs a person at a
 browser, or a client registered with the server, and runs are unattended. A server that wants a token gets it in a

@@ -1,4 +1,4 @@
-"""Money in whole runs against a real server: the estimate before, the budget on the way, and the ledger after."""
+"""Costs in whole runs against a real server: the estimate before, the budget during and the ledger after a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`karenina run` tells a real collector of its run, also where it is stopped."""
+"""`karenina run` sends telemetry to a real collector, even if it is stopped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The distributions of this repository agree with each other, and each is tested with what it declares."""
+"""The distributions of this repository are consistent, and each is tested with its declared requirements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The distribution `karenina`: folders in a checkout, pins in a release, extras for what not everybody wants."""
+"""The distribution `karenina`: folders in a checkout, pins in a release, extras for optional parts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The public names: what others write against stays where it is."""
+"""Public names stay in their modules."""
 
 from __future__ import annotations
 

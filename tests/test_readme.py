@@ -1,4 +1,4 @@
-"""README and docs: the stage that they add works as printed, the example loads, and links lead to files."""
+"""README and docs: the printed stage works, the example loads, and links lead to files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`karenina run` on answers that others recorded and people labelled: a result a row, and how far to believe it."""
+"""`karenina run` on recorded answers with human labels: one result per row, and its agreement with the labels."""
 
 from __future__ import annotations
 

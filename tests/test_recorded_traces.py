@@ -1,4 +1,4 @@
-"""Recorded conversations with tools, as they crossed the wire, are read as what they say.
+"""Recorded conversations with tools are read from their original wire formats.
 
 What is expected is read here from the raw JSON, by readers of a few lines that share nothing with the library: each
 gives what happened in order, as `Event`s.

@@ -1,4 +1,4 @@
-"""Every form in which the reference project writes rubric traits loads, and says what cannot be scored."""
+"""Every form of rubric traits of the reference project loads, with a reason if it cannot be scored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every result field and every configuration name of the reference is there under its name."""
+"""Every result field and every setting of the reference exists under its name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The order of the reference follows from the contracts, not from the ranks, and not from the order of discovery."""
+"""The order of the reference follows from the contracts, not from ranks or the order of discovery."""
 
 from __future__ import annotations
 

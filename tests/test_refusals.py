@@ -1,4 +1,4 @@
-"""Answers that the provider stopped: abstained, whichever way it says so, and never parsed."""
+"""Answers that the provider stopped are abstentions in every form, and are never parsed."""
 
 from __future__ import annotations
 

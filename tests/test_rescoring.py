@@ -1,4 +1,4 @@
-"""A finished run, scored once more with what is right now: no call, and what flipped."""
+"""A finished run is scored again with changed truths: without calls, and with a list of changed verdicts."""
 
 import json
 import os

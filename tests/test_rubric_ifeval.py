@@ -1,4 +1,4 @@
-"""Regex and callable traits re-create verdicts that another program recorded, by instruction and on all rows."""
+"""Regex and callable traits reproduce the recorded verdicts of another program, by instruction and on all rows."""
 
 from __future__ import annotations
 

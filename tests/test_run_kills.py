@@ -1,4 +1,4 @@
-"""A run that is killed, over a server that fails, ends as if nothing had happened: the small form of the benchmark."""
+"""A run that is killed, with a failing server, ends with the results of an undisturbed one: a small `faults.py`."""
 
 from __future__ import annotations
 

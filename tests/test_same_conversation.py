@@ -1,4 +1,4 @@
-"""One conversation with tools through every agent port, in whole runs: the same trace, metrics, limit and verdict.
+"""One conversation with tools has the same trace, metrics, limit and verdict with every agent port.
 
 The servers are scripted and speak as each provider does; the tools are those of a real MCP server.
 """

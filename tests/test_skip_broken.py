@@ -1,4 +1,4 @@
-"""`--skip-broken`: questions of a file that cannot be read cost neither the run nor the other questions."""
+"""`--skip-broken`: questions that cannot be read affect neither the run nor other questions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plugins of others where nothing is installed but what they require: the core, or the core and the toolkit."""
+"""Third-party plugins with only their requirements installed: the core, or the core and the toolkit."""
 
 from __future__ import annotations
 

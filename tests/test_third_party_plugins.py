@@ -1,4 +1,4 @@
-"""Plugins of others, each a wheel built outside the repository and installed with pip, seen through the command."""
+"""Third-party plugins, as wheels that are built outside the repository and installed with pip."""
 
 from __future__ import annotations
 

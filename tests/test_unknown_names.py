@@ -1,4 +1,4 @@
-"""A misspelt name in any table of settings is refused, with the nearest name that there is."""
+"""A misspelt name in any table of settings is refused with the most similar known name."""
 
 from __future__ import annotations
 

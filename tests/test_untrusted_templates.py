@@ -1,4 +1,4 @@
-"""Code in a benchmark file runs neither on load, nor on plan, nor on run, before the user trusted it."""
+"""Code in a benchmark file does not run on load, plan or run before the user trusts it."""
 
 from __future__ import annotations
 

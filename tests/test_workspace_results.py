@@ -1,4 +1,4 @@
-"""A run over workspaces goes on with what still holds: not where a file has changed since."""
+"""A continued run reuses results of workspaces unless a file has changed."""
 
 from __future__ import annotations
 

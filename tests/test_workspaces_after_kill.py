@@ -1,4 +1,4 @@
-"""`karenina resume` removes the copies of workspaces that its killed run has left."""
+"""`karenina resume` removes the workspace copies of its killed run."""
 
 from __future__ import annotations
 

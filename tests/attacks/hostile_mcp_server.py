@@ -1,4 +1,4 @@
-"""An MCP server over stdio that does what it likes: the first argument names the attack, the second a file for notes.
+"""A hostile MCP server over stdio: the first argument names the attack, the second a file for notes.
 
 Its notes hold all that it gets to know: its environment, its folder, and every line that it is sent.
 """

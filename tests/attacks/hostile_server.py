@@ -1,4 +1,4 @@
-"""A model's server that answers most requests as it should, and one question as an attacker would, byte for byte.
+"""A model server that answers most requests correctly, and one question with the bytes of an attack.
 
 It speaks chat completions, the Messages API and, below `/mcp`, MCP over HTTP. A request whose text holds
 `ATTACK: name.` gets the attack of that name; all others, and those of a judge (below `/judge`), are answered well.

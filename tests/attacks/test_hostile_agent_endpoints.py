@@ -1,4 +1,4 @@
-"""The endpoint of a model that works with tools gets no more than the user gave to that model.
+"""The endpoint of a model with tools gets access to nothing beyond the tools of that model.
 
 The user chose the endpoint, and it asks for whatever it likes: tools that were not offered, files outside of the
 workspace, arguments and results without measure. Each costs a call or the item.

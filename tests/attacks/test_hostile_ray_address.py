@@ -1,4 +1,4 @@
-"""An address that is not a Ray cluster costs seconds: the run ends with exit code 2 and says what does not answer.
+"""With an address that is not a Ray cluster, a run ends within seconds with exit code 2 and names the address.
 
 Nothing is asked of a model, nothing is left running, and a journal that was begun can be gone on with.
 """

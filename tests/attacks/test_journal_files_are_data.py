@@ -1,4 +1,4 @@
-"""A journal is data: whatever it holds, and whatever lies beside it, it costs an item or an error message.
+"""A journal is data: any content of it, or any file beside it, can fail an item or cause an error message, no more.
 
 No row decides what runs or which other file changes; no reply stops the run that waits for it to be stored; a byte that
 changed never makes another answer; and a damaged file is named, with `karenina journal repair`, which keeps the rest.

@@ -1,4 +1,4 @@
-"""Every setting, field of a model, trait parameter and primitive parameter of ours says what a benchmark may set.
+"""Every shipped setting, model field, trait parameter and primitive parameter states which values benchmarks may set.
 
 A class may mark all fields that it declares itself; a field of a class without a mark is restricted, and fails here.
 """

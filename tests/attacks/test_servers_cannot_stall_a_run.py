@@ -1,4 +1,4 @@
-"""A server can make a run wait only as long as its user allows: `retry_patience`, `request_timeout`, `item_timeout`.
+"""A server can delay a run only as long as its user allows: `retry_patience`, `request_timeout`, `item_timeout`.
 
 Whatever it answers, and if it never answers, each item ends, and so does the run. A server that recovers, or refuses
 some calls whatever the load, costs no item.

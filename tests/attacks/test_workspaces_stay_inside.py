@@ -1,4 +1,4 @@
-"""An agent, and a stranger's benchmark or workspace, reach and remove nothing outside the folder that they were given.
+"""Agents, strangers' benchmarks and workspaces cannot access or remove anything outside their folder.
 
 Nothing outside is read, copied, written or removed; nothing in a workspace makes a copy wait or fill the disk.
 """

@@ -1,4 +1,4 @@
-"""Excel files that no spreadsheet program would write."""
+"""Malformed Excel files."""
 
 from __future__ import annotations
 

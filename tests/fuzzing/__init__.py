@@ -1,1 +1,1 @@
-"""Fuzzing of all that Karenina reads: files, journals, and what servers, judges and tools reply."""
+"""Fuzzing of all inputs of Karenina: files, journals, and replies of servers, judges and tools."""

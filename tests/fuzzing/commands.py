@@ -1,4 +1,4 @@
-"""The command, in this process: its exit codes are documented, and nothing else may come out of it."""
+"""The command in this process; only documented exit codes are allowed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Try inputs of one kind for some time, and keep one small input for each way in which the law was broken."""
+"""Try inputs of one kind for some time, and keep one small input for each kind of failure."""
 
 from __future__ import annotations
 

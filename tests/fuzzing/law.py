@@ -1,4 +1,4 @@
-"""The law that holds for every input: what may happen while it is read, how long it may take, and how much memory."""
+"""The law for every input: the allowed effects, time and memory of reading it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inputs that are nearly right: valid documents, and strategies that break them in a few places."""
+"""Nearly valid inputs: valid documents, and strategies that break them in a few places."""
 
 from __future__ import annotations
 

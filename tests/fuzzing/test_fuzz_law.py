@@ -1,4 +1,4 @@
-"""The law itself: each thing that it forbids is noticed, though the code under test catches what it raises."""
+"""The law of fuzzing notices every forbidden effect, even if the code under test catches its error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kinds of input, one module each, which has it as `KIND`."""
+"""The kinds of input: one module with a `KIND` for each."""
 
 from __future__ import annotations
 

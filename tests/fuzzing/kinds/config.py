@@ -1,4 +1,4 @@
-"""Configurations: TOML, YAML, JSON, and values as the command line and the environment give them."""
+"""Configurations: TOML, YAML, JSON, and values of the command line and the environment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replies of models inside of whole runs: what judges fill in, and what models and agents say."""
+"""Replies of models in whole runs: schemas that judges fill, and texts of models and agents."""
 
 from __future__ import annotations
 

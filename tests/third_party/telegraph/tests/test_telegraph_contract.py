@@ -1,4 +1,4 @@
-"""The telegraph against the contract of every adapter."""
+"""The contract tests of the adapter `telegraph`."""
 
 from __future__ import annotations
 

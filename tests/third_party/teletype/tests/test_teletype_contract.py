@@ -1,4 +1,4 @@
-"""The teletype against the contract of every adapter."""
+"""The contract tests of the adapter `teletype`."""
 
 from __future__ import annotations
 

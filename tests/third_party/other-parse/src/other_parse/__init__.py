@@ -1,4 +1,4 @@
-"""A second parse stage: it fills every field with the last word of the answer, and asks no judge."""
+"""A second parse stage: it fills every field with the last word of the answer, without a judge."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ports: one JSON list of lines goes there, one line comes back."""
+"""The ports: a request is a JSON list of lines, a reply is one line."""
 
 from __future__ import annotations
 
