@@ -12,7 +12,7 @@ import typer
 from command_runs import make_plugins, run_karenina, write_benchmark
 
 from karenina_benchmark.model_specs import parse_model
-from karenina_cli.configuration import configuration
+from karenina_cli.configuration import read_configuration
 from karenina_cli.model_specs import parse_models
 from karenina_core import hookimpl
 from karenina_core import plugins as plugin_room
@@ -166,7 +166,7 @@ def test_models_of_the_command_line_replace_those_of_files(tmp_path: Path) -> No
 )
 def test_a_value_of_set_is_toml_or_json(value: str) -> None:
     with plugin_room.use_plugins(make_plugins()):
-        assert configuration(None, None, [f"slots={value}"]).core.slots == {"generate_answer": ("Shout",)}
+        assert read_configuration(None, None, [f"slots={value}"]).core.slots == {"generate_answer": ("Shout",)}
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_a_value_of_set_is_toml_or_json(value: str) -> None:
 )
 def test_a_value_of_set_is_read_by_its_type(setting: str, value: Any) -> None:
     with plugin_room.use_plugins(make_plugins()):
-        config = configuration(None, None, [setting])
+        config = read_configuration(None, None, [setting])
     assert config.setting(setting.partition("=")[0]) == value
 
 
@@ -220,12 +220,14 @@ def test_recordings_of_a_file_are_sought_beside_it(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     traces = '{"id": "m", "interface": "scripted", "model_name": "m", "manual_traces": "answers.jsonl"}'
     from karenina_benchmark import Benchmark
-    from karenina_cli.configuration import configuration
+    from karenina_cli.configuration import read_configuration
 
     file = write_benchmark(tmp_path / "sub", "a", more=f"config: {{answering_models: [{traces}]}}\n")
-    (model,) = configuration(Benchmark.load(file), None, None).core.answering_models
+    (model,) = read_configuration(Benchmark.load(file), None, None).core.answering_models
     assert model.manual_traces == tmp_path / "sub" / "answers.jsonl"
-    (model,) = configuration(Benchmark.load(file), None, None, recordings=Path("answers.jsonl")).core.answering_models
+    (model,) = read_configuration(
+        Benchmark.load(file), None, None, recordings=Path("answers.jsonl")
+    ).core.answering_models
     assert model.manual_traces == Path("answers.jsonl")
 
 

@@ -15,23 +15,23 @@ def main() -> None:
 
     from karenina_cli import streams
 
-    streams.prepare()
+    streams.prepare_streams()
     try:
         from karenina_cli.app import build_app
 
         build_app(_first_word(sys.argv[1:]))()
     except KeyboardInterrupt:
-        sys.exit(130)  # before any command has begun
+        sys.exit(130)  # before a command has started
     except Exception:
         failure = streams.output_failure()
         if failure is not None:
-            streams.fail(failure)
+            streams.exit_for(failure)
         import traceback
 
         traceback.print_exc()
         sys.exit(70)
     finally:
-        streams.finish()
+        streams.flush_output()
 
 
 def _first_word(arguments: list[str]) -> str:

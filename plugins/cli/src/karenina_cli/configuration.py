@@ -20,7 +20,7 @@ _NEXT_COLUMN = re.compile(r",(?=\s*\w+\s*=)")
 _NAME = re.compile(r"[A-Za-z_][\w.-]*")
 
 
-def configuration(
+def read_configuration(
     benchmark: Benchmark | None,
     file: Path | None,
     settings: Sequence[str] | None,
@@ -51,7 +51,7 @@ def configuration(
     if judges:
         layers.add({"parsing_models": parse_models(judges)}, "--judge")
     for setting in settings or ():
-        name, value = _one(setting, layers.values)
+        name, value = _parse_setting(setting, layers.values)
         merged = "." in setting.partition("=")[0] and layers.origin.get(name) == of_benchmark
         layers.add({name: value}, of_benchmark if merged else "--set")
     return layers.make_config().with_benchmark_names(layers.names_from(of_benchmark))
@@ -61,12 +61,12 @@ def with_settings(config: VerificationConfig, settings: Sequence[str] | None) ->
     """Return a configuration with the settings of `--set` applied. Raises `ConfigError` and `typer.BadParameter`."""
     values = dict(config.given())
     for setting in settings or ():
-        name, value = _one(setting, values)
+        name, value = _parse_setting(setting, values)
         values[name] = value
     return config.with_values(**values) if settings else config
 
 
-def _one(setting: str, values: Mapping[str, Any]) -> tuple[str, Any]:
+def _parse_setting(setting: str, values: Mapping[str, Any]) -> tuple[str, Any]:
     """Return the name and value of `name=value`; `table.key=value` changes one key of a table."""
     name, equals, text = setting.partition("=")
     name = name.strip()
@@ -74,19 +74,18 @@ def _one(setting: str, values: Mapping[str, Any]) -> tuple[str, Any]:
         raise typer.BadParameter("--set has no name and value: write --set name=value")  # the text may hold a key
     top, dot, key = name.partition(".")
     if not dot:
-        return name, _value(name, text)
+        return name, _parse_value(name, text)
     table = values.get(top)
     if table is not None and not isinstance(table, Mapping):
         raise typer.BadParameter(f"{top} is not a table, so --set {name}=... cannot change a key of it")
-    return top, {**(table or {}), key: _value(name, text)}
+    return top, {**(table or {}), key: _parse_value(name, text)}
 
 
-def _value(name: str, text: str) -> Any:
+def _parse_value(name: str, text: str) -> Any:
     """Return the value of `--set name=text`: TOML, as in a configuration file, or JSON, or the text itself.
 
     Raises `typer.BadParameter`, without showing the text, if it begins like a table or a list but is neither.
     """
-    from karenina_core.config import read_value
 
     def read(given: str) -> Any:
         try:

@@ -36,13 +36,13 @@ def print_ledger(console: Console, ledger: Ledger) -> None:
     lines = [line for line in ledger.lines if line.spent.calls]
     if lines:
         console.print(ledger_table(lines, spent))
-    said = [f"Cost: {spent.format_cost()} for {quantity(spent.calls, 'call')}."]
+    sentences = [f"Cost: {spent.format_cost()} for {quantity(spent.calls, 'call')}."]
     if kept.calls:
         worth = f" (worth {kept.format_cost()})" if kept.cost or kept.unpriced else ""
-        said.append(f"Stored replies: {kept.calls:,}{worth}, which cost nothing this time.")
+        sentences.append(f"Stored replies: {kept.calls:,}{worth}, which cost nothing this time.")
     if earlier.calls:
-        said.append(f"Earlier runs with this journal spent {earlier.format_cost()}.")
-    console.print(Text(" ".join(said)), soft_wrap=True)
+        sentences.append(f"Earlier runs with this journal spent {earlier.format_cost()}.")
+    console.print(Text(" ".join(sentences)), soft_wrap=True)
     for name, price in ledger.prices.snapshot()["models"].items():
         console.print(Text(clean(f"Price of {name}: {price['from']}"), style="dim"), soft_wrap=True)
 

@@ -18,13 +18,13 @@ def find_journal(screen: Screen, path: Path) -> Path:
     """Return `path`, or the journal next to it if it is a result file. Raises `ConfigError` if there is none."""
     if not is_results_file(path):
         return path
-    beside = _beside(path)
-    if not beside.is_file():
+    journal = _journal_path(path)
+    if not journal.is_file():
         raise ConfigError(
-            [f"{path} is a result file, and its journal {beside} does not exist: name the journal of the run"]
+            [f"{path} is a result file, and its journal {journal} does not exist: name the journal of the run"]
         )
-    screen.note(f"{path} is a result file: its journal {beside} is used.")
-    return beside
+    screen.note(f"{path} is a result file: its journal {journal} is used.")
+    return journal
 
 
 def is_results_file(path: Path) -> bool:
@@ -38,7 +38,7 @@ def is_results_file(path: Path) -> bool:
         return False
 
 
-def _beside(path: Path) -> Path:
+def _journal_path(path: Path) -> Path:
     from karenina_engine.results.result_file import default_journal
 
     return default_journal(path)

@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 
 
 def result_json(result: VerificationResult) -> dict[str, Any]:
-    """A result as `--json` prints it: all of it, with `question_id` beside `outcome`."""
+    """Return a result as `--json` prints it: in full, with `question_id` at the top level."""
     return {"question_id": result.question_id, **json.loads(result.model_dump_json())}
 
 
 def summary_json(results: Totals) -> dict[str, Any]:
-    """`summary` as `--json` prints it, with the usage and a summary for each pair of models."""
+    """Return `summary` as `--json` prints it, with the usage and a summary for each pair of models."""
     usage = results.usage()
     return {
         "summary": {

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from karenina_cli.ci_reports import CIReports, Conditions
-from karenina_cli.configuration import configuration
+from karenina_cli.configuration import read_configuration
 from karenina_cli.model_specs import SPEC_HELP, parse_models
 from karenina_cli.options import ConfigFile, FailUnder, JUnit, MaxUnjudged, Settings, SummaryMarkdown
 from karenina_cli.screen import get_screen
@@ -124,7 +124,7 @@ def _read_rubric(path: Path | None, *, trust_all: bool) -> Rubric | None:
 
 
 def _read_settings(config: Path | None, settings: list[str] | None, screen: Screen) -> dict[str, Any]:
-    values = configuration(None, config, settings).given()
+    values = read_configuration(None, config, settings).given()
     if values.pop("answering_models", None):
         screen.note("answering_models has no effect: the outputs take the place of a model's answers.")
     return values

@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from karenina_cli.configuration import configuration, parse_columns
+from karenina_cli.configuration import parse_columns, read_configuration
 from karenina_cli.options import Columns, ConfigFile, Settings
 from karenina_cli.screen import Screen, clean, get_screen
 
@@ -40,12 +40,12 @@ def plan(
         if as_json:
             screen.json(_json(plans, of_file=file is not None))
             return
-        for made, ids in plans:
+        for one, ids in plans:
             if len(plans) > 1:
                 screen.out.print(
                     Text(clean(f"{len(ids)} question{'' if len(ids) == 1 else 's'}: {', '.join(ids[:5])}"), "bold")
                 )
-            _print(screen, made)
+            _print(screen, one)
 
 
 def _plans(
@@ -65,7 +65,7 @@ def _plans(
     from karenina_engine.scheduling.questions import select_questions
 
     benchmark = Benchmark.load(file, columns=columns) if file is not None else None
-    chosen = configuration(benchmark, config, settings)
+    chosen = read_configuration(benchmark, config, settings)
     if benchmark is None:
         if wanted:
             raise ConfigError(["--question selects from a benchmark: name its file"])
@@ -80,9 +80,9 @@ def _plans(
     planner = Planner(chosen, plugins)
     found: dict[tuple[str, ...], tuple[Plan, list[str]]] = {}
     for question in questions:
-        made = planner.plan(question)
-        key = tuple(f"{stage.distribution}:{stage.name}" for stage in made.stages)
-        found.setdefault(key, (made, []))[1].append(question.id)
+        one = planner.plan(question)
+        key = tuple(f"{stage.distribution}:{stage.name}" for stage in one.stages)
+        found.setdefault(key, (one, []))[1].append(question.id)
     return list(found.values())
 
 
@@ -93,25 +93,25 @@ def _json(plans: list[tuple[Plan, list[str]]], *, of_file: bool) -> dict[str, An
     if of_file:
         found["questions"] = ids
     if others:
-        found["other_plans"] = [{**made.to_json(), "questions": more} for made, more in others]
+        found["other_plans"] = [{**one.to_json(), "questions": more} for one, more in others]
     return found
 
 
-def _print(screen: Screen, made: Plan) -> None:
+def _print(screen: Screen, one: Plan) -> None:
     table = Table(expand=False)
     table.add_column("#", justify="right")
     for name in ("Stage", "Slot", "From", "Waits for"):
         table.add_column(name, overflow="fold")
-    for number, stage in enumerate(made.stages, 1):
+    for number, stage in enumerate(one.stages, 1):
         slot = stage.slot.config_name if stage.slot is not None else "-"
         once = " (once per answer)" if stage.stage.scope == "answer" else ""
         table.add_row(
             str(number), Text(stage.name + once), slot, f"{stage.distribution} {stage.version}", Text(_waits(stage))
         )
     screen.out.print(table)
-    if made.left_out:
+    if one.left_out:
         screen.out.print("Left out:")
-        for left in made.left_out:
+        for left in one.left_out:
             screen.out.print(Text(f"  {left.name}: {left.why}"), soft_wrap=True)
 
 

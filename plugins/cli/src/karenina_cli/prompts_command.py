@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
-from karenina_cli.configuration import configuration, parse_columns
+from karenina_cli.configuration import parse_columns, read_configuration
 from karenina_cli.options import Answering, Columns, ConfigFile, Judges, Settings, TrustAll
 from karenina_cli.screen import Screen, clean, get_screen
 
@@ -70,17 +70,17 @@ def prompts(
 
         trust = Trust.all() if trust_all else load_trust()
         benchmark = Benchmark.load(file, trust, columns=parse_columns(columns)) if file is not None else None
-        chosen = configuration(benchmark, config, settings, answering=answering, judges=judge)
+        chosen = read_configuration(benchmark, config, settings, answering=answering, judges=judge)
         if benchmark is not None:
             check_restricted_values(benchmark, chosen, trust)
         plugins = plugins_of(chosen)
         wanted = _check_task_names(task, plugins)
         if benchmark is not None:
-            done = _preview(benchmark, chosen, plugins, question, answer, trust)
+            preview = _preview(benchmark, chosen, plugins, question, answer, trust)
             if as_json:
-                screen.json(_preview_json(done, wanted))
+                screen.json(_preview_json(preview, wanted))
             else:
-                _print_preview(screen, done, wanted, of=len(benchmark))
+                _print_preview(screen, preview, wanted, of=len(benchmark))
             return
         for option, given in (("--question", question), ("--answer", answer)):
             if given is not None:
@@ -96,10 +96,10 @@ def _check_task_names(names: list[str] | None, plugins: Plugins) -> set[str] | N
 
     declared = [one.task for one in declared_tasks(plugins)]
     known = {name for task in declared for name in (task.name, task.family) if name is not None}
-    strangers = [name for name in names or () if name not in known]
-    if strangers:
+    unknown = [name for name in names or () if name not in known]
+    if unknown:
         raise ConfigError(
-            [f"--task: no stage has a prompt task {name!r}{did_you_mean(name, known)}" for name in strangers]
+            [f"--task: no stage has a prompt task {name!r}{did_you_mean(name, known)}" for name in unknown]
         )
     return set(names) if names else None
 
@@ -120,24 +120,24 @@ def _preview(
         raise ConfigError([f"{benchmark.path} contains no question"])
     config = with_workspace_root(benchmark, config)
     (question,) = select_questions(benchmark, config, [id if id is not None else benchmark.ids[0]])
-    said = answer if answer is not None else PLACEHOLDER
-    return asyncio.run(preview_prompts(question, config, plugins, trust=trust, answer=said))
+    text = answer if answer is not None else PLACEHOLDER
+    return asyncio.run(preview_prompts(question, config, plugins, trust=trust, answer=text))
 
 
 def _is_wanted(task: PromptTask | None, wanted: set[str] | None) -> bool:
     return wanted is None or (task is not None and not wanted.isdisjoint({task.name, task.family}))
 
 
-def _preview_json(done: PromptPreview, wanted: set[str] | None) -> dict[str, Any]:
+def _preview_json(preview: PromptPreview, wanted: set[str] | None) -> dict[str, Any]:
     return {
-        "question": done.question.id,
-        "prompts": [_prompt_json(one) for one in done.prompts if _is_wanted(one.task, wanted)],
+        "question": preview.question.id,
+        "prompts": [_prompt_json(one) for one in preview.prompts if _is_wanted(one.task, wanted)],
         "unsaid": [
             {"task": one.task.name, "stage": one.stage, "why": one.why, "instructions": one.task.instructions}
-            for one in done.unused
+            for one in preview.unused
             if _is_wanted(one.task, wanted)
         ],
-        "failed": [{"stage": stage, "error": error} for stage, error in done.failed.items()],
+        "failed": [{"stage": stage, "error": error} for stage, error in preview.failed.items()],
     }
 
 
@@ -161,14 +161,14 @@ def _prompt_json(prompt: Prompt) -> dict[str, Any]:
     return found
 
 
-def _print_preview(screen: Screen, done: PromptPreview, wanted: set[str] | None, *, of: int) -> None:
-    screen.note(f"Question {done.question.id}" + (f", one of {of}" if of > 1 else "") + ". No model is called.")
-    for prompt in done.prompts:
+def _print_preview(screen: Screen, preview: PromptPreview, wanted: set[str] | None, *, of: int) -> None:
+    screen.note(f"Question {preview.question.id}" + (f", one of {of}" if of > 1 else "") + ". No model is called.")
+    for prompt in preview.prompts:
         if _is_wanted(prompt.task, wanted):
             _print_prompt(screen, prompt)
-    for stage, error in done.failed.items():
+    for stage, error in preview.failed.items():
         screen.note(f"Warning: {stage} failed, and the prompts after it are not shown: {error}")
-    for one in done.unused:
+    for one in preview.unused:
         if _is_wanted(one.task, wanted):
             screen.note(f"Not shown: {one.task.name} of {one.stage}: {one.why}")
 

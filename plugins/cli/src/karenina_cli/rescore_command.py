@@ -138,10 +138,10 @@ def _print_changes(screen: Screen, found: RescoreReport) -> None:
         table.add_column(name, overflow="fold")
     for change in rows[:MAX_ROWS]:
         question, answering, judge, replicate = change.item
-        who = answering if judge == answering else f"{answering}, judged by {judge}"
+        models = answering if judge == answering else f"{answering}, judged by {judge}"
         cells = [
             question,
-            who,
+            models,
             str(replicate),
             change.before.value,
             change.after.value,

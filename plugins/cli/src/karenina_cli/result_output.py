@@ -76,7 +76,7 @@ def print_result(
     most_answer: int = 1200,
     same_as: str | None = None,
 ) -> None:
-    """Print one result: question, answer, what the judge extracted beside the truth, the verdict and why.
+    """Print one result: question, answer, extracted values next to the truth, verdict and reason.
 
     `position` ("3/12") is printed first. The answer is cut after `most_answer` characters, with a note on what is
     missing. `detailed` prints more of the answer (`full`: all of it, below), and vetoes, revisions, trait scores,
@@ -235,10 +235,10 @@ def _raw_truth(result: VerificationResult) -> str:
 
 def _models_text(result: VerificationResult) -> str:
     meta = result.metadata
-    who = f"{meta.answering_id} ({meta.answering_model})"
+    models = f"{meta.answering_id} ({meta.answering_model})"
     if meta.parsing_id != meta.answering_id or meta.parsing != meta.answering:
-        who += f", judged by {meta.parsing_id} ({meta.parsing_model})"
-    return clean(who + (f", replicate {meta.replicate}" if (meta.replicate or 1) > 1 else ""))
+        models += f", judged by {meta.parsing_id} ({meta.parsing_model})"
+    return clean(models + (f", replicate {meta.replicate}" if (meta.replicate or 1) > 1 else ""))
 
 
 def _answer(result: VerificationResult, most: int, *, full: bool) -> Text:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from karenina_cli.ci_reports import CIReports, Conditions
-from karenina_cli.configuration import configuration, parse_columns, select_ids
+from karenina_cli.configuration import parse_columns, read_configuration, select_ids
 from karenina_cli.options import (
     Answering,
     Columns,
@@ -137,7 +137,9 @@ def run(
         settings = [*(settings or ()), *((f"executor={executor}",) if executor else ())]
         settings += (f"budget={budget}",) if budget is not None else ()
         settings += ("partial_recordings=true",) if partial else ()
-        chosen = configuration(benchmark, config, settings, answering=answering, judges=judge, recordings=recordings)
+        chosen = read_configuration(
+            benchmark, config, settings, answering=answering, judges=judge, recordings=recordings
+        )
         if not len(benchmark):
             raise ConfigError(
                 [f"{file} contains no question: add one under `questions`, or with Benchmark.add_question"]

@@ -38,9 +38,9 @@ def show(
 
         everything = VerificationResultSet(result for file in files for result in read_results(file))
         ids = {result.question_id for result in everything}
-        strangers = [id for id in question or () if id not in ids]
-        if strangers:
-            raise ConfigError([f"there is no result for question {id!r}{did_you_mean(id, ids)}" for id in strangers])
+        unknown = [id for id in question or () if id not in ids]
+        if unknown:
+            raise ConfigError([f"there is no result for question {id!r}{did_you_mean(id, ids)}" for id in unknown])
         results = everything.filter(
             lambda result: (
                 (not outcome or result.outcome in outcome) and (not question or result.question_id in question)

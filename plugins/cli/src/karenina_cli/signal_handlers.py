@@ -35,9 +35,9 @@ def stop_on_signals(run: RunSession, note: Callable[[str], None]) -> Iterator[No
         if pressed or not run.running:
             raise KeyboardInterrupt
         pressed = True
-        run.stop_soon(INTERRUPTED, grace=GRACE, then=say)
+        run.stop_soon(INTERRUPTED, grace=GRACE, then=note_calls)
 
-    def say() -> None:
+    def note_calls() -> None:
         calls = run.limits.held
         if calls:
             note(
@@ -45,9 +45,9 @@ def stop_on_signals(run: RunSession, note: Callable[[str], None]) -> Iterator[No
                 "to stop at once."
             )
 
-    known = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    previous = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
-        for number, handler in known.items():
+        for number, handler in previous.items():
             signal.signal(number, handler)

@@ -48,7 +48,7 @@ def _lines(journal: Path, found: Status) -> Iterator[str]:
     if found.pid is not None:
         state = f"running in process {found.pid}" if found.pid else "running"
     elif found.began is None:
-        state = "no run has begun"
+        state = "no run has started"
     elif found.ended is not None:
         state = f"finished {_time(found.ended)}"
     else:

@@ -42,7 +42,7 @@ class _ErrorOutput(io.FileIO):
 _output: _Output | None = None
 
 
-def prepare() -> None:
+def prepare_streams() -> None:
     """Make the three standard streams of the process usable.
 
     The descriptor of a closed stream would be reused for the next file that is opened, such as the journal, and output
@@ -69,15 +69,15 @@ def output_failure() -> OSError | None:
     return None if _output is None else _output.failure
 
 
-def finish() -> None:
+def flush_output() -> None:
     """Flush the standard output; exit if that fails."""
     try:
         sys.stdout.flush()
     except OSError as error:
-        fail(error)
+        exit_for(error)
 
 
-def fail(error: OSError) -> NoReturn:
+def exit_for(error: OSError) -> NoReturn:
     """Exit because the standard output cannot be written."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)  # or the interpreter reports it again when it flushes at exit

@@ -58,8 +58,8 @@ def print_summary(console: Console, results: Summarized, path: Path | None = Non
     by_models = results.by_models()
     if len(by_models) > 1:
         for (answering, judge), one in by_models.items():
-            who = answering if judge == answering else f"{answering} judged by {judge}"
-            grid.add_row("", Text(f"{clean(who)}: {share_text(one)}{_unjudged(one)}"))
+            models = answering if judge == answering else f"{answering} judged by {judge}"
+            grid.add_row("", Text(f"{clean(models)}: {share_text(one)}{_unjudged(one)}"))
     for name, text in _failure_lines(results):
         grid.add_row(name, Text(clean(text)))
     if path is not None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class Code:
+class CodeSource:
     """A source that runs only with trust, with the reason, the line that makes it code, and its places in the file."""
 
     digest: str
@@ -43,7 +43,7 @@ class Code:
 
 
 @dataclass(slots=True)
-class Found:
+class TrustFindings:
     """The contents of a file that need trust: code, restricted `values`, and `paths` outside its folder.
 
     Values and paths are trusted together, as `digests` (of `digest_of_values`); `new` are those that are not trusted
@@ -51,7 +51,7 @@ class Found:
     cannot be used even with trust.
     """
 
-    code: list[Code] = field(default_factory=list)
+    code: list[CodeSource] = field(default_factory=list)
     values: list[RestrictedValue] = field(default_factory=list)
     paths: list[RestrictedValue] = field(default_factory=list)
     digests: list[str] = field(default_factory=list)
@@ -60,7 +60,7 @@ class Found:
     broken: list[str] = field(default_factory=list)
 
     @property
-    def new_code(self) -> list[Code]:
+    def new_code(self) -> list[CodeSource]:
         """The sources that are not trusted yet."""
         return [code for code in self.code if not code.trusted]
 
@@ -87,7 +87,7 @@ def trust(
     with screen.report_errors():
         from karenina_engine.journal.trust_store import store_trust, trust_path
 
-        found = find(file)
+        found = find_untrusted_content(file)
         if not as_json:
             _print(screen, file, found)
         agreed = found.untrusted and (yes or (not as_json and _confirm(screen, found)))
@@ -107,7 +107,7 @@ def trust(
             screen.note("Nothing was trusted.")
 
 
-def find(file: Path) -> Found:
+def find_untrusted_content(file: Path) -> TrustFindings:
     """Return the contents of `file` that need trust. Executes nothing, and opens no file named by an untrusted path.
 
     Raises `CheckpointError` if the file cannot be read.
@@ -118,7 +118,7 @@ def find(file: Path) -> Found:
     from karenina_engine.scheduling import restricted_values
 
     stored = load_trust()
-    found = Found()
+    found = TrustFindings()
     if file.suffix.lower() == ".py":
         found.code, found.broken = find_code(file, None, stored)
         return found
@@ -142,7 +142,7 @@ def find(file: Path) -> Found:
     return found
 
 
-def find_code(file: Path, benchmark: BenchmarkContent | None, stored: Trust) -> tuple[list[Code], list[str]]:
+def find_code(file: Path, benchmark: BenchmarkContent | None, stored: Trust) -> tuple[list[CodeSource], list[str]]:
     """Return the distinct sources that are code, and broken templates; without a benchmark, `file` is a template.
 
     Executes nothing. Raises `CheckpointError` if the file cannot be read.
@@ -151,12 +151,12 @@ def find_code(file: Path, benchmark: BenchmarkContent | None, stored: Trust) -> 
     from karenina_core.data.trust import digest_of
     from karenina_template.templates import TemplateError, UntrustedTemplate, load_template
 
-    found: dict[str, Code] = {}
+    found: dict[str, CodeSource] = {}
     broken: list[str] = []
 
     def note(source: str, reason: str, line: int | None, place: str) -> None:
         digest = digest_of(source)
-        code = found.setdefault(digest, Code(digest, source, reason, line, stored.covers(source)))
+        code = found.setdefault(digest, CodeSource(digest, source, reason, line, stored.covers(source)))
         if place not in code.places:
             code.places.append(place)
 
@@ -193,7 +193,7 @@ def _functions(benchmark: BenchmarkContent) -> list[tuple[str, str]]:
     ]
 
 
-def _json(file: Path, found: Found, *, stored: int) -> dict[str, Any]:
+def _json(file: Path, found: TrustFindings, *, stored: int) -> dict[str, Any]:
     values = [
         {"name": one.name, "value": one.shown, "meaning": one.meaning, "places": list(one.places)}
         for one in (*found.values, *found.paths)
@@ -208,7 +208,7 @@ def _json(file: Path, found: Found, *, stored: int) -> dict[str, Any]:
     }
 
 
-def _print(screen: Screen, file: Path, found: Found) -> None:
+def _print(screen: Screen, file: Path, found: TrustFindings) -> None:
     if not (found.code or found.digests):
         text = f"{file} contains no code and no restricted value: nothing in it needs trust."
         screen.out.print(Text(text), soft_wrap=True)
@@ -229,7 +229,7 @@ def _print(screen: Screen, file: Path, found: Found) -> None:
         screen.note(f"Cannot be used even with trust: {clean(problem)}")
 
 
-def _confirm(screen: Screen, found: Found) -> bool:
+def _confirm(screen: Screen, found: TrustFindings) -> bool:
     if not sys.stdin.isatty():
         screen.note("No confirmation is possible, because the input is not a terminal; --yes trusts these values.")
         return False

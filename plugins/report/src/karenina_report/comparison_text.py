@@ -19,13 +19,13 @@ def comparison_lines(comparison: Comparison, width: int, most_changes: int) -> I
     """Return the lines that `karenina compare` prints, with at most `most_changes` changes of each pair."""
     yield from format_facts([(run.label, _run_name(run)) for run in comparison.runs], width)
     yield ""
-    yield from format_table(_beside(comparison.runs), width)
+    yield from format_table(_run_table(comparison.runs), width)
     for pair in comparison.pairs:
         yield ""
         yield from _pair_lines(pair, width, most_changes)
     if len(comparison.pairs) > 1:
         yield ""
-        yield from format_facts([("Note", _several(comparison))], width)
+        yield from format_facts([("Note", _several_pairs_text(comparison))], width)
 
 
 def _run_name(run: ComparedRun) -> str:
@@ -33,7 +33,7 @@ def _run_name(run: ComparedRun) -> str:
     return clean(", ".join([*dict.fromkeys(parts), *([run.source] if run.source is not None else [])]))
 
 
-def _beside(runs: Sequence[ComparedRun]) -> list[list[str]]:
+def _run_table(runs: Sequence[ComparedRun]) -> list[list[str]]:
     """Return the rows of the table of all runs."""
     rates = [percent(run.summary.pass_rate.value) for run in runs]
     return [
@@ -212,7 +212,7 @@ def _outcomes(counts: object) -> str:
     return " + ".join(f"{count} {name}" for name, count in counts.items())
 
 
-def _several(comparison: Comparison) -> str:
+def _several_pairs_text(comparison: Comparison) -> str:
     which = f"each run against {comparison.baseline}" if comparison.baseline is not None else "all pairs"
     return (
         f"p values for all pairs are adjusted for {len(comparison.pairs)} comparisons ({which}), separately for each "

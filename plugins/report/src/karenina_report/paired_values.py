@@ -48,7 +48,7 @@ class MetricValues:
     def mean_if(self, missing: int) -> Fraction:
         """Return the mean if each missing value were 0 or 1."""
         total = self._sum + sum(self.unpaired, Fraction(self.missing * missing))
-        return total / self.asked
+        return total / self.total_count
 
     @property
     def has_values(self) -> bool:
@@ -56,7 +56,7 @@ class MetricValues:
         return bool(self.values or self.unpaired)
 
     @property
-    def asked(self) -> int:
+    def total_count(self) -> int:
         """The number of results, with or without a value."""
         return self.count + len(self.unpaired) + self.missing
 
@@ -150,19 +150,19 @@ def estimate_difference(
     both = [one for one in questions if one.is_complete]
     if not both:
         return None
-    exactly = [one.difference for one in both]
+    fractions = [one.difference for one in both]
     units = [unit_of(one.id) for one in both]
     replicates = fmean((one.a.count + one.b.count) / 2 for one in both)
-    shown = mean_difference([float(one) for one in exactly], units, replicates=replicates)
-    plain = mean_difference([float(one) for one in exactly], units, pseudo=False)
+    shown = mean_difference([float(one) for one in fractions], units, replicates=replicates)
+    plain = mean_difference([float(one) for one in fractions], units, pseudo=False)
     sums: dict[Hashable, Fraction] = {}
-    for one, unit in zip(exactly, units, strict=True):
+    for one, unit in zip(fractions, units, strict=True):
         sums[unit] = sums.get(unit, Fraction(0)) + one
     test = sign_flip(list(sums.values()))
     flipped = Flipped(
-        questions=sum(one != 0 for one in exactly),
-        higher_in_a=sum(one > 0 for one in exactly),
-        higher_in_b=sum(one < 0 for one in exactly),
+        questions=sum(one != 0 for one in fractions),
+        higher_in_a=sum(one > 0 for one in fractions),
+        higher_in_b=sum(one < 0 for one in fractions),
     )
     return Difference(
         metric=metric.name,
@@ -172,7 +172,7 @@ def estimate_difference(
         replicates=replicates,
         a=_mean(one.a.mean for one in both),
         b=_mean(one.b.mean for one in both),
-        difference=float(sum(exactly, Fraction(0)) / len(both)),
+        difference=float(sum(fractions, Fraction(0)) / len(both)),
         low=shown.low,
         high=shown.high,
         plain=_plain(plain.low, plain.high, plain.p),
@@ -180,7 +180,7 @@ def estimate_difference(
         mid_p=test.mid_p,
         p_exact=test.exact,
         flipped=flipped,
-        bounds=_bounds(questions, sum(exactly, Fraction(0))),
+        bounds=_bounds(questions, sum(fractions, Fraction(0))),
         power=_power(shown.error, both, flipped.questions / len(both), same_answers=same_answers),
     )
 
@@ -196,11 +196,11 @@ def _plain(low: float | None, high: float | None, p: float | None) -> PlainInter
 
 def _bounds(questions: Sequence[PairedQuestion], total: Fraction) -> Bounds | None:
     unjudged = [sum(one.a.missing for one in questions), sum(one.b.missing for one in questions)]
-    asked = [one for one in questions if one.a.asked and one.b.asked]
-    if not any(unjudged) or not asked:
+    with_results = [one for one in questions if one.a.total_count and one.b.total_count]
+    if not any(unjudged) or not with_results:
         return None
-    low = sum((one.a.mean_if(0) - one.b.mean_if(1) for one in asked), Fraction(0)) / len(asked)
-    high = sum((one.a.mean_if(1) - one.b.mean_if(0) for one in asked), Fraction(0)) / len(asked)
+    low = sum((one.a.mean_if(0) - one.b.mean_if(1) for one in with_results), Fraction(0)) / len(with_results)
+    high = sum((one.a.mean_if(1) - one.b.mean_if(0) for one in with_results), Fraction(0)) / len(with_results)
     holds = (low > 0 and total > 0) or (high < 0 and total < 0)
     return Bounds(unjudged_a=unjudged[0], unjudged_b=unjudged[1], low=float(low), high=float(high), sign_holds=holds)
 

@@ -101,7 +101,7 @@ def read_runs(sources: Sequence[Source], model: str | None = None) -> list[Run]:
         if not runs:
             what = f"no result of the answering model {model!r}" if model is not None else "no result"
             raise ConfigError(
-                [f"{_source_name(source) or 'one of the sets of results'} holds {what}: nothing can be compared"]
+                [f"{_source_name(source) or 'one of the sets of results'} contains {what}: nothing can be compared"]
             )
     _rename([run for runs in found for run in runs], one_each=all(len(runs) == 1 for runs in found))
     return [run for runs in found for run in runs]

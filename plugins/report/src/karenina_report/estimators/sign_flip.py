@@ -40,11 +40,11 @@ def sign_flip(scores: Sequence[Fraction]) -> SignFlip:
     if scale <= MOST_PARTS:
         whole = [int(score * scale) for score in scores if score]
         if sum(map(abs, whole)) * len(whole) <= _MOST_STEPS:
-            return _counted(whole)
-    return _drawn([float(score) for score in scores if score])
+            return _exact_test(whole)
+    return _sampled_test([float(score) for score in scores if score])
 
 
-def _counted(scores: Sequence[int]) -> SignFlip:
+def _exact_test(scores: Sequence[int]) -> SignFlip:
     """Count all patterns of signs: the distribution of the sum, one unit after another."""
     import numpy as np
 
@@ -66,10 +66,10 @@ def _counted(scores: Sequence[int]) -> SignFlip:
     return SignFlip(min(1.0, 2 * (beyond + at)), min(1.0, 2 * beyond + at), exact=True)
 
 
-def _drawn(given: Sequence[float]) -> SignFlip:
+def _sampled_test(values: Sequence[float]) -> SignFlip:
     import numpy as np
 
-    scores = np.array(given)
+    scores = np.array(values)
     random = np.random.default_rng(_SEED)
     seen = abs(float(scores.sum()))
     tolerance = 1e-9 * max(1.0, float(np.abs(scores).sum()))

@@ -53,16 +53,16 @@ def estimate_components(cells: Sequence[Sequence[Sequence[float]]]) -> VarianceC
             _at_least_0({QUESTION: (between - answers) / replicates, REST: answers}), (JUDGE, BOTH)
         )
     by_judge = questions * replicates * sum((one - mean) ** 2 for one in of_judge) / (judges - 1)
-    together = _together(cells, of_question, of_judge, mean)
-    judge = (by_judge - together) / (questions * replicates)
+    interaction = _interaction(cells, of_question, of_judge, mean)
+    judge = (by_judge - interaction) / (questions * replicates)
     if answers is None:
-        found = {QUESTION: (between - together) / judges, JUDGE: judge, BOTH_AND_REST: together}
+        found = {QUESTION: (between - interaction) / judges, JUDGE: judge, BOTH_AND_REST: interaction}
         return VarianceComponents(_at_least_0(found), (BOTH, REST))
     noise = _noise(cells, of_question)
     found = {
-        QUESTION: (between - answers - together + noise) / (judges * replicates),
+        QUESTION: (between - answers - interaction + noise) / (judges * replicates),
         JUDGE: judge,
-        BOTH: (together - noise) / replicates,
+        BOTH: (interaction - noise) / replicates,
         REST: noise + max(0.0, (answers - noise) / judges),
     }
     return VarianceComponents(_at_least_0(found), ())
@@ -85,7 +85,7 @@ def _answers(cells: Sequence[Sequence[Sequence[float]]], of_question: Sequence[f
     return judges * total / (len(cells) * (replicates - 1))
 
 
-def _together(
+def _interaction(
     cells: Sequence[Sequence[Sequence[float]]], of_question: Sequence[float], of_judge: Sequence[float], mean: float
 ) -> float:
     """Return the mean square of the interaction of question and judge."""
