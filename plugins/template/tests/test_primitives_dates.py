@@ -73,7 +73,7 @@ def test_a_format_says_how_the_text_is_written(extracted, expected, passes):
 
 
 def test_a_truth_that_is_not_in_the_format_is_the_authors_error():
-    with pytest.raises(ValueError, match="a date written as '%d/%m/%Y' or in ISO 8601"):
+    with pytest.raises(ValueError, match="a date in the format '%d/%m/%Y' or in ISO 8601"):
         DateMatch(format="%d/%m/%Y").check_expected("3 April 2024")
 
 

@@ -236,7 +236,7 @@ def test_an_unknown_primitive_is_refused_with_the_nearest():
 
 @pytest.mark.parametrize("data", [None, "ExactMatch", {}, {"type": 3}, {"type": None}, ["ExactMatch"]])
 def test_json_that_is_no_primitive_is_refused(data):
-    with pytest.raises(ValueError, match="a primitive is written"):
+    with pytest.raises(ValueError, match="a primitive must be"):
         primitive_from_json(data)
 
 
@@ -273,7 +273,7 @@ def test_two_primitives_of_one_name_are_an_error_naming_both_modules():
 
 @pytest.mark.parametrize("candidate", [Primitive, object, "ExactMatch", BooleanMatch()])
 def test_what_is_no_primitive_cannot_be_registered(candidate):
-    with pytest.raises(TypeError, match="a primitive is a subclass of Primitive"):
+    with pytest.raises(TypeError, match="a primitive must be a subclass of Primitive"):
         register_primitive(candidate)
 
 

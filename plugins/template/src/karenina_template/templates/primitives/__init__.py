@@ -1,4 +1,4 @@
-"""The primitives: the ways of comparing one field with its truth, and their register."""
+"""The primitives, which compare a field with its truth, and their registry."""
 
 from karenina_template.templates.primitives.base import Primitive
 from karenina_template.templates.primitives.dates import DateMatch, DateRange, DateTolerance

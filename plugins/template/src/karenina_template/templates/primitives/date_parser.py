@@ -1,9 +1,9 @@
-"""Reading a date as people and models write it. Only a whole date counts: year, month and day.
+"""A parser of dates as people and models write them. Only whole dates count: year, month and day.
 
-Read are ISO 8601 ("2024-01-15", "20240115", with a time and an offset too), numbers with -, / or . ("2024/1/15",
+It reads ISO 8601 ("2024-01-15", "20240115", also with a time and an offset), numbers with -, / or . ("2024/1/15",
 "1/15/2024", "15.01.2024"), and English month names ("15 January 2024", "Jan. 15th, 2024", "Mon, 15 Jan 2024 10:30
-GMT"). Where day and month are both numbers and come first, the first is the month, unless it is above 12. A year has
-four digits. "January 2024", "2024", "15 January" and "1/15/24" are partial: nothing is ever filled in or guessed.
+GMT"). If day and month are both numbers before the year, the first is the month, unless it is above 12. Years have four
+digits. Partial dates ("January 2024", "2024", "15 January", "1/15/24") are not completed, and are no dates.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class Moment(NamedTuple):
     """A date, with or without a time of day."""
 
     at: datetime
-    """Midnight where there is no time; without a time zone where none was written."""
+    """Midnight if there is no time; without a time zone if none was given."""
     has_time: bool
 
 
@@ -50,10 +50,10 @@ _LONGEST: Final = 80
 
 
 def read_date(value: object, format: str | None = None) -> Moment | None:
-    """Return the whole date that `value` is or says, or None.
+    """Return `value` as a whole date; None if it is not one.
 
-    A date or datetime is taken as it is. A text is read by `format` (as `datetime.strptime` has it) where one is given,
-    else as this module says. A number is no date.
+    `value` may be a date, a datetime or a text in a format of this module, or in `format` (of `datetime.strptime`), if
+    given. Numbers are not dates.
     """
     value = plain(value)
     if isinstance(value, datetime):
@@ -99,14 +99,14 @@ def _month(name: str) -> int:
     for number, month in enumerate(_MONTHS, 1):
         if name in (month, month[:3]) or (name == "sept" and number == 9):
             return number
-    raise ValueError(f"no month is called {name!r}")
+    raise ValueError(f"{name!r} is not the name of a month")
 
 
 def _with_time(day: datetime, time: re.Match[str]) -> datetime:
     hour = int(time["hour"])
     if time["half"]:
         if not 1 <= hour <= 12:
-            raise ValueError(f"{hour} is no hour of half a day")
+            raise ValueError(f"{hour} is not an hour of a 12-hour clock")
         hour = hour % 12 + (12 if time["half"] == "p" else 0)
     microsecond = int((time["fraction"] or "0").ljust(6, "0")[:6])
     return day.replace(

@@ -1,7 +1,7 @@
 """Primitives for dates.
 
-A date is a date or datetime object, or a text that says a whole date (`date_text` settles which). A partial date
-("January 2024") and what is no date never pass.
+A date is a date or datetime object, or a text with a whole date that `date_parser` reads. Partial dates ("January
+2024") and other values never pass.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from karenina_template.templates.primitives.values import Number
 
 class _DatePrimitive(Primitive):
     def check_expected(self, expected: object) -> None:
-        """Raise ValueError unless the truth is a whole date."""
+        """Raise `ValueError` unless the truth is a whole date."""
         self._truth(expected)
 
     def _truth(self, expected: object) -> Moment:
@@ -38,16 +38,15 @@ def _whole(format: str | None) -> str | None:
     if format is not None:
         found = read_date(sample.strftime(format), format)
         if found is None or found.at.date() != sample:
-            raise ValueError(f"the format {format!r} must give year, month and day, in the signs of strptime")
+            raise ValueError(f"the format {format!r} must contain year, month and day, in the codes of strptime")
     return format
 
 
 class DateMatch(_DatePrimitive):
-    """Passes when both are the same calendar date, as written: a time of day and a time zone are not looked at.
+    """Passes if both are the same calendar date as written; times of day and time zones are ignored.
 
-    `format` (the signs of `strptime`, such as "%d/%m/%Y") says how the texts are written, and then no other text
-    passes; use it where day and month could be mistaken. It must give year, month and day. The truth may be written
-    in ISO 8601 all the same.
+    `format` (in codes of `strptime`, such as "%d/%m/%Y") is the only format of texts that passes; use it if day and
+    month could be confused. It must contain year, month and day. The truth may also be in ISO 8601.
     """
 
     from_files: ClassVar[FromFiles] = "any"
@@ -63,16 +62,15 @@ class DateMatch(_DatePrimitive):
             return read_date(expected, self.format) or super()._truth(expected)
         truth = read_date(expected, self.format)
         if truth is None:
-            raise self._wrong_truth(f"a date written as {self.format!r} or in ISO 8601", expected)
+            raise self._wrong_truth(f"a date in the format {self.format!r} or in ISO 8601", expected)
         return truth
 
 
 class DateTolerance(_DatePrimitive):
-    """Passes when the date is no farther from the truth than `tolerance` `unit`s, the limit included.
+    """Passes if the date is at most `tolerance` `unit`s from the truth.
 
-    A date without a time is its midnight. Two times with zones are compared as points in time, two without as
-    written; one with a zone and one without cannot be compared, and fail. A tolerance below 0, or of more than a
-    billion days, is refused.
+    A date without a time is at midnight. Two times with time zones are compared as points in time, two without as
+    written; one with and one without a time zone fail. The tolerance must be from 0 to a billion days.
     """
 
     from_files: ClassVar[FromFiles] = "any"
@@ -84,7 +82,7 @@ class DateTolerance(_DatePrimitive):
         try:
             self._allowed()
         except OverflowError:
-            raise ValueError(f"a tolerance of {self.tolerance} {self.unit} is more than dates can differ") from None
+            raise ValueError(f"a tolerance of {self.tolerance} {self.unit} is too large for dates") from None
         return self
 
     def check(self, extracted: object, expected: object) -> bool:
@@ -103,7 +101,7 @@ def _date_text(bound: object) -> str | None:
         return None
     text = bound.isoformat() if isinstance(bound, date) else bound
     if not isinstance(text, str) or read_date(text) is None:
-        raise ValueError(f"{bound!r:.200} is no whole date (year, month and day, such as 2024-01-15)")
+        raise ValueError(f"{bound!r:.200} is not a whole date (year, month and day, such as 2024-01-15)")
     return text
 
 
@@ -111,11 +109,11 @@ Bound = Annotated[str | date | None, BeforeValidator(_date_text)]
 
 
 class DateRange(Primitive):
-    """Passes when the date lies between `min` and `max`, the ends included. The truth is not looked at.
+    """Passes if the date is from `min` to `max`, both included. The truth is ignored.
 
-    A bound is a date or a text that says one. A bound without a time includes its whole day, as the value is written. A
-    bound with a time is compared with times: a date without one is its midnight, and where only one of the two has a
-    time zone the value fails. One bound may be left out, not both; `min` after `max` is refused.
+    A bound is a date or a text with one. A bound without a time includes its whole day. A bound with a time is compared
+    with times: a date without one is at midnight, and fails if only one of the two has a time zone. One bound may be
+    omitted, and `min` must not be after `max`.
     """
 
     from_files: ClassVar[FromFiles] = "any"
@@ -129,13 +127,13 @@ class DateRange(Primitive):
             raise ValueError("DateRange needs min, max or both")
         if low is not None and high is not None:
             if _aware(low) != _aware(high) and low.has_time and high.has_time:
-                raise ValueError(f"give min {self.min} and max {self.max} both a time zone, or neither")
+                raise ValueError(f"min {self.min} and max {self.max} must both have a time zone, or neither")
             if not _not_after(low, high):
                 raise ValueError(f"min {self.min} is after max {self.max}")
         return self
 
     def check(self, extracted: object, expected: object) -> bool:
-        """Return whether the date is inside."""
+        """Return whether the date is in the range."""
         found, low, high = read_date(extracted), read_date(self.min), read_date(self.max)
         if found is None:
             return False

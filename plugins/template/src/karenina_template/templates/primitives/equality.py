@@ -1,4 +1,4 @@
-"""Primitives for values that are one of few: booleans and literals."""
+"""Primitives for booleans and literals."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from karenina_template.templates.primitives.values import key_of, plain
 
 
 class BooleanMatch(Primitive):
-    """Passes when both are booleans and equal.
+    """Passes if both are booleans and equal.
 
-    Nothing is taken for a boolean that is none: not None, not 0 or 1, not "true" or "false". The truth must be a bool.
+    No other values are converted to booleans: neither None, nor 0 and 1, nor "true" and "false".
     """
 
     def check_expected(self, expected: object) -> None:
-        """Raise ValueError unless the truth is True or False."""
+        """Raise `ValueError` unless the truth is True or False."""
         if not isinstance(plain(expected), bool):
             raise self._wrong_truth("True or False", expected)
 
@@ -25,17 +25,16 @@ class BooleanMatch(Primitive):
 
 
 class LiteralMatch(Primitive):
-    """Passes when the value equals the truth, for fields that are one of few (`Literal["low", "high"]`, an enum).
+    """Passes if the value equals the truth, for fields with few values (`Literal["low", "high"]`, an enum).
 
-    Nothing is normalised: case and white space count. Numbers are equal as numbers (1 is 1.0), but "1" is not 1 and
-    True is not 1; a list equals a tuple of equal items. None never passes and NaN equals nothing, so that neither can
-    be the truth.
+    Texts are not normalized. Numbers are compared as numbers (1 equals 1.0), but "1" and True do not equal 1; a list
+    equals a tuple of equal items. None never passes and NaN equals nothing, so neither can be the truth.
     """
 
     def check_expected(self, expected: object) -> None:
-        """Raise ValueError where the truth is None or holds NaN: nothing would ever pass."""
+        """Raise `ValueError` if the truth is None or contains NaN, because no value would pass."""
         if plain(expected) is None or key_of(expected) != key_of(expected):
-            raise self._wrong_truth("a value that something can equal", expected)
+            raise self._wrong_truth("a value other than None and NaN", expected)
 
     def check(self, extracted: object, expected: object) -> bool:
         """Return whether the two are equal."""

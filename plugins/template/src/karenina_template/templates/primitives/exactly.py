@@ -1,7 +1,7 @@
 """Exact arithmetic on finite decimals of any size.
 
-A context with a fixed number of digits rounds; one without a bound fills the memory for 1E+1000000 + 1. Here a sum has
-as many digits as its parts have, because a part that is far smaller than another one does not decide a sign.
+A context with a fixed number of digits rounds, and one without a limit fills the memory for 1E+1000000 + 1. Here, sums
+have at most as many digits as their terms, because a term that is much smaller than another does not change the sign.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 _MOST_DIGITS: Final = 20_000
 _ZERO: Final = Decimal(0)
 _USUAL: Final = Context(prec=60, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[Inexact])
-"""Enough for nearly all numbers; raises for the others, before anything is rounded."""
+"""Precise enough for nearly all numbers; raises for the others instead of rounding."""
 
 
 def product(one: Decimal, other: Decimal) -> Decimal:
@@ -26,7 +26,7 @@ def product(one: Decimal, other: Decimal) -> Decimal:
 
 
 def difference(one: Decimal, other: Decimal) -> Decimal:
-    """Return the difference; beyond 20,000 digits it is rounded."""
+    """Return the difference, rounded to at most 20,000 digits."""
     try:
         return _USUAL.subtract(one, other)
     except Inexact:
@@ -35,7 +35,7 @@ def difference(one: Decimal, other: Decimal) -> Decimal:
 
 
 def at_most(one: Decimal, other: Decimal, limit: Decimal) -> bool:
-    """Return whether two numbers are no farther apart than `limit`."""
+    """Return whether two numbers differ by at most `limit`."""
     try:
         return _USUAL.subtract(one, other).copy_abs() <= limit
     except Inexact:
@@ -50,7 +50,7 @@ def sign_of_sum(*terms: Decimal) -> int:
     while len(left) > 1:
         first, second, *rest = left
         if first.adjusted() > second.adjusted() + 1:
-            break  # all others together are smaller than the first
+            break  # the sum of the others is smaller than the first
         left = _by_size([_context(_digits_of_sum(first, second)).add(first, second), *rest])
     return int(left[0].compare(_ZERO)) if left else 0
 

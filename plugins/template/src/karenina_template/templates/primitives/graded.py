@@ -1,8 +1,8 @@
 """Primitives for numbers that give partial credit.
 
-`check` stays a plain pass or fail, and decides the verdict; `score` is the credit of granular scoring, and may be
-above 0 where `check` fails. Numbers are read and compared exactly, as in `numeric`: the ends of full and of any credit
-are not rounded, and the credit between them is a float. What is no number fails and scores 0.
+`check` passes or fails and decides the verdict; `score` is the credit in granular scores, and may be above 0 if `check`
+fails. Numbers are compared exactly, as in `numeric`: the limits of full and of any credit are not rounded; the credit
+between them is a float. Values that are not numbers fail and score 0.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from karenina_template.templates.primitives.values import Number, exact, number_
 
 Decay = Literal["linear", "quadratic"]
 _ROUNDED: Final = Context(prec=40, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
-_NEARLY_ALL: Final = nextafter(1.0, 0.0)  # rounding never makes full credit
+_NEARLY_ALL: Final = nextafter(1.0, 0.0)  # so that rounding never results in full credit
 Positive = Annotated[Number, Field(gt=0)]
 
 
 def _falling(excess: Decimal, width: Decimal, decay: Decay) -> float:
-    """Credit for being `excess` beyond full credit, where credit ends after `width`: 1 - r or 1 - r squared."""
+    """Return the credit `excess` beyond full credit, which decreases over `width` as 1 - r or 1 - r squared."""
     if excess <= 0:
         return 1.0
     if excess >= width:
@@ -36,13 +36,13 @@ def _falling(excess: Decimal, width: Decimal, decay: Decay) -> float:
 
 
 class NumericGraded(NumericPrimitive):
-    """Credit by the distance from the truth: full up to `full_credit`, falling from there, none from `cutoff` on.
+    """Gives credit by the distance from the truth: full up to `full_credit`, then decreasing, none from `cutoff`.
 
-    `mode` "relative" (the default) measures distance in parts of the truth's size, and relative to a truth of 0 only 0
-    earns anything; "absolute" measures in the field's own unit. Credit falls as 1 - r ("linear") or 1 - r squared
-    ("quadratic"), where r goes from 0 at `full_credit` to 1 at `cutoff`.
+    `mode` "relative" (the default) measures the distance as a fraction of the truth's size, so that for a truth of 0
+    only 0 earns credit; "absolute" measures it in the field's own unit. Credit decreases as 1 - r ("linear") or
+    1 - r squared ("quadratic"), where r is 0 at `full_credit` and 1 at `cutoff`.
 
-    `check` passes within `full_credit` where that is given. Without it credit falls from the truth itself, and `check`
+    `check` passes within `full_credit`, if it is given. Without it, credit decreases from the truth itself, and `check`
     passes within `cutoff`, the limit included. `cutoff` must be above 0 and above `full_credit`.
     """
 
@@ -59,7 +59,7 @@ class NumericGraded(NumericPrimitive):
         return self
 
     def check(self, extracted: object, expected: object) -> bool:
-        """Return whether the number is within `full_credit`, or within `cutoff` where that is all that is given."""
+        """Return whether the number is within `full_credit`, or within `cutoff` if `full_credit` is not given."""
         truth, number = self._truth(expected), number_of(extracted)
         limit = self.cutoff if self.full_credit is None else self.full_credit
         return number is not None and within(number, truth, limit, self.mode)
@@ -76,11 +76,11 @@ class NumericGraded(NumericPrimitive):
 
 
 class NumericRangeGraded(Primitive):
-    """Full credit from `min` to `max`, falling outside until `margin` beyond either end. Ignores the truth.
+    """Gives full credit from `min` to `max`, decreasing to none at `margin` outside. The truth is ignored.
 
-    `mode` "absolute" (the default) gives the margin in the field's own unit, "relative" in parts of the range's
-    width. `check` passes inside the range, the ends included unless `exclusive_min` or `exclusive_max` is set; these
-    two change `check` only. `min` must be below `max`, and `margin` above 0.
+    `mode` "absolute" (the default) gives the margin in the field's own unit, "relative" as a fraction of the range's
+    width. `check` passes inside the range, both ends included unless `exclusive_min` or `exclusive_max` is set, which
+    change only `check`. `min` must be below `max`, and `margin` above 0.
     """
 
     from_files: ClassVar[FromFiles] = "any"
@@ -99,7 +99,7 @@ class NumericRangeGraded(Primitive):
         return self
 
     def check(self, extracted: object, expected: object) -> bool:
-        """Return whether the number is inside the range."""
+        """Return whether the number is in the range."""
         number = number_of(extracted)
         if number is None:
             return False
@@ -121,12 +121,12 @@ def _short(direction: object) -> object:
 
 
 class NumericThresholdGraded(NumericPrimitive):
-    """Full credit on the right side of the truth, falling on the wrong side until `margin` beyond it.
+    """Gives full credit on the correct side of the truth, decreasing to none at `margin` on the wrong side.
 
-    `direction` "min" (or "minimum"): the truth is the least that is right; "max" (or "maximum"): the most. `mode`
-    "relative" (the default) gives the margin in parts of the truth's size, so that a truth of 0 has no margin;
-    "absolute" in the field's own unit. `check` passes on the right side, the truth itself included unless `exclusive`
-    is set, which changes `check` only. `margin` must be above 0.
+    With `direction` "min" (or "minimum"), the truth is the lowest correct value, with "max" (or "maximum") the highest.
+    `mode` "relative" (the default) gives the margin as a fraction of the truth's size, so that a truth of 0 has no
+    margin; "absolute" in the field's own unit. `check` passes on the correct side, the truth included unless
+    `exclusive` is set, which changes only `check`. `margin` must be above 0.
     """
 
     from_files: ClassVar[FromFiles] = "any"
@@ -137,7 +137,7 @@ class NumericThresholdGraded(NumericPrimitive):
     exclusive: bool = False
 
     def check(self, extracted: object, expected: object) -> bool:
-        """Return whether the number is on the right side."""
+        """Return whether the number is on the correct side."""
         truth, number = self._truth(expected), number_of(extracted)
         if number is None:
             return False

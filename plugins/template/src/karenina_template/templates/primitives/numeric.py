@@ -1,11 +1,11 @@
 """Primitives for numbers that pass or fail.
 
-Numbers are compared exactly, as they are written: integers and Decimals with all their digits, and a float as the
-shortest decimal that reads back as it, which is what people write and print. So 1.1 is within 0.1 of 1, 0.4 within 0.1
-of 0.3, and 10**20 + 5000 not within 1 of 10**20. Tolerances are compared with the exact distance, at any size.
+Numbers are compared exactly as they are written: integers and Decimals with all their digits, and a float as the
+shortest decimal that is converted to it, which is how it is printed. So 1.1 is within 0.1 of 1, 0.4 within 0.1 of 0.3,
+and 10**20 + 5000 not within 1 of 10**20. Tolerances are compared with the exact distance, at any size.
 
-`values.number_of` settles what counts as a number: int, float, Decimal and plain numeric text ("5", "1e-3"); a bool,
-NaN, an infinity, None, "1,200" and "3.5 %" do not, and fail.
+Numbers are int, float, Decimal and plain numeric text ("5", "1e-3"), as read by `values.number_of`. Everything else
+fails: bool, NaN, infinity, None, "1,200", "3.5 %".
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ Mode = Literal["relative", "absolute"]
 
 
 class NumericPrimitive(Primitive):
-    """Base of the primitives whose truth is a number."""
+    """The base of primitives with a number as truth."""
 
     def check_expected(self, expected: object) -> None:
-        """Raise ValueError unless the truth is a finite number (or the plain text of one)."""
+        """Raise `ValueError` unless the truth is a finite number, or its plain text."""
         self._truth(expected)
 
     def _truth(self, expected: object) -> Decimal:
@@ -38,19 +38,19 @@ class NumericPrimitive(Primitive):
 
 
 def within(number: Decimal, truth: Decimal, tolerance: float, mode: Mode) -> bool:
-    """Return whether `number` is no farther from `truth` than `tolerance`, measured in units of `mode`."""
+    """Return whether `number` is at most `tolerance` from `truth`, measured in units of `mode`."""
     return at_most(number, truth, product(exact(tolerance), unit(mode, truth)))
 
 
 def unit(mode: Mode, reference: Decimal) -> Decimal:
-    """Return one unit of a tolerance: 1, or if it is relative the size of the `reference` (so 0 allows nothing)."""
+    """Return one unit of a tolerance: 1, or for a relative one the size of `reference` (so that 0 allows nothing)."""
     return reference.copy_abs() if mode == "relative" else Decimal(1)
 
 
 class NumericExact(NumericPrimitive):
-    """Passes when both are equal as numbers: 5, 5.0 and "5" are; integers of any size are compared exactly.
+    """Passes if both are equal as numbers, such as 5, 5.0 and "5". Integers of any size are compared exactly.
 
-    What is no finite number (None, NaN, True, "1,200", "5 mg") fails.
+    Values that are not finite numbers (None, NaN, True, "1,200", "5 mg") fail.
     """
 
     def check(self, extracted: object, expected: object) -> bool:
@@ -60,10 +60,10 @@ class NumericExact(NumericPrimitive):
 
 
 class NumericTolerance(NumericPrimitive):
-    """Passes when the number is no farther from the truth than `tolerance`, the limit included.
+    """Passes if the number is at most `tolerance` from the truth.
 
-    `mode` "relative" (the default) measures in parts of the truth's size: 0.05 allows 5 %; relative to a truth of 0
-    only 0 passes. "absolute" measures in the field's own unit. A negative tolerance is refused.
+    `mode` "relative" (the default) measures the distance as a fraction of the truth's size: 0.05 allows 5 %, and for a
+    truth of 0 only 0 passes. "absolute" measures it in the field's own unit. The tolerance must be at least 0.
     """
 
     from_files: ClassVar[FromFiles] = "any"
@@ -77,10 +77,9 @@ class NumericTolerance(NumericPrimitive):
 
 
 class NumericRange(Primitive):
-    """Passes when the number lies between `min` and `max`, the ends included unless `exclusive_min` or `_max` is set.
+    """Passes if the number is from `min` to `max`, both included unless `exclusive_min` or `exclusive_max` is set.
 
-    The truth is not looked at. One bound may be left out, not both. `min` above `max`, and bounds between which no
-    number lies, are refused; so are infinite bounds: leave the bound out.
+    The truth is ignored. One bound may be omitted. Bounds must be finite, and there must be a number between them.
     """
 
     from_files: ClassVar[FromFiles] = "any"
@@ -97,11 +96,11 @@ class NumericRange(Primitive):
             if exact(self.min) > exact(self.max):
                 raise ValueError(f"min {self.min} is above max {self.max}")
             if exact(self.min) == exact(self.max) and (self.exclusive_min or self.exclusive_max):
-                raise ValueError(f"no number lies between {self.min} and {self.max} with an end excluded")
+                raise ValueError(f"there is no number between {self.min} and {self.max} if one of them is excluded")
         return self
 
     def check(self, extracted: object, expected: object) -> bool:
-        """Return whether the number is inside."""
+        """Return whether the number is in the range."""
         number = number_of(extracted)
         if number is None:
             return False
@@ -109,31 +108,31 @@ class NumericRange(Primitive):
 
 
 class NumericMinimum(NumericPrimitive):
-    """Passes when the number is at least the truth; above it where `exclusive` is set."""
+    """Passes if the number is at least the truth, or above it if `exclusive` is set."""
 
     from_files: ClassVar[FromFiles] = "any"
     exclusive: bool = False
 
     def check(self, extracted: object, expected: object) -> bool:
-        """Return whether the number reaches the truth."""
+        """Return whether the number is large enough."""
         truth, number = self._truth(expected), number_of(extracted)
         return number is not None and above(number, truth, self.exclusive)
 
 
 class NumericMaximum(NumericPrimitive):
-    """Passes when the number is at most the truth; below it where `exclusive` is set."""
+    """Passes if the number is at most the truth, or below it if `exclusive` is set."""
 
     from_files: ClassVar[FromFiles] = "any"
     exclusive: bool = False
 
     def check(self, extracted: object, expected: object) -> bool:
-        """Return whether the number stays at or below the truth."""
+        """Return whether the number is small enough."""
         truth, number = self._truth(expected), number_of(extracted)
         return number is not None and below(number, truth, self.exclusive)
 
 
 def above(number: Decimal, bound: Decimal | float | None, exclusive: bool) -> bool:
-    """Return whether `number` is at or (where `exclusive`) above `bound`; None bounds nothing."""
+    """Return whether `number` is at least `bound`, or above it if `exclusive`. None is no bound."""
     if bound is None:
         return True
     limit = bound if isinstance(bound, Decimal) else exact(bound)
@@ -141,7 +140,7 @@ def above(number: Decimal, bound: Decimal | float | None, exclusive: bool) -> bo
 
 
 def below(number: Decimal, bound: Decimal | float | None, exclusive: bool) -> bool:
-    """Return whether `number` is at or (where `exclusive`) below `bound`; None bounds nothing."""
+    """Return whether `number` is at most `bound`, or below it if `exclusive`. None is no bound."""
     if bound is None:
         return True
     limit = bound if isinstance(bound, Decimal) else exact(bound)

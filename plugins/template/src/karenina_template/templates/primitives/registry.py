@@ -1,4 +1,4 @@
-"""Which primitives there are, by name, and how one is read from JSON. Plugins register theirs here."""
+"""The registry of primitives by name, to which plugins add theirs, and their conversion from JSON."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ _known: Final[dict[str, type[Primitive]]] = {}
 
 
 class DuplicatePrimitive(ValueError):
-    """Two primitives of one `name`, and the two `modules` they come from."""
+    """Two primitives have the same `name`; `modules` are theirs."""
 
     def __init__(self, name: str, modules: tuple[str, str]) -> None:
         super().__init__(
-            f"two primitives are named {name}: one of {modules[0]}, one of {modules[1]}; "
-            "rename one, or block the plugin that brings it"
+            f"two primitives have the name {name}, in {modules[0]} and in {modules[1]}: "
+            "rename one of them, or block its plugin"
         )
         self.name = name
         self.modules = modules
 
 
 class UnknownPrimitive(ValueError):
-    """A `name` that is no primitive here, and the `nearest` that is."""
+    """There is no primitive of this `name`; `nearest` is the most similar name, if any."""
 
     def __init__(self, name: str) -> None:
         near = get_close_matches(name, _known, n=1, cutoff=0.5)
@@ -49,20 +49,20 @@ class UnknownPrimitive(ValueError):
         self.nearest = near[0] if near else None
         hint = f"; did you mean {self.nearest}?" if self.nearest else ""
         super().__init__(
-            f"there is no primitive {name!r}{hint} Known are {', '.join(sorted(_known))}; "
-            "others come with plugins: is the one that brings it installed?"
+            f"there is no primitive {name!r}{hint} The primitives are {', '.join(sorted(_known))}; "
+            "if a plugin provides it, install the plugin"
         )
 
 
 def register_primitive(primitive: P) -> P:
-    """Add a class of primitive under its own name; usable as a decorator.
+    """Register a class of primitives under its name. Can be used as a decorator.
 
-    The same class may come twice. DuplicatePrimitive where another class has the name; TypeError for what is no
-    subclass of `Primitive`.
+    Registering a class again has no effect. Raises `DuplicatePrimitive` if another class has the name, and `TypeError`
+    for anything but a subclass of `Primitive`.
     """
-    candidate: object = primitive  # plugins are not always type-checked
+    candidate: object = primitive  # plugins may not be type-checked
     if not (isinstance(candidate, type) and issubclass(candidate, Primitive)) or candidate is Primitive:
-        raise TypeError(f"a primitive is a subclass of Primitive, not {primitive!r}")
+        raise TypeError(f"a primitive must be a subclass of Primitive, not {primitive!r}")
     known = _known.setdefault(primitive.__name__, primitive)
     if known is not primitive:
         raise DuplicatePrimitive(primitive.__name__, (known.__module__, primitive.__module__))
@@ -70,18 +70,18 @@ def register_primitive(primitive: P) -> P:
 
 
 def known_primitives() -> Mapping[str, type[Primitive]]:
-    """Return the registered primitives by name, the built-in ones first. A view: what is registered later shows."""
+    """Return a live view of the registered primitives by name, the built-in ones first."""
     return MappingProxyType(_known)
 
 
 def primitive_from_json(data: object) -> Primitive:
-    """Return the primitive that `Primitive.to_json` wrote.
+    """Return the primitive that `Primitive.to_json` converted to `data`.
 
-    ValueError where `data` is no object with a "type" that is text, or its parameters are wrong (they are named);
-    UnknownPrimitive, with the nearest name, where no plugin here has that type.
+    Raises `ValueError` if `data` is not an object with a text as "type", or has invalid parameters, and
+    `UnknownPrimitive` for an unknown type.
     """
     if not isinstance(data, Mapping) or not isinstance(data.get("type"), str):
-        raise ValueError(f'a primitive is written {{"type": name, ...parameters}}, not {data!r:.200}')  # noqa: TRY004
+        raise ValueError(f'a primitive must be {{"type": name, ...parameters}}, not {data!r:.200}')  # noqa: TRY004
     kind = _known.get(data["type"])
     if kind is None:
         raise UnknownPrimitive(data["type"])

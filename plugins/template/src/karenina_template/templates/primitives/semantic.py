@@ -1,4 +1,4 @@
-"""The primitive that compares meanings."""
+"""The primitive that compares texts by meaning."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 class SemanticMatch(Primitive):
-    """Passes when the cosine similarity of the two texts' embeddings is at least `threshold` (above 0, at most 1).
+    """Passes if the cosine similarity of the embeddings of both texts is at least `threshold` (above 0, at most 1).
 
-    `model` names the embedding model; None leaves it to the plugin. Needs the embedding plugin: without it a run is
-    refused, and every check of a text raises `SimilarityUnavailable`. None and a blank text never pass, and cannot be
-    the truth. Similarity does not see a negation: "toxic" and "not toxic" are near.
+    `model` is the name of the embedding model; None means the plugin's default. Without the embedding plugin, no run
+    starts, and checks raise `SimilarityUnavailable`. None and blank texts never pass, and cannot be the truth.
+    Similarity ignores negations: "toxic" and "not toxic" are similar.
     """
 
     from_files: ClassVar[FromFiles] = "any"
@@ -32,15 +32,15 @@ class SemanticMatch(Primitive):
     )
 
     def check_expected(self, expected: object) -> None:
-        """Raise ValueError unless the truth has a text that is not blank."""
+        """Raise `ValueError` unless the truth is a text that is not blank."""
         self._truth(expected)
 
     def before_run(self, config: VerificationConfig) -> None:
-        """Raise RuntimeError where nothing here can compare meanings."""
+        """Raise `RuntimeError` if texts cannot be compared by meaning."""
         check_similarity(self.model, config)
 
     def check(self, extracted: object, expected: object) -> bool:
-        """Return whether the texts are near enough in meaning."""
+        """Return whether the texts are similar enough."""
         truth, text = self._truth(expected), text_of(extracted)
         if text is None or not text.strip():
             return False

@@ -1,6 +1,6 @@
 """Primitives for collections.
 
-A list or tuple is a collection, and for `SetContainment` a set too; a text or a dict is none, and fails.
+Lists and tuples are collections, and sets for `SetContainment`. Texts, dicts and other values fail.
 """
 
 from __future__ import annotations
@@ -19,17 +19,18 @@ if TYPE_CHECKING:
 
 
 class SetContainment(Primitive):
-    """Compares two collections as sets: order and duplicates do not count.
+    """Compares two collections as sets, ignoring order and duplicates.
 
-    `mode`: "exact" (the default): the same items; "subset": only items of the truth, not necessarily all; "superset":
-    all items of the truth, and perhaps others; "overlap": at least `min_overlap` items in common (1 where not given).
-    Texts are compared after `normalize` (nothing by default: case counts), numbers as numbers, and a text never
-    equals a number nor True 1.
+    - `mode` "exact" (the default): passes if both have the same items; "subset": if the value has only items of the
+      truth; "superset": if it has all items of the truth; "overlap": if at least `min_overlap` items are in both.
+    - `min_overlap`: for mode "overlap", 1 by default.
+    - `normalize`: the normalizers of texts, none by default. Numbers are compared as numbers; a text never equals a
+      number, and True does not equal 1.
 
-    An empty value passes for an empty truth in mode "exact", and always in mode "subset": ask for "exact" or "overlap"
-    where an answer must name something. An item that is None or NaN equals nothing, so that the truth must have none.
-    A truth that everything or nothing would pass is refused: an empty one with "superset", and one with fewer different
-    items than `min_overlap`. `min_overlap` belongs to "overlap" only.
+    An empty value passes for an empty truth in mode "exact", and always in mode "subset": use "exact" or "overlap" if
+    an answer must name something. None and NaN equal nothing, so the truth must not contain them. A truth for which
+    every value or none would pass is an error: an empty one with "superset", and one with fewer different items than
+    `min_overlap`.
     """
 
     from_files: ClassVar[FromFiles] = "any"
@@ -40,15 +41,15 @@ class SetContainment(Primitive):
     @model_validator(mode="after")
     def _overlap_only(self) -> Self:
         if self.min_overlap is not None and self.mode != "overlap":
-            raise ValueError(f"min_overlap means something only in mode 'overlap', not in {self.mode!r}")
+            raise ValueError(f"min_overlap is only for mode 'overlap', not for {self.mode!r}")
         return self
 
     def check_expected(self, expected: object) -> None:
-        """Raise ValueError unless the truth is a list, tuple or set that some values pass and others do not."""
+        """Raise `ValueError` unless the truth is a list, tuple or set for which some values pass and others fail."""
         self._truth(expected)
 
     def check(self, extracted: object, expected: object) -> bool:
-        """Return whether the two sets stand as the mode says."""
+        """Return whether the sets have the relation of `mode`."""
         truth, items = self._truth(expected), items_of(extracted)
         if items is None:
             return False
@@ -69,7 +70,7 @@ class SetContainment(Primitive):
             raise self._wrong_truth("a list, tuple or set", expected)
         truth = self._keys(items)
         if truth != self._keys(items) or key_of(None) in truth:
-            raise self._wrong_truth("items that something can equal (no None, no NaN)", expected)
+            raise self._wrong_truth("items other than None and NaN", expected)
         if self.mode == "superset" and not truth:
             raise self._wrong_truth("at least one item (mode 'superset')", expected)
         if self.mode == "overlap" and len(truth) < (self.min_overlap or 1):
@@ -81,18 +82,17 @@ class SetContainment(Primitive):
 
 
 class OrderedMatch(Primitive):
-    """Passes when both lists have the same length and equal texts in the same order, after all of `normalize`.
+    """Passes if both lists have the same length and equal texts in the same order, after all of `normalize`.
 
-    A number or date is read as its text; an item that has none (None, NaN, a list) equals nothing, and the truth must
-    have no such item. A set has no order: it fails, and cannot be the truth. An empty list passes only for an empty
-    truth.
+    Numbers and dates are compared as texts. Items without a text (None, NaN, a list) equal nothing, and cannot be in
+    the truth. Sets have no order: they fail, and cannot be the truth. An empty list passes only for an empty truth.
     """
 
     from_files: ClassVar[FromFiles] = "any"
     normalize: Normalizers = ("lowercase", "strip")
 
     def check_expected(self, expected: object) -> None:
-        """Raise ValueError unless the truth is a list or tuple of texts, numbers or dates."""
+        """Raise `ValueError` unless the truth is a list or tuple of texts, numbers or dates."""
         self._truth(expected)
 
     def check(self, extracted: object, expected: object) -> bool:

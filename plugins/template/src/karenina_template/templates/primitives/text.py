@@ -1,6 +1,6 @@
 """Primitives for texts.
 
-A number, bool or date is read as its text (5 as "5"); None, NaN and other things have none and fail.
+Numbers, bools and dates are compared as texts (5 as "5"). None, NaN and other values have no text and fail.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ FlagNames = Annotated[Flags, BeforeValidator(flag_names)]
 
 
 class ExactMatch(Primitive):
-    """Passes when both texts are equal after all of `normalize` (case and outer white space do not count by default).
+    """Passes if both texts are equal after all of `normalize` (by default, case and outer whitespace are ignored).
 
-    None never passes. An empty text passes only for an empty truth. A truth of which normalising leaves nothing is
-    refused: it would equal everything else that vanishes.
+    None never passes. An empty text passes only for an empty truth. A truth that is empty after normalization is an
+    error, because it would equal all other such texts.
     """
 
     from_files: ClassVar[FromFiles] = "any"
     normalize: Normalizers = ("lowercase", "strip")
 
     def check_expected(self, expected: object) -> None:
-        """Raise ValueError unless the truth has a text, of which normalising leaves something."""
+        """Raise `ValueError` unless the truth is a text that is not empty after normalization."""
         self._normalized_truth(expected)
 
     def check(self, extracted: object, expected: object) -> bool:
-        """Return whether both texts are equal after normalising."""
+        """Return whether both texts are equal after normalization."""
         truth, text = self._normalized_truth(expected), text_of(extracted)
         return text is not None and normalize(text, self.normalize) == truth
 
@@ -45,7 +45,7 @@ class ExactMatch(Primitive):
             raise self._wrong_truth("a text", expected)
         normalized = normalize(truth, self.normalize)
         if truth and not normalized:
-            raise self._wrong_truth(f"a text of which {list(self.normalize)} leave something", expected)
+            raise self._wrong_truth(f"a text that is not empty after {list(self.normalize)}", expected)
         return normalized
 
 
@@ -70,11 +70,10 @@ class _Contains(Primitive):
 
 
 class ContainsAny(_Contains):
-    """Passes when at least one of `substrings` occurs in the value. The truth is not looked at.
+    """Passes if at least one of `substrings` occurs in the value. The truth is ignored.
 
-    Case counts unless `normalize` folds it; the substrings are normalised like the value. In a list, each item is
-    looked at by itself. No substrings at all, and a substring that is empty or that normalising empties, are refused
-    when built.
+    Value and substrings are normalized with `normalize`, by default not at all. The items of a list are searched one by
+    one. There must be at least one substring, and none may be empty after normalization.
     """
 
     def check(self, extracted: object, expected: object) -> bool:
@@ -83,10 +82,7 @@ class ContainsAny(_Contains):
 
 
 class ContainsAll(_Contains):
-    """Passes when every one of `substrings` occurs in the value, wherever; otherwise as `ContainsAny`.
-
-    In a list they may occur in different items.
-    """
+    """Passes if all `substrings` occur in the value, in a list also in different items; otherwise as `ContainsAny`."""
 
     def check(self, extracted: object, expected: object) -> bool:
         """Return whether all of the substrings occur."""
@@ -94,10 +90,10 @@ class ContainsAll(_Contains):
 
 
 class RegexMatch(Primitive):
-    """Passes when `pattern` is found anywhere in the value (anchor it with ^ and $ for the whole). Ignores the truth.
+    """Passes if `pattern` is found anywhere in the value (anchor it with ^ and $). The truth is ignored.
 
-    The syntax is that of `re`; `flags` are names (`["IGNORECASE"]`) or constants of `re`. A bad or empty pattern and an
-    unknown flag are refused when built. A search that does not end raises `PatternTimeout`.
+    The syntax is that of `re`; `flags` are names (`["IGNORECASE"]`) or constants of `re`. The pattern must be valid and
+    not empty. A search that takes too long raises `PatternTimeout`.
     """
 
     from_files: ClassVar[FromFiles] = "any"

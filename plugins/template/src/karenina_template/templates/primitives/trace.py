@@ -1,6 +1,6 @@
-"""Primitives that look at the raw response. Their field is not in the judge's schema.
+"""Primitives that read the raw response. Their fields are not in the judge's schema.
 
-The truth says whether the response should have it: True (also where none is given) or False.
+The truth is True (the default) or False, and says whether the response should pass.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ Count = Annotated[int, Strict(), Field(ge=0)]
 
 
 class TracePrimitive(Primitive):
-    """Base of the primitives that read the raw response."""
+    """The base of primitives that read the raw response."""
 
     reads_trace: ClassVar[bool] = True
 
     def check_expected(self, expected: object) -> None:
-        """Raise ValueError unless the truth is True, False or not given."""
+        """Raise `ValueError` unless the truth is True, False or None."""
         if not isinstance(plain(expected), bool | None):
             raise self._wrong_truth("True or False", expected)
 
@@ -34,10 +34,10 @@ def _at_least_one(count: object) -> object:
 
 
 class TraceRegex(TracePrimitive):
-    """Passes when `pattern` is found in the response at least `count_min` times (1; matches do not overlap).
+    """Passes if `pattern` is found in the response at least `count_min` times, without overlaps (default 1).
 
-    The syntax is that of `re`; `flags` are names (`["IGNORECASE"]`) or constants of `re`. A bad or empty pattern, an
-    unknown flag and a count below 1 are refused when built. A search that does not end raises `PatternTimeout`.
+    The syntax is that of `re`; `flags` are names (`["IGNORECASE"]`) or constants of `re`. The pattern must be valid and
+    not empty, and `count_min` at least 1. A search that takes too long raises `PatternTimeout`.
     """
 
     from_files: ClassVar[FromFiles] = "any"
@@ -56,7 +56,7 @@ class TraceRegex(TracePrimitive):
 
 
 class TraceContains(TracePrimitive):
-    """Passes when `substring` occurs in the response; case counts unless `case_sensitive` is False. Not empty."""
+    """Passes if `substring`, which must not be empty, occurs in the response. Case-sensitive by default."""
 
     from_files: ClassVar[FromFiles] = "any"
     substring: str = Field(min_length=1)
@@ -70,10 +70,10 @@ class TraceContains(TracePrimitive):
 
 
 class TraceLength(TracePrimitive):
-    """Passes when the response is from `min` to `max` long, both included, in characters or words.
+    """Passes if the length of the response in characters or words is from `min` to `max`, both included.
 
-    Characters are Unicode code points, white space included; words are what white space separates. One bound may be
-    left out, not both; `min` above `max` is refused.
+    Characters are Unicode code points, including whitespace; words are separated by whitespace. One bound may be
+    omitted, and `min` must not be above `max`.
     """
 
     from_files: ClassVar[FromFiles] = "any"
@@ -90,6 +90,6 @@ class TraceLength(TracePrimitive):
         return self
 
     def check_trace(self, text: str) -> bool:
-        """Return whether the response is long and short enough."""
+        """Return whether the length of the response is in the range."""
         length = len(text.split()) if self.unit == "words" else len(text)
         return (self.min is None or length >= self.min) and (self.max is None or length <= self.max)

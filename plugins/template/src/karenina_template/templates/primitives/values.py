@@ -1,7 +1,7 @@
-"""Reading a value as what a primitive compares: a text, a number, a collection, or something that can be looked up.
+"""Conversions of values to what primitives compare: texts, numbers, collections and hashable keys.
 
 Values come from JSON or from a pydantic class: None, bool, int, float, Decimal, str, date, time, enum, list, tuple,
-set, dict, model. Each reader answers None for what it cannot read; none raises.
+set, dict, model. The functions return None for values that they cannot convert, and never raise.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from typing import Annotated, Final
 from pydantic import AllowInfNan, BaseModel, Strict
 
 Number = Annotated[int, Strict()] | Annotated[float, Strict(), AllowInfNan(False)]
-"""A parameter that is a finite number. A bool or a text is none."""
+"""A parameter that is a finite number, and not a bool or text."""
 
 _PLAIN: Final = frozenset({str, int, float, bool, list, type(None)})
 _FARTHEST: Final = 10**15
-"""The largest power of ten of a number: products of two still have an exponent that Decimal can hold."""
+"""The largest exponent of a number, so that Decimal supports products of two numbers."""
 _NUMBER: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
 def plain(value: object) -> object:
-    """`value`, or what an enum's member stands for, or the fields of a model as a dict."""
+    """Return the value of an enum's member, the fields of a model as a dict, and other values unchanged."""
     if type(value) in _PLAIN:
         return value
     while isinstance(value, Enum):
@@ -34,7 +34,7 @@ def plain(value: object) -> object:
 
 
 def text_of(value: object) -> str | None:
-    """Return the text of a single value: a str as it is, a number, bool or date as Python and ISO 8601 write them.
+    """Return a single value as text: numbers and bools as in Python, dates and times in ISO 8601.
 
     None, NaN, infinities, collections and other objects have no text.
     """
@@ -47,7 +47,7 @@ def text_of(value: object) -> str | None:
         case bool():
             return str(value)
         case int():
-            return str(Decimal(value))  # str of an int stops at 4300 digits
+            return str(Decimal(value))  # str(int) is limited to 4300 digits
         case float() | Decimal():
             return None if number_of(value) is None else str(value)
         case date() | time():
@@ -57,13 +57,13 @@ def text_of(value: object) -> str | None:
 
 
 def number_of(value: object) -> Decimal | None:
-    """Return the finite number that `value` is, exactly as it is written (0.1 is one tenth, as a float and as a text).
+    """Return `value` as a finite number, exactly as it is written (0.1 is one tenth, as a float and as a text).
 
-    A float is the shortest decimal that reads back as it: 1e23 is ten to the 23rd. A number of more than 10**15 digits
-    before or after its point is none.
+    A float is the shortest decimal that is converted to it: 1e23 is ten to the power of 23. Numbers with more than
+    10**15 digits before or after the decimal point are not supported.
 
-    A text counts only where it is a plain number in ASCII digits, white space around it aside: "5", "-2.50", "1e-3".
-    "1,200", "3.5 %", "5 mg", "1_000", "nan" and "inf" are no numbers, and neither is a bool.
+    A text must be a plain number in ASCII digits, with optional outer whitespace: "5", "-2.50", "1e-3". Neither
+    "1,200", "3.5 %", "5 mg", "1_000", "nan" and "inf" nor bools are numbers.
     """
     value = plain(value)
     try:
@@ -80,18 +80,18 @@ def number_of(value: object) -> Decimal | None:
                 number = Decimal(value.strip())
             case _:
                 return None
-    except InvalidOperation:  # an exponent beyond all bounds
+    except InvalidOperation:  # the exponent is too large
         return None
     return number if number.is_finite() and abs(number.adjusted()) <= _FARTHEST else None
 
 
 def exact(number: float) -> Decimal:
-    """Return a finite parameter as it is written."""
+    """Return a finite parameter as a decimal, exactly as it is written."""
     return Decimal(number) if isinstance(number, int) else Decimal(repr(number))
 
 
 def items_of(value: object, *, ordered: bool = False) -> list[object] | None:
-    """Return the items of a list or tuple, and of a set unless `ordered`. A text or a dict is no collection here."""
+    """Return the items of a list or tuple, and of a set unless `ordered`. Texts and dicts are not collections."""
     value = plain(value)
     if isinstance(value, list | tuple) or (isinstance(value, set | frozenset) and not ordered):
         return list(value)
@@ -99,11 +99,11 @@ def items_of(value: object, *, ordered: bool = False) -> list[object] | None:
 
 
 def key_of(value: object, text: Callable[[str], str] = str) -> Hashable:
-    """Something to look `value` up by: two keys are equal where the values are.
+    """Return a hashable key of `value`; the keys of equal values are equal.
 
-    Texts are compared after `text`; numbers as numbers (1 is 1.0), but a bool only with a bool, and a text never with a
-    number; a date with its ISO text; a list with a tuple; sets and dicts without order. NaN equals nothing, nor does
-    what is nested too deep to look into.
+    Texts are equal after the conversion `text`, and numbers if they are equal as numbers (1 and 1.0). A bool equals
+    only a bool, and a text never a number. A date equals its ISO text, and a list a tuple; sets and dicts have no
+    order. NaN and values that are nested too deeply equal nothing.
     """
     try:
         return _key(value, text)
