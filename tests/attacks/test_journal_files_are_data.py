@@ -117,7 +117,7 @@ def test_full_disk_ends_the_run_with_a_message(tmp_path: Path, kilobytes: int) -
     assert ended.code == 70
     assert "Traceback" not in ended.err
     assert "genes.journal cannot be written" in ended.err
-    assert "the same command goes on from there" in ended.err
+    assert "the same command continues the run" in ended.err
     assert place.run().code == 0
 
 

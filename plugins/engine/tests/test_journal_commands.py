@@ -174,7 +174,7 @@ def test_status_names_the_process_that_works_on_it(tmp_path: Path) -> None:
 
 NO_JOURNALS = {
     "missing": (None, "there is no journal"),
-    "empty text": (b"hello\n", "is no journal"),
+    "empty text": (b"hello\n", "is not a journal"),
     "damaged": (b"SQLite format 3\0" + b"x" * 5000, "damaged"),
 }
 

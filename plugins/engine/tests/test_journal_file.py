@@ -96,7 +96,7 @@ def _damaged(file: Path) -> None:
 
 
 ROW_ERRORS = {
-    "a text": (_text, "is no journal, and is left as it is"),
+    "a text": (_text, "is not a journal, and was not changed"),
     "another database": (_other_database, "a database of another program"),
     "a newer format": (_newer, "has format 99, and this version of Karenina reads up to 2"),
     "a damaged file": (_damaged, "damaged.*--fresh"),
@@ -138,7 +138,7 @@ def test_a_full_disk_stops_the_run_and_loses_nothing_that_was_stored(tmp_path: P
     ids = [f"q{number}" for number in range(30)]
     journal, stopped, rest = tmp_path / "j.journal", ScriptedRuns(), ScriptedRuns()
     stopped.answers = rest.answers = lambda text: text + " x" * 1500
-    with no_file_above(450_000), pytest.raises(JournalError, match="same command goes on from there") as told:
+    with no_file_above(450_000), pytest.raises(JournalError, match="same command continues the run") as told:
         stopped.run(make_benchmark(*ids), journal=journal)
     with JournalView(journal) as view:
         stored = view.status().calls
@@ -180,7 +180,9 @@ def test_a_journal_that_was_cut_off_is_told_as_damaged_and_how_to_go_on(tmp_path
     journal.write_bytes(cut)
 
     for opening in (JournalView, Journal.open):
-        with pytest.raises(JournalError, match=r"damaged.*--fresh begins a new one and keeps this one under another"):
+        with pytest.raises(
+            JournalError, match=r"damaged.*--fresh starts a new journal and keeps this one under another"
+        ):
             opening(journal)
     Journal.open(journal, fresh=True).close()
     assert (tmp_path / "j-1.journal").read_bytes() == cut

@@ -152,7 +152,7 @@ class Budget:
             self._finish_waiting()
 
     def _finish_waiting(self) -> None:
-        """After the budget is exhausted, judge existing answers as far as it reaches, and refuse all that would begin."""
+        """After the budget is exhausted, judge existing answers as far as it reaches, and start nothing new."""
         left = []
         for entry in sorted(self._queue):
             _, _, amount, begins, waiting = entry

@@ -1,4 +1,4 @@
-"""Fingerprints of items: whether what was found out about one still holds."""
+"""Fingerprints of items, which decide whether a stored result is still valid."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from karenina_core.plugins import Plugins
 
 _OF_THE_MATRIX: Final = frozenset({"answering_models", "parsing_models", "replicate_count"})
-"""Names that say which items there are, and not what becomes of one."""
+"""Settings that decide which items there are, and not their results."""
 
 _AT_ONCE: Final = 1024
-"""How many questions are remembered: more than are under way at once."""
+"""The number of cached questions: more than are in progress at once."""
 
 _OF_NO_RESULT: Final = {
     "endpoint_api_key",
@@ -42,10 +42,10 @@ _RUBRICS: Final = ("rubric", "dynamic_rubric")
 class Fingerprints:
     """The fingerprints of one run's items.
 
-    An item's is a digest of all that decides its result beside the replies: the question with its truth, template and
-    traits, the files of the folders that its stages name, which of its code is trusted, both models, every setting that
-    is not marked `changes_results: False`, the stages of its plan with their versions, and the core's version. Keys,
-    time-outs and the other items of the run are not in it.
+    A fingerprint is a digest of everything that decides a result apart from the replies: the question with its truth,
+    template and traits, the files of the folders that its stages read, which of its code is trusted, both models, every
+    setting that is not marked `changes_results: False`, the stages of its plan with their versions, and the core's
+    version. Keys, time-outs and other items of the run are not part of it.
     """
 
     def __init__(self, config: VerificationConfig, plugins: Plugins, trust: Trust) -> None:
@@ -57,18 +57,18 @@ class Fingerprints:
         self._common: dict[tuple[int, int, int], tuple[object, bytes]] = {}
         self._questions: dict[tuple[int, int], tuple[Question, bytes]] = {}
 
-    async def look(self, question: Question, plan: Plan) -> None:
+    async def read_folders(self, question: Question, plan: Plan) -> None:
         """Read the folders of a question, if it has any, so that `compute` does not block the event loop."""
         folders = plan.source_folders(self._settings_of, question)
         if folders and (id(question), id(plan)) not in self._questions:
             self._note(question, plan, await to_thread.run_sync(digest_folders, folders))
 
     def compute(self, question: Question, plan: Plan, answering: ModelConfig, judge: ModelConfig | None) -> bytes:
-        """The fingerprint of the item."""
+        """Return the fingerprint of an item."""
         return hashlib.sha256(self._question(question, plan) + self._others(plan, answering, judge)).digest()
 
     def _others(self, plan: Plan, answering: ModelConfig, judge: ModelConfig | None) -> bytes:
-        """What many items have in common: settings, plan and models."""
+        """Return the part that many items share: settings, plan and models."""
         at = id(plan), id(answering), id(judge)
         known = self._common.get(at)
         if known is None:
@@ -92,7 +92,7 @@ class Fingerprints:
         return digest
 
     def _trusted(self, question: Question) -> bytes:
-        """Which of the question's sources may run: what only trust allowed must not outlive it."""
+        """Return which of the question's sources are trusted: results of trusted code must not outlive the trust."""
         if not (self._trust.everything or self._trust.digests):
             return b""
         traits = [trait for rubric in (question.rubric, question.dynamic_rubric) if rubric for trait in rubric.traits]
@@ -112,17 +112,17 @@ class Fingerprints:
 
 
 def digest_question(question: Question) -> bytes:
-    """A digest of all that a question says, but of when it was written."""
-    said = {name: value for name, value in question.__dict__.items() if name not in _OF_NO_JUDGEMENT}
+    """Return a digest of a question without its dates."""
+    content = {name: value for name, value in question.__dict__.items() if name not in _OF_NO_JUDGEMENT}
     for name in _RUBRICS:
-        if said[name] is not None:  # as JSON it would say null of a number that is none
-            said[name] = said[name].model_dump()
+        if content[name] is not None:  # JSON would have null for numbers such as infinity
+            content[name] = content[name].model_dump()
     if question.answer_class is not None:
         from karenina_template.question_template import template_of
 
         template = template_of(question)
-        said["answer_template"] = template.template_id if template is not None else None
-    return hashlib.sha256(dump_json_bytes([__version__, said], str)).digest()
+        content["answer_template"] = template.template_id if template is not None else None
+    return hashlib.sha256(dump_json_bytes([__version__, content], str)).digest()
 
 
 def _settings(config: VerificationConfig) -> dict[str, Any]:

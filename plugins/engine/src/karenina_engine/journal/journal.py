@@ -1,6 +1,6 @@
 """The journal of runs: every reply, before it is used, and every result, so that no call is made twice.
 
-The tables are described in `karenina_engine.journal.schema`.
+`karenina_engine.journal.schema` describes its tables.
 """
 
 from __future__ import annotations
@@ -81,20 +81,20 @@ logger = logging.getLogger("karenina")
 
 @dataclass(frozen=True, slots=True)
 class StoredResult:
-    """A result that the journal holds: its row, its JSON line, and whether its item has to run again."""
+    """A stored result: its row, its JSON line, and whether its item has to run again."""
 
     row: int
     text: str
     again: bool
     run: int
-    place: int
+    index: int
 
 
 @dataclass(frozen=True, slots=True)
 class FinishedItem:
-    """A result as `Journal.finish` is told of it."""
+    """The result of an item, as for `Journal.finish`."""
 
-    place: int
+    index: int
     item: ItemId
     fingerprint: bytes
     outcome: str
@@ -103,10 +103,10 @@ class FinishedItem:
 
 
 class Journal:
-    """One journal, held by this process from `open` to `close`.
+    """One journal, locked by this process from `open` to `close`.
 
-    It serves one event loop at a time; what comes from a run is gathered and committed together, and `store` and
-    `finish` return when it is in the file. `replaying` says that no call may be made: what was not kept is an error.
+    It serves one event loop at a time. Rows of a run are collected and committed together, and `store` and `finish`
+    return when theirs is in the file. With `replaying` no call may be made: a reply that is not stored is an error.
     """
 
     def __init__(self, path: Path, database: sqlite3.Connection, lock: BaseFileLock | None, *, replaying: bool) -> None:
@@ -116,25 +116,25 @@ class Journal:
         self.session = 0
         self._lock = lock
         self._writer = JournalWriter(path, database)
-        self._writer.more_rows, self._writer.committed = self._spent_rows, self._committed
-        self._keys: set[bytes] = set()
+        self._writer.more_rows, self._writer.on_commit = self._spent_rows, self._on_commit
+        self._unflushed_keys: set[bytes] = set()
         self._session: tuple[Any, ...] = ()
         self._sync: Sync = "normal"
         self._warned = False
         with journal_errors(path, "read"):
             self._had_results = database.execute("SELECT 1 FROM results LIMIT 1").fetchone() is not None
             self._had_replies = database.execute("SELECT 1 FROM replies LIMIT 1").fetchone() is not None
-        self._marks = BloomFilter() if not replaying else None
+        self._known_keys = BloomFilter() if not replaying else None
         self._ledger: Ledger | None = None
 
     @property
     def broken(self) -> JournalError | None:
-        """Why the file can no longer be written; None while it can."""
+        """The error after which the file cannot be written; None if there was none."""
         return self._writer.broken
 
     @property
     def answering(self) -> Callable[[], int] | None:
-        """How many calls are being answered. Set by a run: if none is, a commit waits for nothing more."""
+        """A function that counts the calls that models are answering, set by a run: at 0, commits are not delayed."""
         return self._writer.answering
 
     @answering.setter
@@ -147,7 +147,7 @@ class Journal:
 
     @classmethod
     def open(cls, path: str | Path, *, fresh: bool = False, replaying: bool = False, sync: Sync = "normal") -> Self:
-        """Open the journal at `path`, which is made if there is none; `fresh` keeps an earlier one under another name.
+        """Open the journal at `path`, which is created if there is none; `fresh` renames an earlier one.
 
         `sync="full"` makes each commit survive a power failure. Raises `JournalError` for a file that is not a journal,
         has another format, is damaged or cannot be written, and `JournalInUse` if another process works on it.
@@ -184,16 +184,16 @@ class Journal:
         except JournalError:
             if error is None:
                 raise
-            logger.debug("the journal could not be closed", exc_info=True)  # what ended the block says more
+            logger.debug("the journal could not be closed", exc_info=True)  # the error of the block is raised
 
     def close(self) -> None:
-        """Write what is left, and let go of the file. Raises `JournalError` where it could not be written."""
+        """Write the remaining rows, and close the file. Raises `JournalError` if they cannot be written."""
         lock, self._lock = self._lock, None
         if lock is None:
             self._database.close()
             return
         try:
-            self._writer.broken = None  # there may be room again
+            self._writer.broken = None  # the disk may have space again
             self.flush()
             with journal_errors(self.path, "written"):
                 journal_file.clear_owner(self._database)
@@ -202,8 +202,8 @@ class Journal:
             lock.release()
 
     @contextmanager
-    def let_go(self) -> Iterator[None]:
-        """Have the file closed while the block lasts, and held all the same: SQLite's files do not outlive a fork."""
+    def closed_for_fork(self) -> Iterator[None]:
+        """Close the file for the block, and keep its lock: connections of SQLite must not be used after a fork."""
         if not self.replaying:
             self.flush()
         self._database.close()
@@ -218,11 +218,11 @@ class Journal:
     # ---- runs
 
     def begin(self, items: int, command: Mapping[str, Any], ledger: Ledger | None = None) -> None:
-        """A run begins, with so many items; `command` is what it was started with, as JSON values without secrets.
+        """Start a run of `items` items. `command` describes the request, as JSON values without secrets.
 
-        Where it asks for the same as that of the last run, it is the same run, which goes on. What `ledger` counts is
-        kept with the replies, and it is told what was spent before. The command of a benchmark that has a file is also
-        kept in the user's state folder, which `karenina resume` takes it from.
+        If it requests the same as the last run, that run is continued. The counts of `ledger` are stored with the
+        replies, and its `before` is read. The command of a benchmark with a file is also stored in the user's state
+        folder, from which `karenina resume` reads it.
         """
         last, written = self._last_run(), json.dumps(command, sort_keys=True)
         with self._writer.transaction():
@@ -238,7 +238,7 @@ class Journal:
             user_state.store_command(id, self.path, command)
 
     def _own_id(self) -> str:
-        """Return the journal's random id; a journal without one, and a copy of another journal, get a new one."""
+        """Return the journal's random id. A journal without one, and a copy of another, get a new one."""
         row = self._row("SELECT value FROM meta WHERE name = 'id'")
         if row and user_state.is_id(row[0]) and not user_state.belongs_to_other_journal(row[0], self.path):
             return str(row[0])
@@ -247,9 +247,9 @@ class Journal:
         return id
 
     def note_targets(self, digests: Mapping[tuple[str, str], Sequence[bytes]]) -> None:
-        """Note the identities of the run's models, by port and id: by them `rescore` finds their replies.
+        """Store the endpoint digests of the run's models, by port and id: `rescore` finds their replies by them.
 
-        There are two for an id that an answering model and a judge share.
+        An id that an answering model and a judge share has two.
         """
         rows = [(f"{_TARGET}{port} {id}", b"".join(found).hex()) for (port, id), found in digests.items()]
         with self._writer.transaction():
@@ -257,7 +257,7 @@ class Journal:
             self._database.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", rows)
 
     def targets(self) -> dict[tuple[str, str], list[bytes]]:
-        """Return what `note_targets` has noted. What is not of its form is left out."""
+        """Return the digests that `note_targets` stored. Malformed ones are left out."""
         with journal_errors(self.path, "read"):
             query = "SELECT name, value FROM meta WHERE name GLOB ?"
             rows = self._database.execute(query, (f"{_TARGET}*",)).fetchall()
@@ -280,7 +280,7 @@ class Journal:
         self._ledger = ledger
 
     def last_command(self) -> Mapping[str, Any] | None:
-        """Return what the last run was started with; None if there was none. Raises `JournalDamaged`."""
+        """Return the command of the last run; None if there was none. Raises `JournalDamaged`."""
         last = self._last_run()
         return last.command if last is not None else None
 
@@ -289,13 +289,13 @@ class Journal:
             return read_run_row(self.path, self._database.execute(LAST_RUN).fetchone())
 
     def end(self, tally: CallCounts, *, finished: bool) -> None:
-        """Store that the run has ended, or was stopped, after those calls."""
+        """Store that the run has ended or was stopped, with its counts of calls."""
         counts = {"made": tally.made, "kept": tally.cached, "failed": tally.failed}
         tokens = {"input_tokens": tally.used.input_tokens, "output_tokens": tally.used.output_tokens}
         self.flush()
         ledger, self._ledger = self._ledger, None
         with self._writer.transaction():
-            if ledger is not None:  # a stage may have brought a model of its own
+            if ledger is not None:  # a stage may have used a model of its own
                 prices = json.dumps(ledger.prices.snapshot())
                 self._database.execute(_SESSION, with_digest("sessions", (*self._session, prices)))
             (row,) = self._database.execute("SELECT * FROM runs WHERE id = ?", (self.run_id,)).fetchall()
@@ -312,46 +312,46 @@ class Journal:
         return self._had_replies
 
     async def find(self, call: CallRecord) -> CallOutcome | None:
-        """What was kept of such a call: a reply that may be used again, or None.
+        """Return the stored outcome of an identical call: a reply that may be used again, or None.
 
-        While replaying, all that was kept, errors too; where nothing was, it raises `PortError`.
+        In a replay, errors are returned too, and `PortError` is raised if nothing is stored.
         """
-        kept, damaged = self._looked_up(call)
+        stored, damaged = self._look_up(call)
         if not self.replaying:
-            return kept.made if kept is not None and kept.reusable else None
-        if kept is None:
-            raise _missing(self.path, call, damaged=damaged)
-        return kept.made
+            return stored.outcome if stored is not None and stored.reusable else None
+        if stored is None:
+            raise _missing_reply_error(self.path, call, damaged=damaged)
+        return stored.outcome
 
     def reply(self, call: CallRecord) -> StoredReply | None:
-        """Return what the journal holds of the call, errors too, whether it may be used again or not."""
-        return self._looked_up(call)[0]
+        """Return the stored outcome of the call, also an error and a reply that may not be used again."""
+        return self._look_up(call)[0]
 
-    def _looked_up(self, call: CallRecord) -> tuple[StoredReply | None, bool]:
-        """Return what the journal holds of the call, and whether that is damaged."""
+    def _look_up(self, call: CallRecord) -> tuple[StoredReply | None, bool]:
+        """Return the stored outcome of the call, and whether its row is damaged."""
         if self.broken is not None:
             raise self.broken
         if not self._may_hold(call.key):
             return None, False
-        if call.key in self._keys:
+        if call.key in self._unflushed_keys:
             self.flush()
         row = self._row("SELECT * FROM replies WHERE key = ?", call.key)
-        kept = read_reply_row(row, call.key) if row else None
-        damaged = row is not None and kept is None
+        stored = read_reply_row(row, call.key) if row else None
+        damaged = row is not None and stored is None
         if damaged:
             self.warn_of_damage(f"a reply of {call.endpoint.model.id!r} for question {call.info.question_id!r}")
-        return kept, damaged
+        return stored, damaged
 
-    async def store(self, call: CallRecord, made: CallOutcome) -> None:
-        """Store what became of a call. When this returns it is in the file, whatever happens to the process.
+    async def store(self, call: CallRecord, outcome: CallOutcome) -> None:
+        """Store the outcome of a call, and return when it is in the file.
 
-        Raises `PortError` if no journal can hold the reply: then only its item has no reply.
+        Raises `PortError` if the journal cannot store the reply, which is then an error of its item.
         """
         try:
-            stored = self._writer.write(_REPLY, make_reply_row(call, made))
-            self._keys.add(call.key)
-            if self._marks is not None:
-                self._marks.add(call.key)
+            stored = self._writer.write(_REPLY, make_reply_row(call, outcome))
+            self._unflushed_keys.add(call.key)
+            if self._known_keys is not None:
+                self._known_keys.add(call.key)
             await stored
         except (UnstorableRow, *ROW_ERRORS) as error:
             model = call.endpoint.model
@@ -368,18 +368,18 @@ class Journal:
             return journal_file.read_first_row(self._database, query, values)
 
     def warn_of_damage(self, what: str) -> None:
-        """Log that something in the file is damaged; the first time as a warning."""
+        """Log that a part of the file is damaged; the first time as a warning."""
         logger.log(
             logging.DEBUG if self._warned else logging.WARNING,
-            "the journal %s is damaged: %s cannot be read, and is taken as if it were not there; `karenina journal "
-            "repair %s` keeps what can be read",
+            "the journal %s is damaged: %s cannot be read and is ignored; `karenina journal repair %s` keeps what "
+            "can be read",
             *(self.path, what, self.path),
         )
         self._warned = True
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """One look at the file while the block lasts, which costs half of one for each reply. Nothing is written."""
+        """Read everything of the block in one transaction, which is faster. Nothing is written."""
         with journal_errors(self.path, "read"):
             self._database.execute("BEGIN")
         try:
@@ -389,11 +389,11 @@ class Journal:
                 self._database.execute("COMMIT")
 
     def leave(self, call: CallRecord) -> None:
-        """Nothing is noted of calls that were not made."""
+        """Do nothing: calls that were not made are not stored."""
 
     def _may_hold(self, key: bytes) -> bool:
-        """Whether a reply to a call with this key may be there: one to a new call, as most are, is not looked for."""
-        return self._had_replies or self._marks is None or key in self._marks
+        """Return whether a reply with this key may be stored, which saves searches for the replies of new calls."""
+        return self._had_replies or self._known_keys is None or key in self._known_keys
 
     # ---- results
 
@@ -403,7 +403,7 @@ class Journal:
         return self._had_results
 
     def result(self, item: ItemId, fingerprint: bytes) -> StoredResult | None:
-        """The result that is kept for an item under this fingerprint, since before the run."""
+        """Return the result of an item with this fingerprint that was stored before the run."""
         if not self._had_results:
             return None
         row = self._row(
@@ -419,7 +419,7 @@ class Journal:
         return StoredResult(row[0], row[11], bool(row[9]), row[1], row[2])
 
     def wrote(self, file: Path) -> bool:
-        """Return whether all lines of `file` but its header are results of the last run, so that none is lost."""
+        """Return whether all lines of `file` but its header are results of the last run, so that it may be replaced."""
         with journal_errors(self.path, "read"):
             rows = self._database.execute("SELECT result FROM results WHERE run = (SELECT max(id) FROM runs)")
             known = {_digest(text.encode("utf-8", "replace")) for (text,) in rows if isinstance(text, str)}
@@ -432,10 +432,10 @@ class Journal:
                     cut_off = line
                 elif _digest(line[:-1]) not in known:
                     return False
-        return not cut_off or self._begins_with(cut_off)
+        return not cut_off or self._has_result_starting_with(cut_off)
 
-    def _begins_with(self, start: bytes) -> bool:
-        """Return whether a result of the last run begins so: a process that was killed leaves half a line."""
+    def _has_result_starting_with(self, start: bytes) -> bool:
+        """Return whether a result of the last run starts with these bytes: a killed process leaves half a line."""
         query = (
             "SELECT 1 FROM results WHERE run = (SELECT max(id) FROM runs) "
             "AND substr(CAST(result AS BLOB), 1, ?) = ? LIMIT 1"
@@ -443,33 +443,33 @@ class Journal:
         return self._row(query, len(start), start) is not None
 
     def finish(
-        self, place: int, item: ItemId, fingerprint: bytes, outcome: str, text: str, *, again: bool
+        self, index: int, item: ItemId, fingerprint: bytes, outcome: str, text: str, *, again: bool
     ) -> Awaitable[None]:
-        """Store the result of an item, as its JSON line. When the awaitable returns it is in the file.
+        """Store the result of an item, as its JSON line. When the awaitable returns, it is in the file.
 
         Raises `UnstorableRow`, also when it is awaited, and `JournalError`.
         """
         try:
-            row = make_result_row(self.run_id, place, item, fingerprint, outcome, text, again)
+            row = make_result_row(self.run_id, index, item, fingerprint, outcome, text, again)
         except ROW_ERRORS as error:
-            raise UnstorableRow(f"the journal {self.path} cannot hold it: {describe_error(error)}") from error
+            raise UnstorableRow(f"the journal {self.path} cannot store it: {describe_error(error)}") from error
         return self._writer.write(_RESULT, row)
 
     def add(self, finished: FinishedItem) -> None:
-        """Keep a result that another process has found out. It is in the file after the next `flush`."""
+        """Store a result of another process. It is in the file after the next `flush`."""
         one = finished
-        row = make_result_row(self.run_id, one.place, one.item, one.fingerprint, one.outcome, one.text, one.again)
+        row = make_result_row(self.run_id, one.index, one.item, one.fingerprint, one.outcome, one.text, one.again)
         self._writer.add(_RESULT, row)
 
-    def seen(self, place: int, kept: StoredResult) -> None:
-        """Note that the run that is under way has a result that was kept, at this place of its matrix."""
-        if (kept.run, kept.place) != (self.run_id, place):
-            self._writer.add(_SEEN, (self.run_id, place, kept.row))
+    def seen(self, index: int, stored: StoredResult) -> None:
+        """Note that a stored result is also one of this run, at this index of its matrix."""
+        if (stored.run, stored.index) != (self.run_id, index):
+            self._writer.add(_SEEN, (self.run_id, index, stored.row))
 
     # ---- writing
 
     def flush(self) -> None:
-        """Commit what has gathered, now. Raises `JournalError`; what could not be written is kept for the next try."""
+        """Commit the collected rows now. Raises `JournalError`; rows that could not be written are kept."""
         self._writer.flush()
 
     def _spent_rows(self) -> tuple[str, list[tuple[Any, ...]]] | None:
@@ -477,8 +477,8 @@ class Journal:
             return None
         return _SPENT, [make_spent_row(self.session, line) for line in self._ledger.changed.values()]
 
-    def _committed(self) -> None:
-        self._keys.clear()
+    def _on_commit(self) -> None:
+        self._unflushed_keys.clear()
         if self._ledger is not None:
             self._ledger.changed.clear()
 
@@ -487,18 +487,18 @@ def _digest(line: bytes) -> bytes:
     return hashlib.sha256(line).digest()[:16]
 
 
-def _missing(path: Path, call: CallRecord, *, damaged: bool) -> NoRecordedReply:
+def _missing_reply_error(path: Path, call: CallRecord, *, damaged: bool) -> NoRecordedReply:
     info, model = call.info, call.endpoint.model
     stage = f" of stage {info.stage}" if info.stage else ""
-    who = f"{model.id!r} ({model.display_string})" if call.is_model_call else f"the service {model.id!r}"
-    whose = f"{f' ({info.task})' if info.task else ''} for question {info.question_id!r}, replicate {info.replicate}"
+    target = f"{model.id!r} ({model.display_string})" if call.is_model_call else f"the service {model.id!r}"
+    purpose = f"{f' ({info.task})' if info.task else ''} for question {info.question_id!r}, replicate {info.replicate}"
     if damaged:
         return NoRecordedReply(
-            f"the journal {path} is damaged: its reply of {who} to this call{stage}{whose} cannot be read; "
-            f"`karenina journal repair {path}` keeps what can be read, and a run without --replay asks again"
+            f"the journal {path} is damaged: the reply of {target} to this call{stage}{purpose} cannot be read; "
+            f"`karenina journal repair {path}` keeps what can be read, and a run without --replay makes the call again"
         )
     return NoRecordedReply(
-        f"the journal {path} holds no reply of {who} to this call{stage}{whose}, and "
-        "a replay asks nobody: what is sent now was not sent then (another prompt, model, parameter or version), or "
-        "the run did not get so far; run without --replay to ask"
+        f"the journal {path} holds no reply of {target} to this call{stage}{purpose}, and a replay makes no calls: "
+        "either the call has changed since (prompt, model, parameter or version) or the run ended before it; run "
+        "without --replay to make it"
     )

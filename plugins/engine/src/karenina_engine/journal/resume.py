@@ -1,4 +1,4 @@
-"""Going on where an earlier run with the same journal stopped: which items have a result already."""
+"""Resuming a run: the items that already have a result in its journal are skipped."""
 
 from __future__ import annotations
 
@@ -22,76 +22,76 @@ if TYPE_CHECKING:
 
 
 class ResultStore(Protocol):
-    """What a run takes results from and gives them to. `kept` and `again` count as in `ResumeState`."""
+    """A store of results. `kept` and `again` count as in `ResumeState`."""
 
     kept: int
     again: int
 
     def count(self, kept: int, again: int) -> None:
-        """Add results that another process has taken from the journal to `kept` and `again`."""
+        """Add the counts of another process to `kept` and `again`."""
 
-    async def look(self, question: Question, plan: Plan) -> None:
-        """Read what `result` needs of a question without holding up the event loop."""
+    async def read_folders(self, question: Question, plan: Plan) -> None:
+        """Read the folders of a question that `result` needs, without blocking the event loop."""
 
     def result(self, task: AnswerTask, judge: int, plan: Plan) -> tuple[VerificationResult, str] | None:
-        """Return the result of an item that need not run, and its line; None if it has to run."""
+        """Return the stored result of an item and its line; None if the item has to run."""
 
     async def finish(
         self, task: AnswerTask, judge: int, plan: Plan, result: VerificationResult
     ) -> tuple[VerificationResult, str | None]:
-        """Take the result of an item that has run; return it as it is stored, and the line, if one was stored.
+        """Store the result of an item; return it as stored, and its line if one was stored.
 
         Raises `UnstorableRow` and `JournalError`.
         """
 
 
 class ResultJournal(Protocol):
-    """The part of a journal that holds results (`karenina_engine.journal.journal.Journal`)."""
+    """The results of a journal (`karenina_engine.journal.journal.Journal`)."""
 
     @property
     def replaying(self) -> bool:
-        """Whether every item runs again, with the replies of the journal."""
+        """Whether all items run again, with the replies of the journal."""
 
     @property
     def had_results(self) -> bool:
         """Whether there was any result when the journal was opened."""
 
     def result(self, item: ItemId, fingerprint: bytes) -> StoredResult | None:
-        """Return the result that is stored for an item under this fingerprint, since before the run."""
+        """Return the result of an item with this fingerprint that was stored before the run."""
 
-    def seen(self, place: int, kept: StoredResult) -> None:
-        """Note that the run has a stored result, at this place of its matrix."""
+    def seen(self, index: int, stored: StoredResult) -> None:
+        """Note that a stored result is also one of this run, at this index of its matrix."""
 
     def finish(
-        self, place: int, item: ItemId, fingerprint: bytes, outcome: str, text: str, *, again: bool
+        self, index: int, item: ItemId, fingerprint: bytes, outcome: str, text: str, *, again: bool
     ) -> Awaitable[None]:
         """Store the result of an item, as its JSON line."""
 
     def warn_of_damage(self, what: str) -> None:
-        """Log that something in the file is damaged."""
+        """Log that a part of the file is damaged."""
 
 
 @dataclass(slots=True)
 class ResumeState:
-    """The results of a run that its journal keeps. `kept` counts those that were there already."""
+    """The results of a run in its journal. `kept` counts those that were stored before the run."""
 
     journal: ResultJournal
     fingerprints: Fingerprints
     kept: int = 0
     again: int = field(default=0)
-    """How many items had a result that could not stand, and run again."""
+    """The number of items whose result was not final, so that they run again."""
 
     def count(self, kept: int, again: int) -> None:
-        """Add results that another process has taken from the journal to `kept` and `again`."""
+        """Add the counts of another process to `kept` and `again`."""
         self.kept += kept
         self.again += again
 
-    async def look(self, question: Question, plan: Plan) -> None:
-        """Read the folders of a question, so that `result` does not hold up the event loop with them."""
-        await self.fingerprints.look(question, plan)
+    async def read_folders(self, question: Question, plan: Plan) -> None:
+        """Read the folders of a question, so that `result` does not block the event loop."""
+        await self.fingerprints.read_folders(question, plan)
 
     def result(self, task: AnswerTask, judge: int, plan: Plan) -> tuple[VerificationResult, str] | None:
-        """The kept result of an item, where it still holds, with its line; None where it has to run, or in a replay."""
+        """Return the valid stored result of an item, with its line; None if the item has to run, as in a replay."""
         if self.journal.replaying or not self.journal.had_results:
             return None
         kept = self.journal.result(task.item(judge), self._fingerprint(task, judge, plan))
@@ -105,32 +105,32 @@ class ResumeState:
         except ValueError:
             self.journal.warn_of_damage(f"the result of question {task.question.id!r}")
             return None
-        self.journal.seen(task.place(judge), kept)
+        self.journal.seen(task.index(judge), kept)
         self.kept += 1
         return found, kept.text
 
     async def finish(
         self, task: AnswerTask, judge: int, plan: Plan, result: VerificationResult
     ) -> tuple[VerificationResult, str | None]:
-        """Store the result of an item that has run; return it as it was written, with the line, if one was.
+        """Store the result of an item; return it as stored, and its line if one was stored.
 
         Raises `UnstorableRow` and `JournalError`.
         """
         item, fingerprint = task.item(judge), self._fingerprint(task, judge, plan)
         if self.journal.replaying:
-            return self._as_it_was(result, item, fingerprint), None
+            return self._with_stored_times(result, item, fingerprint), None
         again = runs_again(result)
         try:
             text = result.model_dump_json()
         except ValueError as error:
             raise UnstorableRow(f"it is not JSON: {describe_error(error)}") from error
-        await self.journal.finish(task.place(judge), item, fingerprint, result.outcome.value, text, again=again)
+        await self.journal.finish(task.index(judge), item, fingerprint, result.outcome.value, text, again=again)
         return result, text
 
-    def _as_it_was(
+    def _with_stored_times(
         self, result: VerificationResult, item: tuple[str, str, str, int], fingerprint: bytes
     ) -> VerificationResult:
-        """A result of a replay, with the times of the one that was kept: when it ended and how long its stages took."""
+        """Return the result of a replay with the times and id of the stored one."""
         kept = self.journal.result(item, fingerprint)
         if kept is None:
             return result
@@ -151,10 +151,10 @@ class ResumeState:
 
 
 def runs_again(result: VerificationResult) -> bool:
-    """Whether an item with this result has to run again when its run goes on.
+    """Return whether an item with this result runs again when its run is resumed.
 
-    So it is where a call failed for good, and where a stage failed by something other than what a judge said: that is
-    what the user mends before they give the command again. Replies that came are not asked for again.
+    It does if a call failed permanently, or if a stage failed for another reason than a judge's reply: these are
+    problems that the user can fix before resuming. Replies that were received are not requested again.
     """
     if any(record.failed_calls for record in result.stages):
         return True

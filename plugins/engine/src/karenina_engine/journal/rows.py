@@ -1,4 +1,4 @@
-"""The rows of a journal: how they are made, and how they are read again without trusting what is in the file."""
+"""The rows of a journal: making them, and reading them without trusting the file."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ ItemId = tuple[str, str, str, int]
 """Question, answering model, judge and replicate, as `VerificationResult.item` gives them."""
 
 _MOST: Final = 2**63 - 1
-_END_OF_TIME: Final = 1e11  # seconds: beyond the years that Python's dates have room for lies nothing that was written
+_END_OF_TIME: Final = 1e11  # seconds: later times are beyond the years of Python's dates
 _NO_RETRIES: Final = "{}"
 
 
 class UnstorableRow(KareninaError):
-    """A row that no journal can hold, such as a count of 2^63 or half a surrogate pair in a name: it was not stored."""
+    """An error of a row that cannot be stored, such as a count of 2^63 or half a surrogate pair in a name."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredReply:
-    """A row of `replies` that is intact: what became of a call, and whether it may answer the same call again."""
+    """An intact row of `replies`: the outcome of a call, and whether it may answer an identical call."""
 
-    made: CallOutcome
+    outcome: CallOutcome
     reusable: bool
 
 
 @dataclass(frozen=True, slots=True)
 class StoredRun:
-    """A row of `runs`: when a run began and ended, how many items it had, and what it was started with."""
+    """A row of `runs`: when a run began and ended, its number of items, and its command."""
 
     id: int
     began: float
@@ -51,9 +51,9 @@ class StoredRun:
     command: dict[str, Any]
 
 
-def make_reply_row(call: CallRecord, made: CallOutcome) -> tuple[Any, ...]:
-    """Return the row for what became of a call. Raises `TypeError` or `ValueError` for what cannot be stored."""
-    reply, notes = made.reply, made.notes
+def make_reply_row(call: CallRecord, outcome: CallOutcome) -> tuple[Any, ...]:
+    """Return the row for the outcome of a call. Raises `TypeError` or `ValueError` if it cannot be stored."""
+    reply, notes = outcome.reply, outcome.notes
     info, model = call.info, call.endpoint.model
     if reply is not None:
         usage, text, finish = reply.usage, dump_reply(reply), reply.finish_reason
@@ -62,8 +62,8 @@ def make_reply_row(call: CallRecord, made: CallOutcome) -> tuple[Any, ...]:
         if not all(type(count) is int for count in spent):
             raise TypeError(f"its usage is not made of whole numbers: {spent}")
     else:
-        assert made.error is not None
-        text, finish, reusable, spent = dump_error(made.error), None, False, (0, 0, 0)
+        assert outcome.error is not None
+        text, finish, reusable, spent = dump_error(outcome.error), None, False, (0, 0, 0)
     row = (
         *(call.key, call.endpoint.port, model.id, model.interface, model.model_name),
         *(info.stage, info.task, info.question_id, info.replicate),
@@ -74,39 +74,39 @@ def make_reply_row(call: CallRecord, made: CallOutcome) -> tuple[Any, ...]:
 
 
 def make_result_row(
-    run: int, place: int, item: ItemId, fingerprint: bytes, outcome: str, text: str, again: bool
+    run: int, index: int, item: ItemId, fingerprint: bytes, outcome: str, text: str, again: bool
 ) -> tuple[Any, ...]:
-    """Return the row for the result of an item. Raises `ValueError` for a text that cannot be stored."""
-    return with_digest("results", (run, place, *item, fingerprint, outcome, int(again), time.time(), text))
+    """Return the row for the result of an item. Raises `ValueError` if its text cannot be stored."""
+    return with_digest("results", (run, index, *item, fingerprint, outcome, int(again), time.time(), text))
 
 
 def make_spent_row(session: int, line: LedgerLine) -> tuple[Any, ...]:
-    """Return the row for a line of the ledger; a sum that no journal can hold is stored as the greatest that can."""
+    """Return the row for a line of the ledger; a sum that is too large is stored as the largest possible."""
     counts = (max(0, min(int(getattr(line.spent, name)), _MOST)) for name in COUNTED)
     return with_digest("spent", (session, *line.names, *counts))
 
 
 def read_reply_row(row: Sequence[Any], key: bytes) -> StoredReply | None:
-    """Return what a row of `replies` holds for the call with this key; None if the row is damaged."""
+    """Return the reply in a row of `replies` for the call with this key; None if the row is damaged."""
     if row[0] != key or not is_intact("replies", row):
         return None
     port, failed, reusable, seconds, retries, waited, text = (row[at] for at in (1, 9, 10, 15, 16, 17, 19))
     try:
         notes = CallNotes(_counts(retries) if retries != _NO_RETRIES else {}, float(waited), float(seconds))
-        made = (
+        outcome = (
             CallOutcome(None, load_error(text), notes) if failed else CallOutcome(load_reply(port, text), None, notes)
         )
     except DECODE_ERRORS:
         return None
-    return StoredReply(made, bool(reusable))
+    return StoredReply(outcome, bool(reusable))
 
 
 DECODE_ERRORS: Final = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
-"""What reading a value from a journal raises if the value is not what this version, or any, has written."""
+"""Errors of reading a value that is not as any version has written it."""
 
 
 def sum_ledger_lines(path: Path, rows: Sequence[Sequence[Any]]) -> list[LedgerLine]:
-    """Return what all sessions have spent, by model, stage and judge, from all rows of `spent`.
+    """Return the sums of all sessions by model, stage and judge, from all rows of `spent`.
 
     Raises `JournalDamaged`.
     """
@@ -121,7 +121,7 @@ def sum_ledger_lines(path: Path, rows: Sequence[Sequence[Any]]) -> list[LedgerLi
 
 
 def read_run_row(path: Path, row: Sequence[Any] | None) -> StoredRun | None:
-    """Return what a row of `runs` holds; None without a row. Raises `JournalDamaged`."""
+    """Return the run in a row of `runs`; None without a row. Raises `JournalDamaged`."""
     if row is None:
         return None
     id, began, ended, items, _, text, _ = row
@@ -140,7 +140,7 @@ def _is_command(command: object) -> TypeGuard[dict[str, Any]]:
     """Return whether a value is a command as `karenina_engine.journal.command` writes it, as far as its types go."""
     if not isinstance(command, dict):
         return False
-    if not command:  # of a run that was started without one
+    if not command:  # a run that was started without one
         return True
     texts = [command.get(name) for name in ("folder", "benchmark", "content", "config_file", "output")]
     questions, config = command.get("questions"), command.get("config")

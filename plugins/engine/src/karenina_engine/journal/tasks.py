@@ -1,4 +1,4 @@
-"""One answer of a run: what the matrix of a run consists of."""
+"""The answers of which the matrix of a run consists."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class AnswerTask:
-    """One answer to get, and the judges that will look at it (one None where the run has no judge).
+    """One answer to get, and its judges (one None if the run has no judge).
 
-    `order` is its place among the answers of the run, from 0, in the order of the benchmark and the configuration.
+    `order` is its index among the answers of the run, in the order of the benchmark and the configuration.
     """
 
     question: Question
@@ -23,11 +23,11 @@ class AnswerTask:
     judges: tuple[ModelConfig | None, ...]
     order: int = 0
 
-    def place(self, judge: int) -> int:
-        """The place of a judge's item among all items of the run, from 0."""
+    def index(self, judge: int) -> int:
+        """Return the index of a judge's item among all items of the run."""
         return self.order * len(self.judges) + judge
 
     def item(self, judge: int) -> tuple[str, str, str, int]:
-        """What tells the item of a judge from the others, as in its result: without a judge the model stands there."""
+        """Return the id of a judge's item, as in its result: without a judge, the answering model takes its place."""
         model = self.judges[judge] or self.answering_model
         return self.question.id, self.answering_model.id, model.id, self.replicate

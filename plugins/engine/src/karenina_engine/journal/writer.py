@@ -1,4 +1,4 @@
-"""Writes to a journal: rows are gathered, committed together, and reported to those who wait for them."""
+"""Writes to a journal: rows are collected, committed together, and their futures end when they are in the file."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     import sqlite3
 
 GATHERING: Final = 0.04
-"""Seconds between two commits, at the least, while models are answering: what comes in between is written together.
+"""The least number of seconds between two commits while models are answering. Rows in between are written together.
 
-What waited goes on together, too, and a processor that does the same work for several items one after another has it at
-hand: a question takes a fifth less of its time than with half of this. With more, a server that allows few calls at
-once stands idle between two commits (`benchmarks/efficiency.py`).
+Items that waited continue together, too, and a processor that repeats the same work for several items is faster: a
+question takes a fifth less time than with half of this interval. With a longer one, a server that allows few calls at
+once idles between commits (`benchmarks/efficiency.py`).
 """
 
 logger = logging.getLogger("karenina")
@@ -37,7 +37,7 @@ class _Row:
     stored: asyncio.Future[None] | None = None
 
     def end(self, error: Exception | None) -> None:
-        """Report to the task that waits that the row is in the file, or why it is not."""
+        """End the future of the row: it is in the file, or could not be stored."""
         stored = self.stored
         if stored is None or stored.done():
             return
@@ -45,15 +45,15 @@ class _Row:
             stored.set_result(None)
         else:
             stored.set_exception(error)
-            stored.exception()  # the task that waited may be gone
+            stored.exception()  # the task that waited may have been cancelled
 
 
 class JournalWriter:
-    """The rows of one journal that are not yet in its file.
+    """The rows of one journal that are not in its file yet.
 
-    Every row that is written with `write` has a future, and each future ends: when its row is committed, when the row
-    itself cannot be stored (`UnstorableRow`), or when the file cannot be written (`JournalError`, which also ends every
-    later write). `more_rows` gives further rows for each commit, and `committed` is called after it.
+    The future of every row that is written with `write` ends: when the row is committed, when it cannot be stored
+    (`UnstorableRow`), or when the file cannot be written (`JournalError`, which also ends every later write).
+    `more_rows` returns further rows for each commit, and `on_commit` is called after it.
     """
 
     def __init__(self, path: Path, database: sqlite3.Connection) -> None:
@@ -62,28 +62,28 @@ class JournalWriter:
         self.broken: JournalError | None = None
         self.answering: Callable[[], int] | None = None
         self.more_rows: MoreRows = lambda: None
-        self.committed: Callable[[], None] = lambda: None
+        self.on_commit: Callable[[], None] = lambda: None
         self._rows: list[_Row] = []
         self._timer: asyncio.TimerHandle | asyncio.Handle | None = None
         self._last = self._due = 0.0
 
     def write(self, statement: str, values: tuple[Any, ...]) -> asyncio.Future[None]:
-        """Have a row written with the next commit, which the future waits for. Raises `JournalError`."""
+        """Write a row with the next commit, and return a future that ends with it. Raises `JournalError`."""
         if self.broken is not None:
             raise self.broken
         stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._gather(_Row(statement, values, stored))
+        self._add_row(_Row(statement, values, stored))
         return stored
 
     def add(self, statement: str, values: tuple[Any, ...]) -> None:
-        """Have a row written with the next commit."""
-        self._gather(_Row(statement, values))
+        """Write a row with the next commit."""
+        self._add_row(_Row(statement, values))
 
     def flush(self) -> None:
-        """Commit what has gathered, now.
+        """Commit the collected rows now.
 
-        A row that cannot be stored is left out, and the error is the one of the task that waits for it. Raises
-        `JournalError` if the file cannot be written: then all rows are kept for the next attempt.
+        A row that cannot be stored is left out, and its future ends with the error. Raises `JournalError` if the file
+        cannot be written: then all rows are kept for the next attempt.
         """
         if self._timer is not None:
             self._timer.cancel()
@@ -97,20 +97,20 @@ class JournalWriter:
             for row in rows:
                 row.end(broken)
             raise broken from error.__cause__
-        except BaseException:  # Ctrl-C: the next commit has these rows
+        except BaseException:  # Ctrl-C: the next commit writes these rows
             self._rows[:0] = rows
             raise
-        self.committed()
+        self.on_commit()
         for row in rows:
             row.end(refused.get(id(row)))
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Write all that the block writes, or nothing. Raises `JournalError` for errors of SQLite and the system."""
+        """Write everything of the block, or nothing. Raises `JournalError` for errors of SQLite and the system."""
         database = self.database
         with journal_errors(self.path, "written"):
             try:
-                if database.in_transaction:  # Ctrl-C came between the beginning and what was to be written
+                if database.in_transaction:  # Ctrl-C interrupted an earlier transaction
                     database.execute("ROLLBACK")
                 database.execute("BEGIN IMMEDIATE")
                 yield
@@ -122,12 +122,12 @@ class JournalWriter:
 
     def _not_written(self, error: Exception) -> JournalError:
         return JournalNotWritten(
-            f"the journal {self.path} cannot be written: {describe_error(error)}; what was stored is kept, and the "
-            "same command goes on from there"
+            f"the journal {self.path} cannot be written: {describe_error(error)}; stored replies are kept, and the "
+            "same command continues the run"
         )
 
     def _commit(self, rows: Sequence[_Row]) -> dict[int, UnstorableRow]:
-        """Write the rows; return the errors of those that cannot be stored."""
+        """Write the rows, and return the errors of those that cannot be stored."""
         more = self.more_rows()
         if not rows and more is None:
             return {}
@@ -151,21 +151,22 @@ class JournalWriter:
     def _commit_one_by_one(
         self, rows: Sequence[_Row], more: tuple[str, Sequence[tuple[Any, ...]]] | None
     ) -> dict[int, UnstorableRow]:
-        """Write the rows that can be stored, after one of them could not."""
+        """Write the rows one by one, after one of them could not be stored."""
         refused: dict[int, UnstorableRow] = {}
         with self.transaction():
             for row in rows:
                 try:
                     self.database.execute(row.statement, row.values)
                 except ROW_ERRORS as error:
-                    refused[id(row)] = UnstorableRow(f"the journal {self.path} cannot hold it: {describe_error(error)}")
+                    problem = describe_error(error)
+                    refused[id(row)] = UnstorableRow(f"the journal {self.path} cannot store it: {problem}")
                     if row.stored is None:
-                        logger.warning("the journal %s cannot hold a result: %s", self.path, describe_error(error))
+                        logger.warning("the journal %s cannot store a result: %s", self.path, problem)
             if more is not None:
                 self.database.executemany(*more)
         return refused
 
-    def _gather(self, row: _Row) -> None:
+    def _add_row(self, row: _Row) -> None:
         self._rows.append(row)
         loop = asyncio.get_running_loop()
         due = self._last + GATHERING if self.answering is None or self.answering() else 0.0
@@ -180,5 +181,5 @@ class JournalWriter:
         try:
             self.flush()
         except JournalError:
-            logger.debug("the journal could not be written", exc_info=True)  # the tasks that wait get the error
+            logger.debug("the journal could not be written", exc_info=True)  # tasks that wait get the error
         self._last = asyncio.get_running_loop().time()

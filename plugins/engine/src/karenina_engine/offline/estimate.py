@@ -211,7 +211,7 @@ def _finished_items(
                     task.item(judge), fingerprints.compute(task.question, plan, task.answering_model, model)
                 )
                 if result is not None and not result.again:
-                    places[task.place(judge)] = True
+                    places[task.index(judge)] = True
     return places
 
 
@@ -233,7 +233,7 @@ class _RemainingWork:
         self.done = len(done)
         per_question = len(core.answering_models) * core.replicate_count
         for task in self.matrix:
-            left = [judge for judge in range(len(task.judges)) if task.place(judge) not in done]
+            left = [judge for judge in range(len(task.judges)) if task.index(judge) not in done]
             if not left:
                 continue
             at = models[id(task.answering_model)]

@@ -91,7 +91,7 @@ class PrecomputedResults:
         self._run = run
         self._journal = journal = run.journal
         self._done = bytearray(run.prepared.matrix.answers)
-        with journal.let_go():
+        with journal.closed_for_fork():
             self._pool: ProcessPool[range, ChunkResult] = ProcessPool(
                 lambda state: _Worker(run.prepared, journal.path, state).run_chunk, count
             )
@@ -267,7 +267,7 @@ class _RecordingJournal:
         if kept is None or not kept.reusable:
             self.missed = True
             raise ReplyMissing
-        return kept.made
+        return kept.outcome
 
     async def store(self, call: CallRecord, made: CallOutcome) -> None:
         """Do nothing: no call is made."""

@@ -323,7 +323,7 @@ class _RescoreReplies:
         if self.journal.replaying:
             return await self.journal.find(call)
         kept = self.journal.reply(call)
-        return kept.made if kept is not None and (kept.reusable or not self._may_ask(call)) else None
+        return kept.outcome if kept is not None and (kept.reusable or not self._may_ask(call)) else None
 
     def _with_identities(self, call: CallRecord) -> list[CallRecord]:
         """Return the call with each identity that the model of this id had in the run."""
@@ -353,7 +353,7 @@ class _NoStoredResults:
     def count(self, kept: int, again: int) -> None:
         """Do nothing: no result comes from the journal."""
 
-    async def look(self, question: Question, plan: Plan) -> None:
+    async def read_folders(self, question: Question, plan: Plan) -> None:
         """Do nothing: no result is looked up."""
 
     def result(self, task: AnswerTask, judge: int, plan: Plan) -> tuple[VerificationResult, str] | None:

@@ -298,7 +298,7 @@ class RunSession:
     async def _answer(self, task: AnswerTask, enqueue: Callable[[IndexedResult], Awaitable[None]]) -> None:
         """Run the items of one answer, and enqueue their results."""
         if self.result_store is not None:
-            await self.result_store.look(task.question, self.runner.planner.plan(task.question))
+            await self.result_store.read_folders(task.question, self.runner.planner.plan(task.question))
         judges, kept = self.pending_judges(task)
         for placed in kept:
             await enqueue(placed)
@@ -324,7 +324,7 @@ class RunSession:
             if found is None:
                 judges.append(judge)
             else:
-                kept.append(IndexedResult(task.place(judge), *found))
+                kept.append(IndexedResult(task.index(judge), *found))
         if self.budget is not None and self.budget.exhausted:
             judges = []
         return judges, kept
@@ -344,7 +344,7 @@ class RunSession:
                     task, judge, f"the result of this item cannot be stored: {error}"
                 )
                 result, line = await self.result_store.finish(task, judge, plan, result)
-        return IndexedResult(task.place(judge), result, line)
+        return IndexedResult(task.index(judge), result, line)
 
 
 def _first_error(error: BaseException) -> BaseException:
