@@ -175,7 +175,6 @@ class Server:
         self._headers = {name.lower(): value for name, value in headers.items()}
         self._proxy = proxy
         self._limits = limits
-        self._seconds = timedelta(seconds=limits.seconds)
         self._client: tuple[int, Client] | None = None
         self._parsed: Url | None = None
         self._closed = False
@@ -202,7 +201,7 @@ class Server:
                 self._parsed = Url(self._url)
             builder = self._client_of_process().post(self._parsed).body_bytes(body)
             # Without a buffer, a request ends when its block is left; else the library reads on in the background.
-            return builder.timeout(self._seconds).streamed_read_buffer_limit(0).build_streamed()
+            return builder.streamed_read_buffer_limit(0).build_streamed()
         except (BuilderError, ValueError) as error:
             raise ConnectionFailed(f"the request cannot be made: {error}", is_permanent=True) from None
 
@@ -222,6 +221,7 @@ class Server:
             .no_proxy()
             .default_headers(self._headers)
             .pool_idle_timeout(_IDLE)
+            .timeout(timedelta(seconds=self._limits.seconds))
             .read_timeout(timedelta(seconds=self._limits.silence))
             .http1_allow_obsolete_multiline_headers_in_responses(True)
             .http1_ignore_invalid_headers_in_responses(True)
