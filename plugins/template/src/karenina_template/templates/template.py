@@ -10,7 +10,14 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from pydantic import BaseModel, ValidationError
-from pydantic_core import InitErrorDetails, PydanticCustomError, PydanticSerializationError, to_json, to_jsonable_python
+from pydantic_core import (
+    InitErrorDetails,
+    PydanticCustomError,
+    PydanticSerializationError,
+    from_json,
+    to_json,
+    to_jsonable_python,
+)
 
 from karenina_template.templates.answer_key import AnswerKey
 from karenina_template.templates.base import BaseAnswer
@@ -68,7 +75,7 @@ class Template:
 
     def judge_schema(self) -> dict[str, Any]:
         """Return the JSON Schema for the judge, a copy: see `karenina_template.templates.schema.judge_schema`."""
-        schema: dict[str, Any] = json.loads(self.shape.schema_json)
+        schema: dict[str, Any] = from_json(self.shape.schema_json)
         parts = schema["properties"]
         for name, text in self.descriptions.items():
             if name in parts:  # a field that reads the raw response is not asked for
