@@ -87,6 +87,8 @@ def _parse_value(name: str, text: str) -> Any:
     Raises `typer.BadParameter`, without showing the text, if it begins like a table or a list but is neither.
     """
 
+    from karenina_core.config import read_value
+
     def read(given: str) -> Any:
         try:
             return _toml_or_json(given)
