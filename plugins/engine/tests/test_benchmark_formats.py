@@ -1,4 +1,4 @@
-"""Benchmarks are read and written in the formats that are installed; a plugin adds one like the built-in ones."""
+"""Benchmarks are read and written in the installed formats; a plugin can add one."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_an_unknown_ending_names_the_known_ones(tmp_path: Path, ending: str) -> 
             Benchmark.create(name="n").save(file)
 
 
-def test_two_formats_of_one_suffix_are_an_error_with_the_cure(tmp_path: Path) -> None:
+def test_two_formats_with_one_suffix_are_an_error(tmp_path: Path) -> None:
     file = tmp_path / "capitals.cards"
     file.write_text("Which?\tThis\n")
     with (

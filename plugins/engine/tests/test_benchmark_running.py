@@ -1,4 +1,4 @@
-"""A benchmark is run from Python as from the command: `run_verification` and its twin for event loops."""
+"""Running a benchmark from Python with `run_verification` and `arun_verification`."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def rubrics() -> tuple[Benchmark, Question]:
         ([], ()),
     ],
 )
-def test_a_run_sees_the_merged_rubric_or_what_is_chosen_of_it(chosen: list[str] | None, names: tuple[str, ...]) -> None:
+def test_a_run_uses_the_merged_or_selected_rubric(chosen: list[str] | None, names: tuple[str, ...]) -> None:
     benchmark, question = rubrics()
 
     assert benchmark.with_shared_traits(question, chosen).trait_names() == names

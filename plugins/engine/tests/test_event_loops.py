@@ -1,4 +1,4 @@
-"""The event loop of a run: the fast one where it is installed, and the same behaviour with and without it."""
+"""The event loop of a run: uvloop if it is installed, and the same behaviour without it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Executors: which one a run has, and what an executor of others gets to do."""
+"""Executors: the selection of one, and the contract of those that plugins add."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Lamps(BaseModel):
 
 @dataclass(eq=False)
 class Lighthouse(Executor):
-    """An executor that works on one answer after another, as its plugin offers it."""
+    """An executor of a plugin that runs one answer after another."""
 
     name: ClassVar[str] = "lighthouse"
     settings: ClassVar[type[BaseModel]] = Lamps
@@ -53,10 +53,10 @@ class Lighthouse(Executor):
                 yield placed
             made: list[IndexedResult] = []
 
-            async def done(judge: int, result: VerificationResult) -> None:
+            async def on_result(judge: int, result: VerificationResult) -> None:
                 made.append(await run.store_result(task, judge, result))  # noqa: B023 - awaited in this turn
 
-            await run.runner.answer(task, judges, done)
+            await run.runner.answer(task, judges, on_result)
             for placed in made:
                 yield placed
             if self.stops:
@@ -68,7 +68,7 @@ class Lighthouse(Executor):
 
 
 class Thrifty(Lighthouse):
-    """One that keeps to budgets."""
+    """An executor that supports budgets."""
 
     keeps_budgets: ClassVar[bool] = True
 
@@ -102,17 +102,17 @@ def run_of(executor: str, plugins: Plugins, **values: object) -> RunSession:
         )
 
 
-def test_an_executor_of_a_plugin_brings_what_the_core_brings() -> None:
+def test_a_plugins_executor_yields_the_same_results_as_asyncio() -> None:
     plugins = world(Lighthouse())
 
     theirs, ours = (asyncio.run(collect_results(run_of(name, plugins))) for name in ("lighthouse", "asyncio"))
 
     assert len(ours) == 6
-    told = [[(one.item, one.outcome, one.extensions) for one in results] for results in (theirs, ours)]
-    assert told[0] == told[1]
+    compared = [[(one.item, one.outcome, one.extensions) for one in results] for results in (theirs, ours)]
+    assert compared[0] == compared[1]
 
 
-def test_an_executor_is_told_when_the_run_shall_stop() -> None:
+def test_an_executor_is_notified_when_the_run_stops() -> None:
     lighthouse = Lighthouse()
     run = run_of("lighthouse", world(lighthouse))
 
@@ -131,7 +131,7 @@ def test_an_executor_owns_settings_and_checks_them_before_the_run() -> None:
         run_of("lighthouse", plugins, lamps=0)
 
 
-def test_a_run_with_a_budget_is_refused_where_the_executor_does_not_keep_to_it() -> None:
+def test_a_budget_is_refused_if_the_executor_ignores_budgets() -> None:
     plugins = world(Lighthouse())
 
     with pytest.raises(ConfigError, match="the executor 'lighthouse' does not support a budget: remove the budget, or"):
@@ -141,7 +141,7 @@ def test_a_run_with_a_budget_is_refused_where_the_executor_does_not_keep_to_it()
     assert run.budget is not None
 
 
-def test_nothing_has_to_run_any_more_once_the_budget_is_spent() -> None:
+def test_no_item_has_to_run_once_the_budget_is_spent() -> None:
     run = run_of("lighthouse", world(Thrifty()), **MONEY)
     assert run.budget is not None
     assert [run.pending_judges(task) for task in run.prepared.matrix] == [([0, 1], [])] * 3
@@ -151,7 +151,7 @@ def test_nothing_has_to_run_any_more_once_the_budget_is_spent() -> None:
     assert [run.pending_judges(task) for task in run.prepared.matrix] == [([], [])] * 3
 
 
-def test_the_first_stop_has_its_grace_also_after_the_budget_was_spent() -> None:
+def test_the_first_stop_has_grace_after_the_budget_is_spent() -> None:
     run = run_of("lighthouse", world(Thrifty()), **MONEY)
     stops: list[float] = []
     run.add_stop_listener(stops.append)
@@ -173,7 +173,7 @@ def test_the_first_stop_has_its_grace_also_after_the_budget_was_spent() -> None:
         ("ray", "executor 'ray': karenina-ray is not installed: pip install 'karenina\\[ray\\]'"),
     ],
 )
-def test_an_executor_that_is_not_there_is_named_with_what_to_do(name: str, message: str) -> None:
+def test_an_unknown_executor_is_an_error_with_the_cure(name: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         run_of(name, world())
 

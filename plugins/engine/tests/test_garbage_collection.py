@@ -1,4 +1,4 @@
-"""While a run lasts, Python's collector looks less often; afterwards it is as it was."""
+"""During a run, Python's garbage collector runs less often; afterwards its thresholds are restored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run that finds its replies in the journal: other processes work them out, and nobody sees a difference."""
+"""Results from stored replies are computed in other processes, and are the same as without them."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ ITEMS = 2 * len(IDS)
 HERE = os.getpid()
 
 
-class Where(Stage):
-    """Says in which process an item was worked on, and does there what the test wants."""
+class ProcessRecorder(Stage):
+    """A stage that records whether an item ran in another process, and calls the function of the test there."""
 
-    name = "Where"
+    name = "ProcessRecorder"
     slot = None
     before = frozenset({Slot.FINALIZE_RESULT})
     does: Callable[[str], None] = staticmethod(lambda _id: None)
@@ -52,7 +52,7 @@ class Where(Stage):
 
 
 class Act(Stage):
-    """Has an agent look at an answer."""
+    """A stage that calls an agent."""
 
     name = "Act"
     slot = None
@@ -63,32 +63,32 @@ class Act(Stage):
         await context.agent().run([Message.user(context.question.question)], AgentOptions())
 
 
-class Acts:
-    """A plugin with that stage."""
+class ActPlugin:
+    """A plugin with the stage `Act`."""
 
     @hookimpl
     def karenina_extra_stages(self) -> Sequence[type[Stage]]:
         return [Act]
 
 
-class Also:
-    """A plugin with that stage."""
+class RecorderPlugin:
+    """A plugin with the stage `ProcessRecorder`."""
 
     @hookimpl
     def karenina_extra_stages(self) -> Sequence[type[Stage]]:
-        return [Where]
+        return [ProcessRecorder]
 
 
-class Watching:
-    """A plugin that wants to see each stage."""
+class StageObserver:
+    """A plugin that observes stages."""
 
     @hookimpl
     def karenina_stage_finished(self, record: object) -> None:
-        """Look at it."""
+        """Do nothing."""
 
 
-class Seeing:
-    """A plugin that wants to see each result."""
+class ResultObserver:
+    """A plugin that observes results."""
 
     def __init__(self) -> None:
         self.seen: list[tuple[str, str, str, int]] = []
@@ -100,15 +100,15 @@ class Seeing:
 
 def plugins(world: ScriptedRuns, *more: object) -> Plugins:
     room = world.plugins()
-    for plugin in (Also(), *more):
+    for plugin in (RecorderPlugin(), *more):
         room.register(plugin)
     return room
 
 
-def gone_on(
+def resume(
     folder: Path, world: ScriptedRuns, *more: object, replay: bool = False, **config: Any
 ) -> tuple[RunSession, VerificationResultSet]:
-    """The run over all questions with the journal of the folder."""
+    """Run all questions with the journal of the folder."""
     journal, output = folder / "j.journal", folder / "out.jsonl"
     benchmark, wanted = make_benchmark(*IDS), VerificationConfig(**{**CONFIG, **config})
     with (
@@ -122,15 +122,15 @@ def gone_on(
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the journal and the output of a finished run."""
+    """Return a folder with the journal and the output of a finished run."""
     folder = tmp_path_factory.mktemp("whole")
-    gone_on(folder, ScriptedRuns())
+    resume(folder, ScriptedRuns())
     return folder
 
 
 @pytest.fixture
 def folder(whole: Path, tmp_path: Path) -> Path:
-    """A copy of it, whose journal has lost its results."""
+    """Return a copy of that folder, with the results removed from the journal."""
     shutil.copytree(whole, tmp_path, dirs_exist_ok=True)
     forget(tmp_path, "results")
     return tmp_path
@@ -141,8 +141,8 @@ def forget(folder: Path, what: str) -> None:
         database.execute(f"DELETE FROM {what}")
 
 
-def where(results: VerificationResultSet) -> int:
-    """How many items were worked on elsewhere; what says so is taken out of the results."""
+def pop_elsewhere(results: VerificationResultSet) -> int:
+    """Remove the records of `ProcessRecorder`; return the number of items that ran in another process."""
     return sum(bool(extension.pop("elsewhere", False)) for one in results for extension in one.extensions.values())
 
 
@@ -159,22 +159,22 @@ def facts(run: RunSession, results: VerificationResultSet) -> list[Any]:
     ]
 
 
-def test_what_other_processes_work_out_is_what_this_one_would(folder: Path, tmp_path_factory: Any) -> None:
+def test_other_processes_compute_the_same_results(folder: Path, tmp_path_factory: Any) -> None:
     other = tmp_path_factory.mktemp("other")
     shutil.copytree(folder, other, dirs_exist_ok=True)
-    helped_world, alone_world, seeing = ScriptedRuns(), ScriptedRuns(), Seeing()
-    helped, found = gone_on(folder, helped_world, seeing)
-    alone, expected = gone_on(other, alone_world, Watching())
+    pool_world, alone_world, seeing = ScriptedRuns(), ScriptedRuns(), ResultObserver()
+    with_pool, found = resume(folder, pool_world, seeing)
+    alone, expected = resume(other, alone_world, StageObserver())
 
-    assert (where(found), where(expected)) == (ITEMS, 0)
-    assert facts(helped, found) == facts(alone, expected)
+    assert (pop_elsewhere(found), pop_elsewhere(expected)) == (ITEMS, 0)
+    assert facts(with_pool, found) == facts(alone, expected)
     assert seeing.seen == [one.item for one in found]
-    assert (helped_world.calls, alone_world.calls) == ([], [])
+    assert (pool_world.calls, alone_world.calls) == ([], [])
 
 
-def test_results_that_are_kept_come_as_they_were_and_count_as_kept(whole: Path, tmp_path: Path) -> None:
+def test_stored_results_are_yielded_unchanged_and_counted(whole: Path, tmp_path: Path) -> None:
     shutil.copytree(whole, tmp_path, dirs_exist_ok=True)
-    run, _ = gone_on(tmp_path, ScriptedRuns())
+    run, _ = resume(tmp_path, ScriptedRuns())
 
     assert run.result_store is not None
     assert (run.result_store.kept, run.tally.cached) == (ITEMS, 0)
@@ -182,8 +182,8 @@ def test_results_that_are_kept_come_as_they_were_and_count_as_kept(whole: Path, 
 
 
 def test_what_was_worked_out_is_kept(folder: Path) -> None:
-    _, first = gone_on(folder, ScriptedRuns())
-    run, again = gone_on(folder, ScriptedRuns())
+    _, first = resume(folder, ScriptedRuns())
+    run, again = resume(folder, ScriptedRuns())
 
     assert run.result_store is not None
     assert run.result_store.kept == ITEMS
@@ -193,10 +193,10 @@ def test_what_was_worked_out_is_kept(folder: Path) -> None:
 def test_a_replay_writes_what_the_run_wrote(whole: Path, tmp_path: Path) -> None:
     shutil.copytree(whole, tmp_path, dirs_exist_ok=True)
     (tmp_path / "out.jsonl").unlink()
-    _, found = gone_on(tmp_path, ScriptedRuns(), replay=True)
+    _, found = resume(tmp_path, ScriptedRuns(), replay=True)
     then = VerificationResultSet.load(whole / "out.jsonl")
 
-    assert (where(found), where(then)) == (ITEMS, 0)
+    assert (pop_elsewhere(found), pop_elsewhere(then)) == (ITEMS, 0)
     assert found.results == then.results
 
 
@@ -213,23 +213,23 @@ def test_a_replay_writes_what_the_run_wrote(whole: Path, tmp_path: Path) -> None
 def test_only_what_is_not_there_is_asked(folder: Path, whole: Path, lost: str, asked: int) -> None:
     forget(folder, f"replies WHERE {lost}")
     world = ScriptedRuns()
-    run, found = gone_on(folder, world)
+    run, found = resume(folder, world)
 
     assert (len(world.calls), run.tally.made) == (asked, asked)
     assert run.tally.cached == 2 * ITEMS - asked
-    where(found)
+    pop_elsewhere(found)
     then = VerificationResultSet.load(whole / "out.jsonl")
-    where(then)
+    pop_elsewhere(then)
     assert summarize(found) == summarize(then)
 
 
-def test_work_of_agents_is_not_begun_elsewhere(tmp_path: Path) -> None:
-    gone_on(tmp_path, ScriptedRuns(), Acts())
+def test_work_of_agents_is_not_begun_elsepop_elsewhere(tmp_path: Path) -> None:
+    resume(tmp_path, ScriptedRuns(), ActPlugin())
     forget(tmp_path, "results")
     world = ScriptedRuns()
-    run, found = gone_on(tmp_path, world, Acts())
+    run, found = resume(tmp_path, world, ActPlugin())
 
-    assert (where(found), run.tally.made, run.tally.cached) == (0, 0, 3 * ITEMS)
+    assert (pop_elsewhere(found), run.tally.made, run.tally.cached) == (0, 0, 3 * ITEMS)
 
 
 def test_a_process_that_dies_costs_no_item(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -237,27 +237,27 @@ def test_a_process_that_dies_costs_no_item(folder: Path, monkeypatch: pytest.Mon
         if id in ("q3", "q130") and os.getpid() != HERE:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    monkeypatch.setattr(Where, "does", staticmethod(die))
+    monkeypatch.setattr(ProcessRecorder, "does", staticmethod(die))
     world = ScriptedRuns()
-    run, found = gone_on(folder, world)
+    run, found = resume(folder, world)
 
     assert [one.item for one in found] == [(id, model, "j", 1) for id in IDS for model in ("m", "n")]
     assert (world.calls, run.tally.cached) == ([], 2 * ITEMS)
 
 
-def test_what_fails_in_another_process_fails_here_as_ever(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_in_another_process_fails_the_same_item(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(id: str) -> None:
         if id == "q3":
             raise ValueError("q3 is odd")
 
-    monkeypatch.setattr(Where, "does", staticmethod(fail))
-    _, found = gone_on(folder, ScriptedRuns())
+    monkeypatch.setattr(ProcessRecorder, "does", staticmethod(fail))
+    _, found = resume(folder, ScriptedRuns())
 
     assert [one.question_id for one in found if one.outcome.value == "stage_error"] == ["q3", "q3"]
 
 
 FOLDERS = [folder for folder in sys.path if folder.endswith("support")]
-"""Where the helpers of the tests are."""
+"""The folder of the tests' helpers."""
 PROGRAM = """
 import os, sys, time
 sys.path[:0] = {path!r}
@@ -273,13 +273,13 @@ def slowly(id):
         (folder / f"{{os.getpid()}}.pid").touch()
         time.sleep(0.005)
 
-test_precompute.Where.does = staticmethod(slowly)
-test_precompute.gone_on(folder, ScriptedRuns())
+test_precompute.ProcessRecorder.does = staticmethod(slowly)
+test_precompute.resume(folder, ScriptedRuns())
 """
 
 
-def started(folder: Path) -> subprocess.Popen[str]:
-    """The run in a process of its own, when the first results are written."""
+def start_run(folder: Path) -> subprocess.Popen[str]:
+    """Start the run in a process of its own, and wait for the first results."""
     (folder / "out.jsonl").unlink()
     program = PROGRAM.format(path=[str(Path(__file__).parent), *FOLDERS], folder=str(folder))
     command = [sys.executable, "-c", program]
@@ -300,12 +300,12 @@ def alive(pid: int) -> bool:
 
 
 @pytest.mark.parametrize("how", ["killed", "Ctrl-C"])
-def test_a_run_that_ends_early_takes_its_processes_with_it_and_goes_on(folder: Path, whole: Path, how: str) -> None:
-    running = started(folder)
+def test_a_run_that_ends_early_ends_its_processes(folder: Path, whole: Path, how: str) -> None:
+    running = start_run(folder)
     if how == "killed":
         running.kill()
     else:
-        os.killpg(running.pid, signal.SIGINT)  # as a terminal does: the other processes get it, too
+        os.killpg(running.pid, signal.SIGINT)  # like a terminal: the other processes receive it too
     _, err = running.communicate(timeout=20)
     helpers = [int(file.stem) for file in folder.glob("*.pid")]
     end = time.monotonic() + 10
@@ -313,7 +313,7 @@ def test_a_run_that_ends_early_takes_its_processes_with_it_and_goes_on(folder: P
         time.sleep(0.01)
     written = len(read_result_lines(folder / "out.jsonl"))
     world = ScriptedRuns()
-    run, found = gone_on(folder, world)
+    run, found = resume(folder, world)
 
     assert running.returncode == (-signal.SIGKILL if how == "killed" else 0), err
     assert "Traceback" not in err
@@ -322,9 +322,9 @@ def test_a_run_that_ends_early_takes_its_processes_with_it_and_goes_on(folder: P
     assert world.calls == []
     assert run.result_store is not None
     assert written <= run.result_store.kept < ITEMS
-    where(found)
+    pop_elsewhere(found)
     then = VerificationResultSet.load(whole / "out.jsonl")
-    where(then)
+    pop_elsewhere(then)
     assert summarize(found) == summarize(then)
 
 

@@ -1,4 +1,4 @@
-"""The file of results: each line is there when the event loop waits, and at the end all are in order."""
+"""The result file: each line is written before the event loop waits, and at the end all are in order."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def lines_of(folder: Path) -> list[str]:
 
 
 @pytest.mark.anyio
-async def test_what_came_is_in_the_file_when_the_event_loop_goes_on(tmp_path: Path) -> None:
+async def test_lines_are_written_before_the_event_loop_goes_on(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     with ResultFile(path) as file:
         for burst in ([3, 1], [2]):
@@ -56,7 +56,7 @@ async def test_what_came_is_in_the_file_when_the_event_loop_goes_on(tmp_path: Pa
         assert lines_of(tmp_path) == ["line 3", "line 1", "line 2"]
 
 
-def test_what_came_last_is_in_the_file_also_where_the_run_fails_at_once(tmp_path: Path) -> None:
+def test_the_last_lines_are_written_if_the_run_fails(tmp_path: Path) -> None:
     async def fail() -> None:
         with ResultFile(tmp_path / "r.jsonl") as file:
             file.write(0, "line")
@@ -84,7 +84,7 @@ def test_a_full_disk_ends_the_run_with_the_next_line() -> None:
 
 
 @pytest.mark.anyio
-async def test_a_file_that_was_cut_meanwhile_is_left_as_it_is(tmp_path: Path) -> None:
+async def test_a_file_truncated_during_the_run_is_not_changed(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     with ResultFile(path) as file:
         for place in (1, 0):

@@ -1,4 +1,4 @@
-"""Results round-trip exactly, and summaries have honest denominators."""
+"""Results round-trip exactly, and summaries state their denominators."""
 
 from __future__ import annotations
 
@@ -83,9 +83,7 @@ def test_a_broken_line_is_named(tmp_path: Path) -> None:
         VerificationResultSet.load(file)
 
 
-def test_a_last_line_that_was_cut_off_is_left_out_with_a_warning(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_truncated_last_line_is_skipped_with_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     file = tmp_path / "results.jsonl"
     VerificationResultSet([VerificationResult(metadata=metadata(), outcome=Outcome.WRONG)] * 2).save(file)
     whole = file.read_bytes()
@@ -180,7 +178,7 @@ def test_items_of_one_question_are_no_independent_witnesses() -> None:
     assert never.high == pytest.approx(wilson(0, 20)[1], abs=0.01)
 
 
-def test_questions_that_nearly_all_agree_do_not_make_an_interval_narrow() -> None:
+def test_nearly_unanimous_questions_do_not_narrow_an_interval() -> None:
     """Without pseudo-questions 88.9% of such intervals held the true rate: 50 questions, 5 replicates, 97% right."""
     found = rate((question, not (question == 0 and replicate == 0)) for question in range(50) for replicate in range(5))
 
@@ -199,14 +197,14 @@ def test_an_interval_of_few_questions_is_rough(questions: int, rough: bool) -> N
     assert rate((question, True) for question in range(questions)).is_rough is rough
 
 
-def test_replicates_that_differ_as_much_as_questions_do_count_in_full() -> None:
+def test_replicates_that_vary_like_questions_count_in_full() -> None:
     mixed = rate((question, (question + replicate) % 2 == 0) for question in range(10) for replicate in range(4))
     assert mixed.low == pytest.approx(wilson(20, 40)[0], abs=0.13)
     assert mixed.low <= wilson(20, 40)[0]
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.booleans()), min_size=1))
-def test_the_interval_holds_the_rate_and_is_never_narrower_than_of_independent_items(
+def test_the_interval_holds_the_rate_and_is_wide_enough(
     items: list[tuple[int, bool]],
 ) -> None:
     found = rate(items)

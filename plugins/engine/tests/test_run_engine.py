@@ -1,4 +1,4 @@
-"""A run: in which order it asks, how it ends where time is short, and what it says of the rest."""
+"""A run: the order of its calls, its time limits, and its reports of unfinished items."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ JUDGED = ArtifactKey("test.judged", str)
 
 @dataclass(eq=False)
 class Live:
-    """A plugin with models that answer as `reply` does, and a stage that asks a judge. `asked` is who was asked."""
+    """A plugin with models that answer as `reply` does, and a stage that calls a judge. `asked` lists the calls."""
 
     reply: Callable[[CallInfo], Awaitable[str]]
     asked: list[tuple[str, str]] = field(default_factory=list)
@@ -55,7 +55,7 @@ class Live:
             self.now -= 1
 
     async def aclose(self) -> None:
-        """Nothing is open."""
+        """Do nothing."""
 
     @hookimpl
     def karenina_adapters(self) -> Sequence[AdapterSpec]:
@@ -71,7 +71,7 @@ class Live:
 
 
 class Judge(Stage):
-    """Asks the judge, where there is one."""
+    """A stage that calls the judge, if there is one."""
 
     name = "Judge"
     slot = None
@@ -115,7 +115,7 @@ def run(
         return run_in_virtual_time(collected(prepare_session(RunRequest(benchmark, config, policy=policy))))
 
 
-def test_calls_of_one_question_follow_one_another_so_that_a_prompts_beginning_stays_warm() -> None:
+def test_calls_of_one_question_follow_one_another() -> None:
     async def reply(info: CallInfo) -> str:
         for _ in range(1 + 10 * (len(live.asked) % 4)):  # turns of the event loop: a busy machine changes nothing
             await asyncio.sleep(0)
@@ -151,7 +151,7 @@ def test_items_under_way_end_before_others_begin() -> None:
     assert open_at_once <= 2 + 2
 
 
-def test_an_item_that_takes_too_long_is_an_error_and_no_wrong_answer() -> None:
+def test_an_item_that_times_out_is_an_error() -> None:
     async def reply(info: CallInfo) -> str:
         await asyncio.sleep(90 if info.question_id == "b" else 0)
         return "yes"
@@ -176,7 +176,7 @@ def test_the_time_of_an_item_holds_for_its_judges_too() -> None:
     assert "item_timeout" in (record.error or "")
 
 
-def test_a_run_out_of_time_stops_keeps_what_is_done_and_says_how_many_items_have_no_result(
+def test_a_run_that_times_out_keeps_its_finished_items(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def reply(info: CallInfo) -> str:
@@ -196,7 +196,7 @@ def test_a_run_out_of_time_stops_keeps_what_is_done_and_says_how_many_items_have
     assert (live.finished.interrupted, live.finished.summary.items) == (True, 2)
 
 
-def test_a_call_that_waits_to_be_made_again_lets_others_pass() -> None:
+def test_other_calls_pass_one_that_waits_for_a_retry() -> None:
     async def reply(info: CallInfo) -> str:
         if info.question_id == "a" and live.asked.count(("a", info.task)) == 1:
             raise PortError("later", category=ErrorCategory.SERVER, retry_after=0.2)
@@ -228,7 +228,7 @@ def test_a_server_that_bears_few_calls_gets_few_refusals(retry_after: float | No
     assert refused < 100
 
 
-def test_a_stage_that_breaks_out_of_the_engine_costs_its_own_item_and_names_its_plugin(
+def test_a_stage_with_a_fatal_error_fails_its_item_only(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     class Breaks(BaseException):
@@ -245,7 +245,7 @@ def test_a_stage_that_breaks_out_of_the_engine_costs_its_own_item_and_names_its_
     assert "[b] Say of karenina-test 1.2 failed: Breaks" in caplog.text
 
 
-def test_a_task_of_a_plugin_that_ends_the_program_is_told_as_the_error_that_it_is() -> None:
+def test_a_plugin_task_that_ends_the_program_is_an_error() -> None:
     async def leaves() -> None:
         raise SystemExit("no more of this")
 
@@ -262,7 +262,7 @@ OUTCOMES = st.lists(
 
 
 @given(OUTCOMES)
-def test_a_summary_that_grows_says_the_same_as_one_of_all_results(items: list[tuple[str, Outcome, Any]]) -> None:
+def test_a_growing_summary_equals_that_of_all_results(items: list[tuple[str, Outcome, Any]]) -> None:
     tally, folding = OutcomeTally(), OutcomeTally(per_question=3)
     rounds = [(f"{question}{number // 3}", outcome, grade) for number, (question, outcome, grade) in enumerate(items)]
     for question, outcome, grade in rounds:

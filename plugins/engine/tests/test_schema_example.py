@@ -1,4 +1,4 @@
-"""Placeholders fit the schema that they are made for."""
+"""Example values are valid under their schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Folders whose files decide a result: a run goes on with what still holds, and not where a file has changed since."""
+"""Source folders of stages: a resumed run uses stored results unless a source file has changed."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_what_the_stage_passes_over_changes_nothing(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("linked", ["table.csv", "."])
-def test_links_count_with_what_they_point_at_inside_the_bounds_alone(folder: Path, tmp_path: Path, linked: str) -> None:
+def test_links_count_only_with_targets_inside_the_bounds(folder: Path, tmp_path: Path, linked: str) -> None:
     shared = tmp_path / "shared"
     shared.mkdir()
     (shared / "table.csv").write_text("1")
@@ -60,7 +60,7 @@ def test_links_count_with_what_they_point_at_inside_the_bounds_alone(folder: Pat
     assert [digest_folder(wide) == before[0], digest_folder(narrow) == before[1]] == [False, True]
 
 
-def test_links_in_circles_to_nowhere_and_to_pipes_have_a_digest(folder: Path) -> None:
+def test_circular_and_dangling_links_and_pipes_have_digests(folder: Path) -> None:
     (folder / "self").symlink_to("self")
     (folder / "up").symlink_to("..")
     (folder / "again").symlink_to("data")
@@ -72,7 +72,7 @@ def test_links_in_circles_to_nowhere_and_to_pipes_have_a_digest(folder: Path) ->
     assert digest_folder(SourceFolder(folder)) != before
 
 
-def test_a_folder_that_is_not_there_has_the_digest_of_an_empty_one(tmp_path: Path) -> None:
+def test_a_missing_folder_has_an_empty_folders_digest(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     assert digest_folder(SourceFolder(tmp_path / "absent")) == digest_folder(SourceFolder(tmp_path / "empty"))
 
@@ -120,7 +120,7 @@ class Reading(ScriptedRuns):
         return plugins
 
 
-def test_an_item_runs_again_and_its_agent_looks_again_where_a_file_that_its_stages_name_has_changed(
+def test_an_item_runs_again_if_a_source_file_changed(
     tmp_path: Path,
 ) -> None:
     for id in ("one", "two"):
@@ -142,7 +142,7 @@ def test_an_item_runs_again_and_its_agent_looks_again_where_a_file_that_its_stag
     assert threading.main_thread() not in world.read_in, "what is large would hold up all other items"
 
 
-def test_a_stage_that_cannot_name_its_folders_ends_the_run_and_the_error_says_which(tmp_path: Path) -> None:
+def test_a_stage_that_cannot_name_its_folders_ends_the_run(tmp_path: Path) -> None:
     class Lost(ScriptedRuns):
         def plugins(self) -> Plugins:
             class Investigate(Stage):

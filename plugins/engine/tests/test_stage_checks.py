@@ -1,4 +1,4 @@
-"""What stages look at before a run, what several stages add to one field, and which calls are made again."""
+"""Checks of stages before a run, fields to which several stages add, and retried calls."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ ENTRIES = [Question(question="One?", id="1"), Question(question="Two?", id="2"),
 
 
 class Answers(Stage):
-    """A stage 2 that needs nobody."""
+    """A stage of slot 2 that needs no model."""
 
     from karenina_core import ArtifactKeys as Keys
 
@@ -81,7 +81,7 @@ def run_with(
             return look(config, questions)
 
         def execute(self, context: VerificationContext) -> None:
-            """Nothing."""
+            """Do nothing."""
 
     class Offer:
         @hookimpl
@@ -125,7 +125,7 @@ def test_a_stage_in_no_plan_can_refuse_the_run() -> None:
         run_with(lambda _config, _questions: (), check=refuse)
 
 
-def test_a_stage_sees_only_the_questions_that_it_wants_to_look_at() -> None:
+def test_a_stage_checks_only_the_questions_it_selects() -> None:
     seen: list[str] = []
 
     def look(_config: VerificationConfig, questions: Sequence[Question]) -> Iterable[ModelNeed]:
@@ -137,7 +137,7 @@ def test_a_stage_sees_only_the_questions_that_it_wants_to_look_at() -> None:
     assert seen == ["1", "2", "2"]
 
 
-def test_a_stage_is_asked_once_about_the_questions_whose_plan_it_is_in() -> None:
+def test_a_stage_checks_the_questions_of_its_plans_once() -> None:
     asked: list[list[str]] = []
 
     def look(_: VerificationConfig, questions: Sequence[Question]) -> Iterable[ModelNeed]:
@@ -149,7 +149,7 @@ def test_a_stage_is_asked_once_about_the_questions_whose_plan_it_is_in() -> None
 
 
 @pytest.mark.parametrize("error", [ValueError("the cable is out"), ConfigError(["the cable is out"])])
-def test_what_a_stage_cannot_work_with_is_said_before_the_run(error: Exception) -> None:
+def test_problems_of_stages_are_reported_before_the_run(error: Exception) -> None:
     def look(*_: object) -> Iterable[ModelNeed]:
         raise error
 
@@ -181,7 +181,7 @@ def test_the_models_that_a_stage_names_are_checked(model: dict[str, Any], ports:
 
 
 class Adds(Stage):
-    """Adds to fields that hold something already."""
+    """A stage that adds to fields that have a value already."""
 
     name = "Adds"
     more: ClassVar[list[tuple[str, Any]]] = []
@@ -220,7 +220,7 @@ QUICK = RetryPolicy(base=0.0)
 
 
 class Fails:
-    """An agent that fails as often as it shall; `guarded` ones pass each of two requests through the guard."""
+    """An agent that fails a given number of times; a `guarded` one passes each of two requests through the guard."""
 
     def __init__(self, guarded: bool, error: PortError, times: int) -> None:
         self.guards_calls = guarded
@@ -249,22 +249,20 @@ class Fails:
         await (options.guard(request, ()) if options.guard is not None else request())
 
     async def aclose(self) -> None:
-        """Nothing is open."""
+        """Do nothing."""
 
 
 @pytest.mark.parametrize(
     ("guarded", "requests"), [(True, ["first", "second", "second"]), (False, ["first", "second", "first", "second"])]
 )
-def test_a_failed_request_of_an_agent_is_repeated_alone_where_its_adapter_can(
-    guarded: bool, requests: list[str]
-) -> None:
+def test_a_failed_request_of_an_agent_is_retried_alone(guarded: bool, requests: list[str]) -> None:
     port = Fails(guarded, PortError("busy", category=ErrorCategory.SERVER), 1)
     assert asyncio.run(ask(port)).trace[-1].content == "done"
     assert port.requests == requests
 
 
 @pytest.mark.parametrize(("partial", "tries"), [(PARTIAL, 1), (None, 2)])
-def test_an_agent_that_ran_out_of_its_time_is_not_started_again(partial: AgentReply | None, tries: int) -> None:
+def test_an_agent_that_timed_out_is_not_started_again(partial: AgentReply | None, tries: int) -> None:
     port = Fails(False, PortError("late", category=ErrorCategory.TIMEOUT, partial=partial), 9)
     with pytest.raises(PortError, match="late"):
         asyncio.run(ask(port))

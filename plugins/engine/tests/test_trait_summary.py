@@ -1,4 +1,4 @@
-"""The summary of rubric traits: what the scores of each come to, with their number."""
+"""The summary of rubric traits: the figures of each trait, with the number of scores."""
 
 from __future__ import annotations
 

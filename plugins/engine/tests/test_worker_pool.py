@@ -1,4 +1,4 @@
-"""The crew of a run: all tasks are done, and one that is taken away is told of."""
+"""The pool of workers: all tasks are done, and a cancelled worker is a failure."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from karenina_core.errors import RunError
 from karenina_engine.scheduling.worker_pool import WorkerPool
 
 
-def carried_out(tasks: list[str]) -> tuple[list[str], BaseException | None]:
-    """What a crew of two does of the tasks, and how it failed; "vanish" cancels the worker that has it."""
+def run_tasks(tasks: list[str]) -> tuple[list[str], BaseException | None]:
+    """Return the tasks that a pool of two workers did, and its failure; the task "vanish" cancels its worker."""
 
     async def run() -> tuple[list[str], BaseException | None]:
         done: list[str] = []
@@ -21,18 +21,18 @@ def carried_out(tasks: list[str]) -> tuple[list[str], BaseException | None]:
                 raise asyncio.CancelledError
             done.append(task)
 
-        crew = WorkerPool(iter(tasks), work, lambda: 2, ended.set)
-        crew.fill()
+        pool = WorkerPool(iter(tasks), work, lambda: 2, ended.set)
+        pool.fill()
         await asyncio.wait_for(ended.wait(), 5)
-        return done, crew.failure
+        return done, pool.failure
 
     return asyncio.run(run())
 
 
 def test_all_tasks_are_done_by_few_workers() -> None:
-    assert carried_out(["a", "b", "c", "d", "e"]) == (["a", "b", "c", "d", "e"], None)
+    assert run_tasks(["a", "b", "c", "d", "e"]) == (["a", "b", "c", "d", "e"], None)
 
 
-def test_a_task_that_was_cancelled_from_elsewhere_is_a_failure_and_no_gap() -> None:
+def test_a_worker_cancelled_from_outside_is_a_failure() -> None:
     for tasks in (["a", "vanish", "b"], ["a", "b", "vanish"], ["vanish"]):
-        assert isinstance(carried_out(tasks)[1], RunError)
+        assert isinstance(run_tasks(tasks)[1], RunError)
