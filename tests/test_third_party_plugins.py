@@ -68,7 +68,7 @@ BROKEN = {
     "OtherName": (STAGE, "offers WordCount"),
     "WrongHook": (STAGE.replace("karenina_extra_stages", "karenina_parse_template"), "use karenina_extra_stages"),
     "RaisesWhenAsked": (STAGE.replace("return [WordCount]", "return 1 / 0"), "ZeroDivisionError"),
-    "NoStage": (STAGE.replace("return [WordCount]", "return [int]"), "no stage"),
+    "NoStage": (STAGE.replace("return [WordCount]", "return [int]"), "not a stage class"),
     "NoList": (STAGE.replace("return [WordCount]", "return WordCount"), "not iterable"),
 }
 STAGES = "karenina.stages"
