@@ -1,4 +1,4 @@
-"""What the tests of the `claude_tool` interface talk to."""
+"""Servers for the tests of the `claude_tool` interface."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ class Scripted(ScriptedServer):
         super().__init__(lambda _: Reply(status=500), lambda _: True)
 
     def says(self, *replies: Any) -> None:
-        """What it is to say: replies, or bodies of good ones."""
+        """Set the replies, or the bodies of successful ones."""
         left = [reply if isinstance(reply, Reply) else Reply(reply) for reply in replies]
         self.answer = lambda _: left.pop(0) if len(left) > 1 else left[0]
 
     @property
     def bodies(self) -> list[Any]:
-        """What it was sent."""
+        """The bodies of the requests."""
         return [request.body for request in self.requests]
 
 
 def reply(*blocks: dict[str, Any] | str, stop: str | None = "end_turn", **fields: Any) -> dict[str, Any]:
-    """A message of the assistant, of texts and other blocks."""
+    """Return a message of the assistant, with texts and other blocks."""
     content = [{"type": "text", "text": block} if isinstance(block, str) else block for block in blocks]
     usage = {"input_tokens": 7, "output_tokens": 3}
     head = {"id": "msg_1", "type": "message", "role": "assistant", "model": "served-model"}
@@ -34,20 +34,20 @@ def reply(*blocks: dict[str, Any] | str, stop: str | None = "end_turn", **fields
 
 
 def call(name: str, number: int = 1, **arguments: Any) -> dict[str, Any]:
-    """A block that calls a tool."""
+    """Return a block that calls a tool."""
     return {"type": "tool_use", "id": f"toolu_{number:03d}", "name": name, "input": arguments}
 
 
 def thought(text: str) -> dict[str, Any]:
-    """A block that the server signed, and wants back as it is."""
+    """Return a block that the server signed, and expects to be sent back unchanged."""
     return {"type": "thinking", "thinking": text, "signature": "c2lnbmVk"}
 
 
 def error(kind: str, message: str) -> dict[str, Any]:
-    """An error as the API writes it."""
+    """Return an error in the API's format."""
     return {"type": "error", "error": {"type": kind, "message": message}}
 
 
 def model(url: str | None, **fields: Any) -> ModelConfig:
-    """A model behind `url`."""
+    """Return a model behind `url`."""
     return ModelConfig(id="m", interface="claude_tool", model_name="served", endpoint_base_url=url, **fields)

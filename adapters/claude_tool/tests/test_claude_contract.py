@@ -23,13 +23,13 @@ class TestParser(Claude, ParserContract):
 
 
 class TestParserWithoutNativeSchemas(Claude, ParserContract):
-    """The same, asked for as the call of a tool."""
+    """The same, in the mode `tool`."""
 
     fields = {"extra": {"structured": "tool"}}
 
 
 class TestParserByPrompt(Claude, ParserContract):
-    """The same, asked for in words."""
+    """The same, in the mode `prompt`."""
 
     fields = {"extra": {"structured": "prompt"}}
 

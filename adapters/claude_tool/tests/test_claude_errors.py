@@ -1,4 +1,4 @@
-"""What fails at a server of the Messages API, and what the user is told about it."""
+"""Errors of a server of the Messages API, and their messages."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ async def test_a_connection_that_breaks_says_so(server: Scripted, open_port: Kee
 
 @asynccontextmanager
 async def serving(answer: Callable[[asyncio.StreamWriter], Awaitable[None]]) -> AsyncIterator[str]:
-    """Host and port of a server that does `answer` to whoever connects."""
+    """Yield host and port of a server that runs `answer` for each connection."""
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(1)

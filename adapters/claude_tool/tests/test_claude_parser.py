@@ -1,4 +1,4 @@
-"""JSON from a server of the Messages API: how it is asked for, and what is learned from refusals."""
+"""JSON from a server of the Messages API: the request, and what refusals teach."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ FILLED = '{"gene": "BCL2"}'
 NOT_KNOWN = Reply(error("invalid_request_error", "output_config: Extra inputs are not permitted"), 400)
 
 
-def way_of(body: Any) -> str:
-    """How a request asks for JSON."""
+def mode_of(body: Any) -> str:
+    """Return the mode of a request."""
     if "output_config" in body:
         return "json_schema"
     return "tool" if "tools" in body else "prompt"
 
 
 def refusing(*refusals: tuple[str, Reply]) -> Callable[[Request], Reply]:
-    """A server that takes only what it does not refuse."""
+    """Return a server that refuses some modes and schemas."""
     said = dict(refusals)
-    return lambda request: said.get(way_of(request.body), Reply(reply(FILLED)))
+    return lambda request: said.get(mode_of(request.body), Reply(reply(FILLED)))
 
 
 def modes(server: Scripted) -> list[str]:
-    return [way_of(body) for body in server.bodies]
+    return [mode_of(body) for body in server.bodies]
 
 
 async def test_the_schema_is_the_format_of_the_output(server: Scripted, open_port: Keep) -> None:
@@ -129,7 +129,7 @@ async def test_an_unsupported_mode_is_not_tried_again(
 
 async def test_a_refused_schema_does_not_affect_others(server: Scripted, open_port: Keep) -> None:
     def answer(request: Request) -> Reply:
-        if way_of(request.body) == "json_schema" and "Other form" in request.text:
+        if mode_of(request.body) == "json_schema" and "Other form" in request.text:
             return Reply(error("invalid_request_error", "output_config.format.schema: the schema is too complex"), 400)
         return Reply(reply(FILLED))
 

@@ -33,7 +33,11 @@ FIRST = '{"id": "a", "response": "x"}\n'
         ("a.jsonl", FIRST + '{"id": "b", "said": "x"}', "line 2: the recording is missing.*response, answer"),
         ("a.jsonl", FIRST + '{"id": "a", "response": "y"}', "line 2: the id 'a' has another recording at .*line 1"),
         ("a.jsonl", '{"id": "a", "response": "x", "response": "y"}', "line 1: .*'response' occurs twice"),
-        ("a.jsonl", '{"id": "a", "response": 5}', "line 1: the recording is neither text nor a list of messages: it is int"),
+        (
+            "a.jsonl",
+            '{"id": "a", "response": 5}',
+            "line 1: the recording is neither text nor a list of messages: it is int",
+        ),
         ("a.jsonl", '{"id": "a", "messages": [{"role": "?"}]}', "line 1: .*entry 1: its role is '\\?'"),
         ("a.jsonl", '{"id": "a", "response": "x", "replicate": 0}', "line 1: replicate must be 1 or more, not 0"),
         ("a.jsonl", '{"id": "a", "response": "x", "replicate": true}', "replicate must be 1 or more, not True"),

@@ -28,7 +28,7 @@ def _no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def fake_openai() -> Iterator[Callable[..., str]]:
-    """Starts the shared fake server with the given arguments, and returns its base URL."""
+    """Return a function that starts the shared fake server with the given arguments, and returns its base URL."""
     if not FAKE_SERVER.exists():
         pytest.skip(f"needs {FAKE_SERVER.name} of the shared folder beside the repository")
     started: list[subprocess.Popen[str]] = []
@@ -51,7 +51,7 @@ def fake_openai() -> Iterator[Callable[..., str]]:
 
 
 def _wait_for(url: str) -> None:
-    """The fake server prints its address a moment before it listens."""
+    """Wait until the fake server listens: it prints its address a moment earlier."""
     where = urlsplit(url)
     for _ in range(200):
         try:

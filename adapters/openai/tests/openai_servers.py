@@ -1,4 +1,4 @@
-"""What the tests of the `openai` interface talk to."""
+"""Servers for the tests of the `openai` interface."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Pieces:
 
 @dataclass
 class Scripted:
-    """A server that answers each request as `answer` says, and keeps what it was sent."""
+    """A server that answers each request with `answer`, and records the requests."""
 
     url: str = ""
     answer: Callable[[dict[str, Any]], web.Response | Pieces] | None = None
@@ -59,7 +59,7 @@ class Scripted:
 
 
 def completion(content: str | None = "Paris.", **message: Any) -> dict[str, Any]:
-    """A chat completion that says `content`."""
+    """Return a chat completion with `content`."""
     return {
         "model": "served-model",
         "choices": [{"message": {"role": "assistant", "content": content, **message}, "finish_reason": "stop"}],
@@ -68,18 +68,18 @@ def completion(content: str | None = "Paris.", **message: Any) -> dict[str, Any]
 
 
 def chunk(finish: str | None = None, **delta: Any) -> str:
-    """An event of a stream that says `delta`."""
+    """Return an event of a stream with `delta`."""
     choice = {"index": 0, "delta": delta, "finish_reason": finish}
     return event({"model": "served-model", "choices": [choice]})
 
 
 def event(data: Any) -> str:
-    """An event of a stream."""
+    """Return an event of a stream."""
     return f"data: {data if isinstance(data, str) else json.dumps(data)}\n\n"
 
 
 def streamed(completion: dict[str, Any], size: int = 5) -> str:
-    """`completion` as a stream, in which texts and arguments come in parts of so many characters."""
+    """Return `completion` as a stream, with texts and arguments in parts of so many characters."""
     (choice,) = completion["choices"]
     message = choice["message"]
     text = message.get("content") or ""
@@ -98,5 +98,5 @@ def streamed(completion: dict[str, Any], size: int = 5) -> str:
 
 
 def model(url: str | None, **fields: Any) -> ModelConfig:
-    """A model behind `url`."""
+    """Return a model behind `url`."""
     return ModelConfig(id="m", interface="openai", model_name="served", endpoint_base_url=url, **fields)

@@ -20,7 +20,7 @@ ASK = [Message.user("What does the note say?")]
 
 
 def calls(*wanted: tuple[str, dict[str, Any] | str], **message: Any) -> dict[str, Any]:
-    """A completion that calls tools: names with their arguments."""
+    """Return a completion with tool calls: names with their arguments."""
     tool_calls = [
         {
             "id": f"call_{number}",
@@ -35,7 +35,7 @@ def calls(*wanted: tuple[str, dict[str, Any] | str], **message: Any) -> dict[str
 
 
 def one_after_another(*replies: dict[str, Any]) -> Callable[[dict[str, Any]], web.Response]:
-    """Answers the first request with the first reply, and so on; the last one again and again."""
+    """Return a function that answers each request with the next reply, and then repeats the last one."""
     left = list(replies)
     return lambda _: web.json_response(left.pop(0) if len(left) > 1 else left[0])
 

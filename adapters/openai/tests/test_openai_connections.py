@@ -24,7 +24,7 @@ C = ErrorCategory
 
 
 async def nothing_is_left() -> None:
-    """No task of the client's goes on."""
+    """Assert that no task of the client is left."""
     await asyncio.sleep(0)
     names = [task.get_coro().__qualname__ for task in asyncio.all_tasks()]  # type: ignore[union-attr]
     assert not [name for name in names if "karenina" in name]
@@ -68,7 +68,7 @@ async def test_headers_beyond_ascii_do_not_hide_an_error() -> None:
         b"HTTP/1.1 200 OK\r\n\r\n" + BODY,  # its end is that of the connection
         b"HTTP/1.0 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(BODY), BODY),
         reply(BODY, "Connection: close"),
-        reply(BODY) + b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}",  # more than was asked for
+        reply(BODY) + b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}",  # more than was requested
     ],
 )
 async def test_an_unusable_connection_is_not_reused(data: bytes) -> None:
@@ -170,7 +170,7 @@ async def test_a_cancelled_call_frees_its_connection(begun: bytes, limits: dict[
         port = OpenAILLM(model(wire.url, extra={"stream": stream}, **limits))
         call = asyncio.create_task(port.invoke(ASK))
         await wire.asked.wait()
-        await asyncio.sleep(0.2)  # what was said has arrived
+        await asyncio.sleep(0.2)  # the reply has arrived
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
             await call

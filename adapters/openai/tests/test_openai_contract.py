@@ -42,13 +42,13 @@ class TestParser(OpenAI, ParserContract):
 
 
 class TestParserWithoutNativeSchemas(OpenAI, ParserContract):
-    """The same, asked for as the call of a tool."""
+    """The same, in the mode `tool`."""
 
     fields = {**SOON, "extra": {"structured": "tool"}}
 
 
 class TestParserByPrompt(OpenAI, ParserContract):
-    """The same, asked for in words."""
+    """The same, in the mode `prompt`."""
 
     fields = {**SOON, "extra": {"structured": "prompt"}}
 
@@ -70,7 +70,7 @@ class Streamed(OpenAI):
 
 
 class Cut:
-    """What a cut stream is: without its end it is not a reply of the server's, as one cannot tell what was to come."""
+    """A stream that is cut off: without its end it is not a reply."""
 
     def test_cut_json_is_the_servers_fault(self: Any) -> None:
         with self.server(lambda request: replace(self.good()(request), body=chunk(content="It is"))) as server:

@@ -1,4 +1,4 @@
-"""What fails at an OpenAI-compatible server, and what the user is told about it."""
+"""Errors of an OpenAI-compatible server, and their messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON from an OpenAI-compatible server: how it is asked for, and how the best way is learned."""
+"""JSON from an OpenAI-compatible server: the request, and how the best mode is learned."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ SCHEMA = {
 Keep = Callable[[Any], Any]
 
 
-def way_of(body: dict[str, Any]) -> str:
+def mode_of(body: dict[str, Any]) -> str:
     return "json_schema" if "response_format" in body else "tool" if "tools" in body else "prompt"
 
 
 def server_with(*supported: str, status: int = 400) -> Callable[[dict[str, Any]], web.Response]:
-    """A server that understands only some ways of asking for JSON."""
+    """Return a server that supports only some modes."""
     complaints = {"json_schema": "response_format is not supported", "tool": "tool use is not supported"}
     city = '{"city": "Paris"}'
     call = {"id": "c", "type": "function", "function": {"name": "x", "arguments": city}}
 
     def answer(body: dict[str, Any]) -> web.Response:
-        way = way_of(body)
-        if way not in supported:
-            return web.json_response({"error": {"message": complaints[way]}}, status=status)
-        return web.json_response(completion(None, tool_calls=[call]) if way == "tool" else completion(city))
+        mode = mode_of(body)
+        if mode not in supported:
+            return web.json_response({"error": {"message": complaints[mode]}}, status=status)
+        return web.json_response(completion(None, tool_calls=[call]) if mode == "tool" else completion(city))
 
     return answer
 
@@ -59,13 +59,13 @@ def server_with(*supported: str, status: int = 400) -> Callable[[dict[str, Any]]
         (("prompt",), ["json_schema", "tool", "prompt", "prompt"]),
     ],
 )
-async def test_the_best_way_is_found_once(
+async def test_the_best_mode_is_found_once(
     supported: tuple[str, ...], asked: list[str], status: int, server: Scripted, open_port: Keep
 ) -> None:
     server.answer = server_with(*supported, status=status)
     port = open_port(OpenAIParser(model(server.url)))
     replies = [await port.parse(ASK, SCHEMA) for _ in range(2)]
-    assert [way_of(body) for body in server.bodies] == asked
+    assert [mode_of(body) for body in server.bodies] == asked
     expected = ParserReply('{"city": "Paris"}', supported[0], Usage(7, 3, calls=1), "stop", "served-model")  # type: ignore[arg-type]
     assert replies == [expected] * 2
 
@@ -76,7 +76,7 @@ async def test_many_at_once_learn_together(server: Scripted, open_port: Keep, mo
     port = open_port(OpenAIParser(model(server.url)))
     replies = await asyncio.gather(*[port.parse(ASK, SCHEMA) for _ in range(64)])
     assert {(reply.text, reply.mode) for reply in replies} == {('{"city": "Paris"}', "prompt")}
-    assert Counter(map(way_of, server.bodies)) == {"json_schema": 1, "tool": 1, "prompt": 64}
+    assert Counter(map(mode_of, server.bodies)) == {"json_schema": 1, "tool": 1, "prompt": 64}
 
 
 async def test_two_judges_on_one_server_and_model_learn_together(
@@ -86,17 +86,17 @@ async def test_two_judges_on_one_server_and_model_learn_together(
     server.answer = server_with("prompt")
     ports = [open_port(OpenAIParser(model(server.url, temperature=t))) for t in (0.0, 1.0)]
     await asyncio.gather(*[port.parse(ASK, SCHEMA) for port in ports * 8])
-    assert Counter(map(way_of, server.bodies)) == {"json_schema": 1, "tool": 1, "prompt": 16}
+    assert Counter(map(mode_of, server.bodies)) == {"json_schema": 1, "tool": 1, "prompt": 16}
 
 
-@pytest.mark.parametrize("way", ["json_schema", "tool", "prompt"])
-async def test_a_way_can_be_chosen(way: str, server: Scripted, open_port: Keep) -> None:
+@pytest.mark.parametrize("mode", ["json_schema", "tool", "prompt"])
+async def test_a_mode_can_be_chosen(mode: str, server: Scripted, open_port: Keep) -> None:
     server.answer = server_with("json_schema", "tool", "prompt")
-    reply = await open_port(OpenAIParser(model(server.url, extra={"structured": way}))).parse(ASK, SCHEMA)
-    assert (reply.mode, [way_of(body) for body in server.bodies]) == (way, [way])
+    reply = await open_port(OpenAIParser(model(server.url, extra={"structured": mode}))).parse(ASK, SCHEMA)
+    assert (reply.mode, [mode_of(body) for body in server.bodies]) == (mode, [mode])
 
 
-async def test_a_chosen_way_that_the_server_lacks_is_an_error(server: Scripted, open_port: Keep) -> None:
+async def test_a_chosen_mode_that_the_server_lacks_is_an_error(server: Scripted, open_port: Keep) -> None:
     server.answer = server_with("prompt")
     with pytest.raises(PortError, match="tool use is not supported"):
         await open_port(OpenAIParser(model(server.url, extra={"structured": "tool"}))).parse(ASK, SCHEMA)
@@ -105,7 +105,7 @@ async def test_a_chosen_way_that_the_server_lacks_is_an_error(server: Scripted, 
 @pytest.mark.parametrize(
     ("status", "message"), [(400, "the prompt is too long"), (500, "response_format"), (401, "schema")]
 )
-async def test_other_errors_are_no_reason_to_ask_in_another_way(
+async def test_other_errors_do_not_change_the_mode(
     status: int, message: str, server: Scripted, open_port: Keep
 ) -> None:
     server.says(status, {"error": {"message": message}})
@@ -114,7 +114,7 @@ async def test_other_errors_are_no_reason_to_ask_in_another_way(
     assert len(server.bodies) == 1
 
 
-async def test_a_request_that_no_way_mends_teaches_nothing(server: Scripted, open_port: Keep) -> None:
+async def test_a_request_that_fails_in_all_modes_teaches_nothing(server: Scripted, open_port: Keep) -> None:
     port = open_port(OpenAIParser(model(server.url)))
     server.answer = lambda _: web.json_response({"error": {"message": "bad schema, bad tool"}}, status=400)
     with pytest.raises(PortError):

@@ -1,4 +1,4 @@
-"""The way to a server: certificates, and proxies that the environment names."""
+"""Certificates, and proxies that the environment names."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ VARIABLES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "http_proxy", "https_proxy", "no_p
 
 
 @pytest.fixture(autouse=True)
-def _no_ways(monkeypatch: pytest.MonkeyPatch) -> None:
+def _without_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.upper(), raising=False)
@@ -40,7 +40,7 @@ def authority() -> trustme.CA:
 
 @pytest.fixture
 def trusted(authority: trustme.CA, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> trustme.CA:
-    """The environment's only authority."""
+    """Return the only authority that the environment trusts."""
     path = tmp_path / "authority.pem"
     authority.cert_pem.write_to_path(path)
     monkeypatch.setenv("SSL_CERT_FILE", str(path))
@@ -90,7 +90,9 @@ async def test_a_certificate_for_another_name_is_refused_for_good(trusted: trust
 async def test_a_server_whose_own_certificate_is_trusted_needs_no_authority(
     authority: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It signs itself; one that also says that it is an authority, as `openssl req -x509` writes it, is refused."""
+    """The certificate is self-signed; one that is also a CA certificate, as `openssl req -x509` writes it, is
+    refused.
+    """
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
     now = datetime.datetime.now(datetime.UTC)
@@ -132,7 +134,7 @@ async def test_a_cancelled_call_frees_its_connection_under_tls_too(trusted: trus
     ) as wire:
         call = asyncio.create_task(ask(wire.url))
         await wire.asked.wait()
-        await asyncio.sleep(0.2)  # what was said has arrived
+        await asyncio.sleep(0.2)  # the reply has arrived
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
             await call

@@ -1,4 +1,4 @@
-"""A server that is told byte for byte what to say, a proxy, and who asks them: for the tests of connections."""
+"""A server that is scripted byte by byte, a proxy, and their connections: for the tests of connections."""
 
 from __future__ import annotations
 
@@ -26,27 +26,27 @@ RESET = struct.pack("ii", 1, 0)  # a socket that lingers for no time is reset, n
 
 @pytest.fixture(params=["asyncio", "uvloop"])
 def either_loop(request: pytest.FixtureRequest) -> tuple[str, dict[str, bool]]:
-    """For `anyio_backend`: runs use either loop."""
+    """Return the event loops that runs use, for `anyio_backend`."""
     if request.param == "uvloop" and importlib.util.find_spec("uvloop") is None:
         pytest.skip("uvloop is not installed")
     return "asyncio", {"use_uvloop": request.param == "uvloop"}
 
 
 async def fails(port: OpenAILLM) -> PortError:
-    """The error of a call."""
+    """Return the error of a call."""
     with pytest.raises(PortError) as caught:
         await port.invoke(ASK)
     return caught.value
 
 
 def reply(body: bytes = BODY, *headers: str, status: str = "200 OK") -> bytes:
-    """A reply whose length is given."""
+    """Return a reply with its length."""
     lines = [f"HTTP/1.1 {status}", "Content-Type: application/json", f"Content-Length: {len(body)}", *headers]
     return "\r\n".join([*lines, "\r\n"]).encode() + body
 
 
 def chunked(body: bytes = BODY, size: int = 10) -> bytes:
-    """A reply in chunks."""
+    """Return a reply in chunks."""
     parts = [body[start : start + size] for start in range(0, len(body), size)]
     chunks = b"".join(b"%x\r\n%b\r\n" % (len(part), part) for part in [*parts, b""])
     return b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks
@@ -61,7 +61,7 @@ class Caller:
     gone: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def request(self) -> tuple[list[str], bytes]:
-        """The lines of a request's head, and its body."""
+        """Return the lines of a request's head, and its body."""
         head = (await self.reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")[:-2]
         lengths = [line.partition(":")[2] for line in head if line.lower().startswith("content-length:")]
         return head, await self.reader.readexactly(int(lengths[0]) if lengths else 0)
@@ -95,7 +95,7 @@ Script = Callable[[Wire, Caller], Awaitable[None]]
 
 
 def each(*replies: bytes) -> Script:
-    """Answers the requests of each connection with `replies`, and closes it after the last."""
+    """Answer the requests of each connection with `replies`, and close it after the last."""
 
     async def script(wire: Wire, caller: Caller) -> None:
         for data in replies:
@@ -106,7 +106,7 @@ def each(*replies: bytes) -> Script:
 
 
 def always(data: bytes = b"") -> Script:
-    """Answers all requests with `data`."""
+    """Answer all requests with `data`."""
 
     async def script(wire: Wire, caller: Caller) -> None:
         while True:
@@ -117,7 +117,7 @@ def always(data: bytes = b"") -> Script:
 
 
 def silence(begun: bytes = b"") -> Script:
-    """Takes a request and answers with no more than `begun`."""
+    """Receive a request and send no more than `begun`."""
 
     async def script(wire: Wire, caller: Caller) -> None:
         await caller.request()
@@ -130,7 +130,7 @@ def silence(begun: bytes = b"") -> Script:
 
 @asynccontextmanager
 async def served(script: Script, *, tls: ssl.SSLContext | None = None, host: str = "127.0.0.1") -> AsyncIterator[Wire]:
-    """A server that does as `script` says with each connection, and closes it then."""
+    """Yield a server that runs `script` for each connection, and closes it afterwards."""
     wire = Wire()
     tasks: set[asyncio.Task[None]] = set()
 
@@ -163,14 +163,14 @@ async def served(script: Script, *, tls: ssl.SSLContext | None = None, host: str
 
 
 def context(authority: trustme.CA, *names: str) -> ssl.SSLContext:
-    """For a server that shows a certificate for `names`."""
+    """Return the TLS context of a server with a certificate for `names`."""
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert(*names).configure_cert(made)
     return made
 
 
 def tunnel(port: int) -> Script:
-    """A proxy: leads every CONNECT to `port` of this machine."""
+    """Return a proxy that leads every CONNECT to `port` of this machine."""
 
     async def script(wire: Wire, caller: Caller) -> None:
         wire.heads.append((await caller.request())[0])

@@ -1,4 +1,4 @@
-"""What these tests share: models that name servers, and a way to use their tools."""
+"""Helpers of these tests: models with servers, and calls of their tools."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ SCRIPT = Path(__file__).with_name("talking_server.py")
 
 
 def talking(*tools: str) -> str:
-    """The command line of a server that has these tools."""
+    """Return the command line of a server that has these tools."""
     return shlex.join([sys.executable, str(SCRIPT), *tools])
 
 
 def model(servers: Mapping[str, str], **fields: Any) -> ModelConfig:
-    """A model that names these servers."""
+    """Return a model with these servers."""
     return ModelConfig(id="m", interface="any", model_name="any", mcp_urls_dict=dict(servers), **fields)
 
 
 def using(model: ModelConfig, use: Callable[[dict[str, Tool]], Awaitable[T]], workspace: Path | None = None) -> T:
-    """What `use` makes of the model's tools, in one session."""
+    """Return the result of `use` with the model's tools, in one session."""
 
     async def session() -> T:
         async with MCPSource().open(model, workspace) as tools:
@@ -40,12 +40,12 @@ def using(model: ModelConfig, use: Callable[[dict[str, Tool]], Awaitable[T]], wo
 
 
 async def call(tools: Mapping[str, Tool], name: str, **arguments: Any) -> Message:
-    """The tool message that answers a call."""
+    """Return the tool message that answers a call."""
     return await run_tool(ToolCall("c1", name, {"n": 1, **arguments}), tools)
 
 
 async def outcome(tools: Mapping[str, Tool], name: str) -> Message | PortError:
-    """What a call of this tool brings: a message, or the error that ends the agent's run."""
+    """Return the message of a tool call, or the error that ends the agent's run."""
     try:
         return await call(tools, name)
     except PortError as error:
@@ -53,7 +53,7 @@ async def outcome(tools: Mapping[str, Tool], name: str) -> Message | PortError:
 
 
 def saying(model: ModelConfig, *names: str, workspace: Path | None = None) -> list[Message]:
-    """What the tools of these names answer, called one after another in one session."""
+    """Return the results of the tools with these names, called one after another in one session."""
 
     async def use(tools: dict[str, Tool]) -> list[Message]:
         return [await call(tools, name) for name in names]

@@ -1,6 +1,6 @@
-"""A small MCP server over stdio, in the standard library alone, so that starting it costs nothing.
+"""A small MCP server over stdio that uses only the standard library, so that it starts fast.
 
-Its arguments are the names of the tools that it has. What each does stands in `answer`.
+Its arguments are the names of its tools; `answer` defines what each does.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def answer(tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def ask() -> str:
-    """What the user says to a form, or why nobody answers."""
+    """Return the user's answer to a form, or the reason why there is none."""
     place = {"type": "integer", "default": 18}
     form = {"message": "Which chromosome?", "requestedSchema": {"type": "object", "properties": {"place": place}}}
     send({"id": "q", "method": "elicitation/create", "params": form})

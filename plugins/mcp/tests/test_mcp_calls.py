@@ -1,4 +1,4 @@
-"""What servers say to calls, what a process of one is given, and what happens where one ends."""
+"""Replies of servers to calls, the environment of their processes, and servers that end."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def test_a_server_that_does_not_start_is_a_connection_error(command: str, second
 
 
 def processes() -> set[int]:
-    """The processes that this one has started and that are still there."""
+    """Return the live processes that this one has started."""
     return {int(pid) for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()}
 
 

@@ -24,7 +24,7 @@ def genes() -> MCPServer:
 
     @server.tool()
     def lookup(n: int) -> str:
-        """Looks a gene up."""
+        """Look up a gene."""
         return f"gene {n} is BCL2"
 
     return server
@@ -32,7 +32,7 @@ def genes() -> MCPServer:
 
 @contextmanager
 def serving(key: str | None = None, port: int = 0) -> Iterator[str]:
-    """The URL of a server, as long as the block lasts; with a key, one that wants it."""
+    """Yield the URL of a server that runs for the duration of the block; with `key`, it requires that key."""
     app = genes().streamable_http_app()
 
     async def guarded(

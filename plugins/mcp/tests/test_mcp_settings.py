@@ -1,4 +1,4 @@
-"""What is said of a model's servers before anything is started."""
+"""Checks of a model's servers before anything is started."""
 
 from __future__ import annotations
 

@@ -73,11 +73,11 @@ class Pretended:
         return await run_tool_loop(_Talk(self, messages), options)
 
     async def aclose(self) -> None:
-        """Nothing is open."""
+        """Do nothing: nothing is open."""
 
 
 class _Talk:
-    """Reads the note in its first turn, where it can, and answers in the second."""
+    """A conversation that reads the note in its first turn, if it can, and answers in the second."""
 
     where = "pretended"
 

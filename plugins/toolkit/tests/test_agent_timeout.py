@@ -31,7 +31,7 @@ class Slow:
         return Turn(Message.assistant("Done.") if self.requests == self.last else Message.assistant("", [CALL]))
 
     def add_turn(self, turn: Turn) -> None:
-        """The conversation is not looked at."""
+        """Do nothing: the conversation is not used."""
 
     add_results = add_turn  # type: ignore[assignment]
 
@@ -55,7 +55,7 @@ def run(model: Slow, tool: Waiting, **options: Any) -> AgentReply:
 
 
 async def queued(ask: Callable[[], Awaitable[Turn]], trace: Sequence[Message]) -> Turn:
-    """A guard that waits for an hour, makes a request in vain, waits for another hour, and makes it again."""
+    """Wait for an hour, make a request that fails, wait for another hour, and repeat it."""
     await asyncio.sleep(3600)
     await ask()
     await asyncio.sleep(3600)

@@ -1,4 +1,4 @@
-"""What adapters that speak HTTP ask of a model's configuration: where its server is, and what may be sent there."""
+"""Endpoints of a model's configuration: where its server is, and what may be sent there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What errors of servers say to do: web pages, addresses, credit, and requests that are too long."""
+"""Cures for errors of servers: web pages, addresses, credit, and requests that are too long."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of a server's words may be shown: no secret, and nothing of the prompt."""
+"""The shown part of a server's message: no secret, and nothing of the prompt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an HTTP failure is, and what the user is told about it: the same for all adapters."""
+"""HTTP failures and their messages, the same for all adapters."""
 
 from __future__ import annotations
 

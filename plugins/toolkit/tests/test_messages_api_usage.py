@@ -1,4 +1,4 @@
-"""What a reply of the Messages API says that it used."""
+"""The usage in a reply of the Messages API."""
 
 from __future__ import annotations
 

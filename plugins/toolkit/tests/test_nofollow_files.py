@@ -14,7 +14,7 @@ SECRET = b"SECRET-4711"
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A folder with a file, links out of it, and a pipe; the secret is outside."""
+    """Return a folder with a file, links out of it, and a pipe; the secret is outside."""
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside/secret.txt").write_bytes(SECRET)
     folder = tmp_path / "root"

@@ -1,4 +1,4 @@
-"""Reasoning between `<think>` and `</think>` is told from the answer."""
+"""Reasoning between `<think>` and `</think>` is separated from the answer."""
 
 from __future__ import annotations
 

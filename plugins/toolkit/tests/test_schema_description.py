@@ -1,4 +1,4 @@
-"""How a judge is shown the form that it fills."""
+"""The description of a schema in a judge's prompt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A stage skips what an earlier stage has failed, and says which finding it was."""
+"""A stage is skipped if an earlier stage failed the answer, with the finding as the reason."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Reader(Stage):
         return skip_if_failed(context, *FINDINGS)
 
     async def execute(self, context: VerificationContext) -> None:
-        """Nothing is left to do."""
+        """Do nothing."""
 
 
 class OnlyTurns(Reader):

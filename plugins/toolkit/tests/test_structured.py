@@ -1,4 +1,4 @@
-"""Asking a judge for JSON: what it may say, what is repaired, what is asked again, and what it costs."""
+"""Structured requests to a judge: validation, repair, retries, and their usage."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def anyio_backend() -> str:
 
 
 class Judge:
-    """A parser port that says what it was told to say, and keeps what it was asked."""
+    """A parser port that returns scripted replies, and records its messages."""
 
     def __init__(self, *says: str | ParserReply | PortError) -> None:
         self.says = list(says)
@@ -335,7 +335,7 @@ TRUTH = "the secret truth 4711"
 
 
 class Suspicious(BaseModel):
-    """A template whose own code compares with the truth while it validates."""
+    """A template with code that compares a value with the truth during validation."""
 
     name: str
     year: int = 0

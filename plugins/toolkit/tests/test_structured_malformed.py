@@ -29,7 +29,7 @@ def replies() -> list[dict[str, Any]]:
 
 
 def meaning(reply: dict[str, Any]) -> dict[str, Any] | str:
-    """What is read of a reply; the problem where there is one."""
+    """Return the object read from a reply, or the problem."""
     try:
         data, _ = repair(read_object(reply["text"])[0], reply["schema"])
     except ValueError as error:
@@ -64,7 +64,7 @@ def lines(value: dict[str, Any]) -> str:
 
 
 def between_entries(text: str, comma: str) -> str:
-    """`text`, which has an entry on each line, with something else for each comma at the end of a line."""
+    """Return `text`, which has one entry per line, with other separators in place of the commas at line ends."""
     return "\n".join(line[:-1] + comma if line.endswith(",") else line for line in text.split("\n"))
 
 

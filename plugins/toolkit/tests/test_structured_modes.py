@@ -1,4 +1,4 @@
-"""Which mode of asking for JSON a server takes is learned once, from refusals of the feature and from nothing else."""
+"""The modes that a server supports are learned once, from refusals of the feature and from nothing else."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LACKS: dict[StructuredMode, str] = {
 
 @dataclass
 class Server:
-    """A server that takes some modes, after a moment, and notes in which it was asked."""
+    """A server that supports some modes, with a delay, and records the requested modes."""
 
     takes: tuple[StructuredMode, ...] = ("prompt",)
     errors: list[PortError | None] = field(default_factory=list)
@@ -102,7 +102,7 @@ def test_servers_are_told_apart() -> None:
 
 
 @pytest.mark.parametrize("status", [429, 500])
-def test_a_fault_on_the_way_teaches_nothing_and_unlearns_nothing(status: int) -> None:
+def test_a_connection_error_does_not_change_the_known_modes(status: int) -> None:
     server = Server(errors=[failure(status, "slow down"), None, failure(status, "slow down")])
 
     async def stubborn() -> str:
@@ -120,7 +120,7 @@ def test_a_fault_on_the_way_teaches_nothing_and_unlearns_nothing(status: int) ->
     assert set(server.asked[5:]) == {"prompt"}
 
 
-def test_a_call_that_no_way_mends_teaches_nothing() -> None:
+def test_a_call_that_fails_in_all_modes_teaches_nothing() -> None:
     server = Server(MODES, errors=[failure(400, LACKS["json_schema"]), failure(400, "the prompt is bad")])
 
     async def twice() -> str:
@@ -160,7 +160,7 @@ def test_a_mode_that_the_library_lacks_is_skipped() -> None:
     assert run(server.once) == "prompt"
 
 
-def test_a_chosen_way_is_the_only_one() -> None:
+def test_a_chosen_mode_is_the_only_one() -> None:
     server = Server()
 
     async def chosen() -> None:
@@ -258,7 +258,7 @@ def test_the_schema_is_appended_to_the_system_message() -> None:
     assert '"city"' in alone[0].content
 
 
-def test_a_category_is_no_matter_of_the_way() -> None:
+def test_the_category_does_not_decide_about_refusals() -> None:
     server = Server(errors=[PortError("broken", category=ErrorCategory.CONNECTION)])
     with pytest.raises(PortError, match="broken"):
         run(server.once)

@@ -34,7 +34,7 @@ def says(text: str, **more: Any) -> Turn:
 
 
 class Scripted:
-    """A provider that says what it is told to say, and keeps what it was sent."""
+    """A provider that returns scripted turns, and records what it receives."""
 
     where = "a script"
 
@@ -114,8 +114,8 @@ def test_the_trace_before_a_failure_or_timeout_is_kept(tmp_path: Path) -> None:
     assert len(late.value.partial.trace) == 2
 
 
-def test_a_guard_may_give_a_turn_that_was_got_before(tmp_path: Path) -> None:
-    """A journal's turn is taken into the conversation like a fresh one, and nothing is asked for it."""
+def test_a_guard_may_return_a_journaled_turn(tmp_path: Path) -> None:
+    """A journaled turn is added to the conversation like a new one, and no request is made for it."""
     provider = Scripted(says("Fresh."))
     kept = calls(LOOK, wire={"signed": True})
 

@@ -1,4 +1,4 @@
-"""What is read out of a trace: its answer, its text, its numbers."""
+"""The answer, the text and the metrics of a trace."""
 
 from __future__ import annotations
 

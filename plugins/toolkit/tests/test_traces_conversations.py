@@ -1,4 +1,4 @@
-"""One conversation, written in every format, is read as the same messages, whatever is said in it."""
+"""One conversation, written in every format, is read as the same messages, whatever its content."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ JSON = dict[str, Any]
 
 @dataclass(frozen=True)
 class Step:
-    """The assistant calls a tool, with something thought and said before, and gets a result."""
+    """A tool call of the assistant, with a thought and text before it, and its result."""
 
     thought: str
     said: str
@@ -204,7 +204,7 @@ BOUNDARY = re.compile(r"\[(\d+)\] (system|user|assistant|tool)\b")
 
 
 def boundaries(trace: JSON | list[Message]) -> list[tuple[int, str]]:
-    """The messages that someone finds who reads a rendered trace line by line: number and role, once each."""
+    """Return the headings of a rendered trace in order: number and role, once each."""
     lines = [line for line in render_trace(trace, reasoning=True).splitlines() if not line.startswith("| ")]
     found = [BOUNDARY.match(line) for line in lines]
     assert all(found), lines

@@ -1,4 +1,4 @@
-"""What of a URL is printed and stored, and which texts are URLs without a scheme."""
+"""The shown part of a URL, and texts that are URLs without a scheme."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ class Connection:
                 try:
                     return await self._call_once(tool, arguments)
                 except _ServerGone as gone:
-                    if gone.stopped and self.server.is_remote:  # the server itself goes on
+                    if gone.stopped and self.server.is_remote:  # the server itself is still running
                         raise ToolError(str(gone)) from None
                     message = f"the tool {tool!r} failed twice: {gone}"
                     raise PortError(message, category=ErrorCategory.CONNECTION) from None

@@ -99,7 +99,7 @@ async def connect_stdio(
 
 @dataclass(slots=True)
 class _Allowance:
-    """What a server may still write before it gets the next request."""
+    """The bytes and lines that a server may still write before it gets the next request."""
 
     most_bytes: int
     bytes_left: int = field(init=False)

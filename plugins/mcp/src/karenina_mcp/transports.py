@@ -43,7 +43,7 @@ def transport(server: Server, workspace: Path | None, output: Output, bounds: Re
 @asynccontextmanager
 async def _over_http(server: Server, output: Output, bounds: ReplyBounds) -> AsyncIterator[Any]:
     def note(error: BrokenReply | ReplyTooLarge) -> None:
-        output.stopped = str(error)  # the library only says that the connection was closed
+        output.stopped = str(error)  # the library only reports that the connection was closed
 
     bound = make_bounding_hook(httpx2.AsyncByteStream, "it", bounds, by_event=True, on_error=note)
     headers = {"Accept-Encoding": ACCEPTED_ENCODINGS, **server.headers()}

@@ -1,4 +1,4 @@
-"""How to fix a failed HTTP call, derived from the server's message or the base URL."""
+"""Cures for failed HTTP calls, derived from the server's message or the base URL."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ _OF_THE_LENGTH: Final = re.compile(
 
 
 class Refusal(Enum):
-    """What a server refuses: the mode itself, or only this schema in it."""
+    """The part of a request that a server refuses: the mode itself, or only this schema in it."""
 
     MODE = "mode"
     SCHEMA = "schema"

@@ -21,13 +21,12 @@ def is_official(url: SplitResult) -> bool:
 
 
 def strict_schema(schema: Mapping[str, Any], *, official: bool) -> tuple[dict[str, Any], bool]:
-    """`schema` in the form for strict mode, and True; or unchanged, and False, where strictness would change it.
+    """Return `schema` in the form for strict mode, and True; or `schema` unchanged, and False, if strictness would
+    change its meaning.
 
-    Strict mode wants every key required and no other keys allowed, `anyOf` in place of `oneOf`, nothing beside a
-    `$ref`, and no defaults. A schema with a key that may be absent, or with an open map, is not strict. OpenAI's own
-    service (`official`) refuses limits of string length too; other servers use them to keep small models short.
-
-    The questions of a benchmark share few schemas, so forms are cached: what is returned must not be changed.
+    Strict mode requires every key and no other keys, `anyOf` in place of `oneOf`, nothing beside a `$ref`, and no
+    defaults. A schema with an optional key, or with an open map, is not strict. OpenAI's own service (`official`)
+    refuses limits of string length too; other servers use them to keep small models short.
     """
     try:
         text = to_json(schema)

@@ -119,7 +119,7 @@ class _ModeTest:
 
 @dataclass(slots=True)
 class _ServerModes:
-    """What is known about one server and model."""
+    """The accepted and refused modes of one server and model."""
 
     accepted: set[StructuredMode] = field(default_factory=set)
     refused: set[StructuredMode] = field(default_factory=set)
