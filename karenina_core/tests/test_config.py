@@ -1,4 +1,4 @@
-"""Configuration: flat names with one owner each, four sources, and every problem at once."""
+"""Configuration: settings with one owner each, four sources of values, and all problems in one error."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_all_problems_come_at_once() -> None:
     assert len(caught.value.problems) == 3
 
 
-def test_two_owners_of_one_name_are_an_error_that_names_both() -> None:
+def test_two_owners_of_one_setting_are_an_error() -> None:
     class Rival(BaseModel):
         taste_threshold: int = 3
 
@@ -164,7 +164,7 @@ def test_secrets_stand_in_no_text_of_a_configuration() -> None:
         assert "sk-hush" not in text
 
 
-def test_a_copy_with_other_values_is_checked_like_a_new_one() -> None:
+def test_a_copy_with_other_values_is_validated() -> None:
     config = VerificationConfig(replicate_count=2)
     assert config.with_values(run_name="b").replicate_count == 2
     with pytest.raises(ConfigError):
@@ -232,7 +232,7 @@ def test_every_setting_has_a_meaning_and_an_environment_variable() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(read_catalog()["settings"]))
-def test_a_name_of_a_plugin_that_is_not_installed_says_what_to_install(name: str) -> None:
+def test_a_setting_of_a_missing_plugin_says_what_to_install(name: str) -> None:
     with plugin_room.use_plugins(Plugins()):
         with pytest.raises(ConfigError) as caught:
             VerificationConfig(**{name: None})

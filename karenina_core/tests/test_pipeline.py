@@ -1,4 +1,4 @@
-"""The pipeline holds stages to what they declare, contains their failures, and always ends in a result."""
+"""The pipeline enforces the declarations of stages, contains their failures, and always makes a result."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ def stage(name: str, execute: Callable[[VerificationContext], Any], **declared: 
 
 
 def nothing(context: VerificationContext) -> None:
-    """A stage that does nothing."""
+    """A stage without an effect."""
 
 
 def run(*stages: type[Stage], judges: int = 1, models: ScriptedModels | None = None) -> list[VerificationResult]:
-    """The results of one question's item before each judge, by a pipeline of these stages and FinalizeResult."""
+    """Return the result of one question for each judge, by a pipeline of these stages and FinalizeResult."""
     scripted = models or ScriptedModels()
     plugins = Plugins()
     plugins.register(scripted)
@@ -78,7 +78,7 @@ def run(*stages: type[Stage], judges: int = 1, models: ScriptedModels | None = N
     return asyncio.run(work())
 
 
-def test_a_value_set_by_one_stage_is_read_by_the_next() -> None:
+def test_stages_read_artifacts_of_earlier_stages() -> None:
     seen = []
     run(
         stage("Maker", lambda context: context.set_artifact(A, 41), produces={A}),
@@ -112,7 +112,7 @@ def test_a_setting_whose_owner_is_absent_has_the_readers_default() -> None:
     assert seen == [3]
 
 
-def test_a_stage_that_sets_less_than_it_declares_is_named_with_its_distribution() -> None:
+def test_a_missing_product_names_the_stage_and_its_distribution() -> None:
     (result,) = run(stage("Idle", nothing, produces={A, B}))
     assert "stage Idle of dist-of-Idle ran without setting test.a, test.b" in (result.metadata.error or "")
 
@@ -132,7 +132,7 @@ def test_none_is_a_value() -> None:
     assert result.metadata.completed_without_errors
 
 
-def test_an_exception_ends_the_item_and_later_stages_are_skipped_save_those_that_run_after_errors() -> None:
+def test_after_an_exception_only_stages_for_errors_run() -> None:
     ran = []
 
     def explode(context: VerificationContext) -> None:
@@ -154,7 +154,7 @@ def test_an_exception_ends_the_item_and_later_stages_are_skipped_save_those_that
 
 
 class Own(BaseException):
-    """What a plugin may raise that is no Exception."""
+    """An exception of a plugin that is not a subclass of Exception."""
 
 
 LEAKS: dict[str, tuple[BaseException, str]] = {
@@ -176,7 +176,7 @@ LEAKING = [
 
 
 @pytest.mark.parametrize(("place", "leak"), LEAKING)
-def test_what_a_stage_lets_out_takes_no_item_out_of_the_run(place: str, leak: str) -> None:
+def test_an_interrupt_raised_by_a_stage_ends_only_its_item(place: str, leak: str) -> None:
     error, said = LEAKS[leak]
 
     def let_out(*_: object) -> Any:
@@ -213,7 +213,7 @@ def test_a_clean_up_that_lets_something_out_changes_no_result(leak: BaseExceptio
     assert result.metadata.completed_without_errors
 
 
-def test_a_program_that_exits_at_a_signal_exits_whatever_a_stage_was_doing() -> None:
+def test_a_program_exits_on_a_signal_during_any_stage() -> None:
     def leave(_number: int, _frame: object) -> None:
         raise SystemExit(5)
 
@@ -229,7 +229,7 @@ def test_a_program_that_exits_at_a_signal_exits_whatever_a_stage_was_doing() -> 
     assert left.value.code == 5
 
 
-def test_a_stage_that_is_cancelled_from_outside_ends_with_the_run() -> None:
+def test_a_cancelled_run_cancels_its_stages() -> None:
     def cancel(context: VerificationContext) -> Any:
         task = asyncio.current_task()
         assert task is not None
@@ -241,7 +241,7 @@ def test_a_stage_that_is_cancelled_from_outside_ends_with_the_run() -> None:
 
 
 def test_a_failure_names_the_line_of_the_stages_own_package() -> None:
-    """Not the one of the library that raised it."""
+    """The line is that of the plugin, not of the library that raised the error."""
 
     def explode(context: VerificationContext) -> None:
         json.loads("{")
@@ -264,7 +264,7 @@ def test_the_first_marked_error_stands() -> None:
     assert (result.outcome, result.metadata.error) == (Outcome.PARSE_ERROR, "Marks: first")
 
 
-def test_who_needs_an_artifact_of_a_skipped_stage_is_skipped_with_the_reason() -> None:
+def test_stages_that_need_a_skipped_stage_are_skipped() -> None:
     (result,) = run(
         stage("Maker", nothing, produces={A}, should_run=lambda self, context: Skip("not today")),
         stage("Reader", nothing, requires={A}),
@@ -290,7 +290,7 @@ def test_a_revision_keeps_who_from_to_and_why() -> None:
     )
 
 
-def test_revisions_of_an_answer_stand_in_the_result_of_each_judge() -> None:
+def test_revisions_of_an_answer_are_in_all_judges_results() -> None:
     results = run(
         stage("Producer", lambda context: context.set_artifact(A, 1), produces={A}, scope="answer"),
         stage("Reviser", lambda context: context.revise_artifact(A, 2, "better"), revises={A}, scope="answer"),
@@ -306,7 +306,7 @@ def test_revising_what_nobody_produced_is_an_error() -> None:
     assert "revises the artifact 'test.a', which no stage has produced" in (result.metadata.error or "")
 
 
-def test_a_parsed_answer_of_another_type_is_named_with_its_cure() -> None:
+def test_a_parsed_answer_of_a_wrong_type_names_the_cure() -> None:
     parsed = ArtifactKeys.PARSED_ANSWER
     parse = stage("MyParse", lambda context: context.set_artifact(parsed, {"gene": "BCL2"}), produces={parsed})
     (result,) = run(parse)
@@ -340,7 +340,7 @@ def test_a_value_that_cannot_be_written_costs_no_other() -> None:
     }
 
 
-def test_any_veto_fails_the_item_and_the_first_decides_the_outcome() -> None:
+def test_vetoes_fail_the_item_and_the_first_sets_its_outcome() -> None:
     class First(AutoFailStage):
         name = "First"
         veto_outcome = Outcome.ABSTAINED
@@ -361,7 +361,7 @@ def test_any_veto_fails_the_item_and_the_first_decides_the_outcome() -> None:
     assert result.metadata.completed_without_errors
 
 
-def test_fields_of_other_distributions_land_in_the_extensions_and_none_is_dropped() -> None:
+def test_fields_of_other_distributions_are_stored_in_the_extensions() -> None:
     (result,) = run(
         stage("One", lambda context: context.set_result_field("words", 7)),
         stage("Two", lambda context: context.set_result_field("words", {3, 4})),
@@ -370,7 +370,7 @@ def test_fields_of_other_distributions_land_in_the_extensions_and_none_is_droppe
     assert sorted(result.extensions["dist-of-Two"]["words"]) == [3, 4]
 
 
-def test_a_value_that_does_not_fit_its_section_costs_no_result() -> None:
+def test_fields_of_a_wrong_type_become_extensions() -> None:
     def odd(context: VerificationContext) -> None:
         context.set_result_field("llm_trait_scores", "high")
         context.set_result_field("llm_trait_labels", {"Tone": "warm"})
@@ -385,7 +385,7 @@ def test_a_value_that_does_not_fit_its_section_costs_no_result() -> None:
     assert result.rubric.llm_trait_labels == {"Tone": "warm"}
 
 
-def test_the_time_of_an_item_is_that_of_its_answer_and_its_own() -> None:
+def test_the_time_of_an_item_includes_that_of_its_answer() -> None:
     async def wait(context: VerificationContext) -> None:
         await asyncio.sleep(0.02)
 
@@ -394,7 +394,7 @@ def test_the_time_of_an_item_is_that_of_its_answer_and_its_own() -> None:
     assert result.metadata.execution_time >= answered + judged > answered > 0
 
 
-def test_answer_stages_run_once_and_their_artifacts_are_read_only_for_the_judges_items() -> None:
+def test_answer_stages_run_once_for_all_judges() -> None:
     made = []
 
     def make(context: VerificationContext) -> None:
@@ -415,7 +415,7 @@ def test_an_answer_stage_has_no_judge_and_says_so() -> None:
     assert "there is no parsing model" in (result.metadata.error or "")
 
 
-def test_model_calls_count_under_the_usage_key_and_those_of_an_answer_once() -> None:
+def test_model_calls_are_counted_under_the_usage_key() -> None:
     async def ask(context: VerificationContext) -> None:
         await context.llm(context.answering_model).invoke([Message.user("hello")])
 
@@ -438,7 +438,7 @@ def test_model_calls_count_under_the_usage_key_and_those_of_an_answer_once() -> 
     assert VerificationResultSet(results).usage().calls == 3
 
 
-def test_callbacks_run_at_the_end_whatever_happened_and_a_failing_one_stops_nothing() -> None:
+def test_callbacks_run_at_the_end_even_after_failures() -> None:
     done = []
 
     async def close() -> None:
@@ -457,7 +457,7 @@ def test_callbacks_run_at_the_end_whatever_happened_and_a_failing_one_stops_noth
     assert done == ["async", "plain"]
 
 
-def test_a_check_that_cannot_look_is_recorded_as_not_performed_and_fails_nothing() -> None:
+def test_a_failed_check_is_recorded_as_not_performed() -> None:
     class Check(CheckStage):
         name = "Check"
         prefix = "tone"
@@ -488,7 +488,7 @@ def test_a_check_vetoes_where_it_triggers() -> None:
     assert [(veto.outcome, veto.reason) for veto in found.vetoes] == [(Outcome.INSUFFICIENT, "tone check: too short")]
 
 
-def test_a_prompt_has_the_tasks_the_plugins_and_the_users_instructions_before_the_items_part() -> None:
+def test_a_prompt_begins_with_all_instructions() -> None:
     from karenina_core import hookimpl
 
     class Advice:
@@ -540,7 +540,7 @@ def test_observers_hear_of_stages_that_execute() -> None:
         raise ValueError("x")
 
     class Both(ScriptedModels, Listener):
-        """A scripted adapter that listens, too."""
+        """A scripted adapter that is also a listener."""
 
     run(stage("Bomb", bomb, produces={A}), stage("Never", nothing, requires={A}), models=Both())
     assert heard[:2] == [("started", "Bomb"), ("failed", "Bomb")]
@@ -577,7 +577,7 @@ def test_a_finalizer_that_fails_still_leaves_a_result() -> None:
     assert (result.metadata.error or "").startswith("FinalizeResult: RuntimeError: no (test_pipeline.py:")
 
 
-def test_an_error_after_a_veto_changes_the_outcome_and_not_the_verdict() -> None:
+def test_an_error_after_a_veto_keeps_the_verdict() -> None:
     def objects_and_fails(context: VerificationContext) -> None:
         context.veto("refused", Outcome.ABSTAINED)
         raise ValueError("oops")

@@ -1,4 +1,4 @@
-"""Whoever asked to be called back at the end of an answer is called back, also where the run is stopped meanwhile."""
+"""Callbacks at the end of an answer are called even if the run is stopped."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from karenina_engine.scheduling.find_observers import find_observers
 from karenina_testing import ScriptedModels
 
 
-def test_an_answer_that_is_cancelled_while_it_is_made_has_an_end() -> None:
+def test_callbacks_of_a_cancelled_answer_run() -> None:
     ended: list[str] = []
 
     class Waits(Stage):

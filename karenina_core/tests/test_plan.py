@@ -1,4 +1,4 @@
-"""The plan follows from what stages declare."""
+"""The plan follows from the declarations of stages."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def stage(name: str, slot: Slot | None = None, **declared: Any) -> type[Stage]:
 
 
 def skeleton(*leave_out: Slot) -> list[type[Stage]]:
-    """One stage for each slot that takes exactly one."""
+    """Return one stage for each slot that takes exactly one."""
     ends = {Slot.FINALIZE_RESULT: {"optional": ANY}}
     return [
         stage(f"The{slot.value}", slot, produces=frozenset(keys), fallback=True, **ends.get(slot, {}))
@@ -59,13 +59,13 @@ def problems(stages: Sequence[type[Stage]], **settings: Any) -> str:
     return "\n".join(caught.value.problems)
 
 
-def test_a_consumer_stands_after_its_producer_although_its_name_comes_first() -> None:
+def test_consumers_come_after_producers() -> None:
     made = plan([*skeleton(), stage("Zed", produces={A}), stage("Abel", requires={A})])
     assert made.names().index("Zed") < made.names().index("Abel")
 
 
 @pytest.mark.parametrize("mode", ["template_and_rubric", "rubric_only"])
-def test_a_stage_after_a_slot_keeps_its_place_where_the_slot_is_empty(mode: str) -> None:
+def test_a_relation_to_an_empty_slot_orders_extra_stages(mode: str) -> None:
     rubric = stage("TheRubric", Slot.RUBRIC_EVALUATION, produces={ArtifactKeys.RUBRIC_RESULT}, fallback=True)
     between = [stage("Abel", after={Slot.PARSE_TEMPLATE}), stage("Zed", after={Slot.VERIFY_TEMPLATE})]
     names = plan([*skeleton(), rubric, *between], evaluation_mode=mode).names()
@@ -75,7 +75,7 @@ def test_a_stage_after_a_slot_keeps_its_place_where_the_slot_is_empty(mode: str)
     assert ("The7" in names) == (mode != "rubric_only")
 
 
-def test_a_stage_of_a_slot_keeps_its_relations_to_empty_slots() -> None:
+def test_a_relation_to_an_empty_slot_orders_slot_stages() -> None:
     late = stage("Late", Slot.ABSTENTION_CHECK, after={Slot.EMBEDDING_CHECK})
     early = stage("Early", Slot.EMBEDDING_CHECK, before={Slot.SUFFICIENCY_CHECK})
     names = plan([*skeleton(), late]).names()
@@ -84,14 +84,14 @@ def test_a_stage_of_a_slot_keeps_its_relations_to_empty_slots() -> None:
     assert names.index("The2") < names.index("Early") < names.index("The7")
 
 
-def test_an_optional_reader_waits_for_its_producer_and_does_without_one() -> None:
+def test_optional_readers_come_after_a_producer_if_there_is_one() -> None:
     reader = stage("Abel", optional={A})
     assert "Abel" in plan([*skeleton(), reader]).names()
     made = plan([*skeleton(), reader, stage("Zed", produces={A})])
     assert made.names().index("Zed") < made.names().index("Abel")
 
 
-def test_readers_come_after_the_last_reviser_and_before_names_the_exception() -> None:
+def test_readers_come_after_the_last_reviser_except_by_before() -> None:
     made = plan(
         [
             *skeleton(),
@@ -107,7 +107,7 @@ def test_readers_come_after_the_last_reviser_and_before_names_the_exception() ->
     assert names.index("Reviser") < names.index("Zzz") < names.index("Abel")
 
 
-def test_revisers_go_in_the_order_of_their_relations_before_that_of_their_names() -> None:
+def test_relations_order_revisers_before_names_do() -> None:
     made = plan(
         [
             *skeleton(),
@@ -119,7 +119,7 @@ def test_revisers_go_in_the_order_of_their_relations_before_that_of_their_names(
     assert made.names().index("Zed") < made.names().index("Abel")
 
 
-def test_after_and_before_order_by_stage_or_slot_and_ignore_who_is_absent() -> None:
+def test_after_and_before_take_stages_and_slots() -> None:
     made = plan(
         [
             *skeleton(),
@@ -144,7 +144,7 @@ def test_the_plan_says_what_each_stage_waits_for_and_why() -> None:
     assert {"artifact": None, "stage": "The8", "why": "Abel says after"} in waits
 
 
-def test_a_slot_for_one_takes_the_included_stage_of_the_highest_precedence_else_the_fallback() -> None:
+def test_a_single_slot_takes_the_highest_precedence_or_the_fallback() -> None:
     keys = {"produces": frozenset({ArtifactKeys.PARSED_ANSWER}), "slot": Slot.PARSE_TEMPLATE}
 
     def wants(answer: bool | Skip) -> Any:
@@ -161,11 +161,11 @@ def test_a_slot_for_one_takes_the_included_stage_of_the_highest_precedence_else_
     assert {left.name: left.why for left in made.left_out}["Shy"] == "nobody asked"
 
 
-def test_two_claims_of_one_precedence_are_a_problem_that_names_the_line() -> None:
+def test_two_stages_of_one_precedence_are_a_problem() -> None:
     keys = {"produces": frozenset({ArtifactKeys.PARSED_ANSWER}), "included": lambda *_: True, "precedence": 5}
-    told = problems([*skeleton(), stage("One", Slot.PARSE_TEMPLATE, **keys), stage("Two", Slot.PARSE_TEMPLATE, **keys)])
-    assert "One and Two have the same precedence" in told
-    assert '[slots] parse_template = "..."' in told
+    text = problems([*skeleton(), stage("One", Slot.PARSE_TEMPLATE, **keys), stage("Two", Slot.PARSE_TEMPLATE, **keys)])
+    assert "One and Two have the same precedence" in text
+    assert '[slots] parse_template = "..."' in text
 
 
 def test_configuration_chooses_the_stage_of_a_slot_by_one_line() -> None:
@@ -197,7 +197,7 @@ def test_the_evaluation_mode_decides_which_slots_exist(mode: str, absent: set[in
     assert [int(name[3:]) for name in made.names()] == [number for number in range(1, 14) if number not in absent]
 
 
-def test_who_needs_what_was_left_out_is_left_out_too_with_the_reason() -> None:
+def test_stages_that_need_a_stage_left_out_are_left_out() -> None:
     shy = stage("Shy", produces={A}, included=lambda *_: Skip("switched off"))
     made = plan([*skeleton(), shy, stage("Needy", requires={A}, produces={B}), stage("Second", requires={B})])
     reasons = {left.name: left.why for left in made.left_out}
@@ -211,46 +211,46 @@ def test_a_need_that_nobody_installed_meets_is_a_problem() -> None:
     )
 
 
-def test_a_need_that_a_broken_plugin_would_meet_names_the_plugin() -> None:
-    told = problems([*skeleton(), stage("Needy", requires={A})], failures={"Maker": "ImportError: no module named x"})
-    assert "Maker cannot be used: ImportError: no module named x" in told
+def test_a_missing_producer_names_its_broken_plugin() -> None:
+    text = problems([*skeleton(), stage("Needy", requires={A})], failures={"Maker": "ImportError: no module named x"})
+    assert "Maker cannot be used: ImportError: no module named x" in text
 
 
 def test_two_producers_of_one_artifact_are_a_problem() -> None:
-    told = problems([*skeleton(), stage("One", produces={A}), stage("Two", produces={A})])
-    assert "the artifact 'test.a' is produced by One and Two" in told
+    text = problems([*skeleton(), stage("One", produces={A}), stage("Two", produces={A})])
+    assert "the artifact 'test.a' is produced by One and Two" in text
 
 
 def test_one_artifact_with_two_types_is_a_problem() -> None:
-    told = problems([*skeleton(), stage("One", produces={A}), stage("Two", requires={ArtifactKey("test.a", str)})])
-    assert "int for One; str for Two" in told
+    text = problems([*skeleton(), stage("One", produces={A}), stage("Two", requires={ArtifactKey("test.a", str)})])
+    assert "int for One; str for Two" in text
 
 
 def test_a_cycle_is_told_with_the_reason_of_every_edge() -> None:
-    told = problems([*skeleton(), stage("One", requires={A}, produces={B}), stage("Two", requires={B}, produces={A})])
-    assert "Two after One (requires test.b)" in told
-    assert "One after Two (requires test.a)" in told
+    text = problems([*skeleton(), stage("One", requires={A}, produces={B}), stage("Two", requires={B}, produces={A})])
+    assert "Two after One (requires test.b)" in text
+    assert "One after Two (requires test.a)" in text
 
 
 def test_an_empty_slot_names_what_is_installed_for_it() -> None:
     shy = stage("Shy", Slot.PARSE_TEMPLATE, produces=frozenset({ArtifactKeys.PARSED_ANSWER}))
-    told = problems([*skeleton(Slot.PARSE_TEMPLATE), shy])
+    text = problems([*skeleton(Slot.PARSE_TEMPLATE), shy])
     assert (
-        "slot parse_template needs a stage, but none is selected: installed for it: Shy; choose one by [slots]" in told
+        "slot parse_template needs a stage, but none is selected: installed for it: Shy; choose one by [slots]" in text
     )
 
 
-def test_an_empty_slot_with_nothing_installed_names_the_distribution_to_install() -> None:
+def test_an_empty_slot_names_the_distribution_to_install() -> None:
     assert "pip install karenina" in problems(skeleton(Slot.PARSE_TEMPLATE))
 
 
-def test_a_slot_stage_that_does_not_produce_what_the_slot_asks_for_is_a_problem() -> None:
+def test_a_stage_must_produce_what_its_slot_requires() -> None:
     idle = stage("Idle", Slot.PARSE_TEMPLATE, fallback=True)
-    told = problems([*skeleton(Slot.PARSE_TEMPLATE), idle])
-    assert "Idle of test-plugin fills slot parse_template without producing parsed_answer" in told
+    text = problems([*skeleton(Slot.PARSE_TEMPLATE), idle])
+    assert "Idle of test-plugin fills slot parse_template without producing parsed_answer" in text
 
 
-def test_a_name_that_slots_asks_for_and_nobody_has_is_a_problem_with_the_nearest_name() -> None:
+def test_an_unknown_stage_in_slots_suggests_the_nearest_name() -> None:
     assert "no installed plugin offers it; did you mean 'The7'?" in problems(
         skeleton(), slots={"parse_template": "The77"}
     )
@@ -261,7 +261,7 @@ def test_a_stage_for_another_slot_cannot_be_named() -> None:
 
 
 def test_all_problems_come_at_once() -> None:
-    told = problems(
+    text = problems(
         [
             *skeleton(Slot.VERIFY_TEMPLATE),
             stage("One", produces={A}),
@@ -269,12 +269,12 @@ def test_all_problems_come_at_once() -> None:
             stage("Needy", requires={B}),
         ]
     )
-    assert len(told.splitlines()) == 3
+    assert len(text.splitlines()) == 3
 
 
 def test_an_answer_stage_cannot_wait_for_an_item_stage() -> None:
-    told = problems([*skeleton(), stage("Item", produces={A}), stage("Answer", requires={A}, scope="answer")])
-    assert "Answer runs once for all judges of an answer and cannot come after Item" in told
+    text = problems([*skeleton(), stage("Item", produces={A}), stage("Answer", requires={A}, scope="answer")])
+    assert "Answer runs once for all judges of an answer and cannot come after Item" in text
 
 
 def test_answer_stages_come_first() -> None:
@@ -282,23 +282,23 @@ def test_answer_stages_come_first() -> None:
     assert made.names()[0] == "Zzz"
 
 
-def test_a_stage_that_fails_when_asked_for_its_place_is_a_problem_that_names_its_distribution() -> None:
+def test_an_exception_in_included_is_a_problem_of_the_plan() -> None:
     def broken(self: Stage, config: object, question: object) -> bool:
         raise KeyError("oops")
 
-    told = problems([*skeleton(), stage("Broken", included=broken)])
-    assert "Broken of test-plugin 1.0 failed in included(): KeyError" in told
+    text = problems([*skeleton(), stage("Broken", included=broken)])
+    assert "Broken of test-plugin 1.0 failed in included(): KeyError" in text
 
 
 def test_a_stage_that_refuses_the_configuration_speaks_for_itself() -> None:
     def refuses(self: Stage, config: object, question: object) -> bool:
         raise ConfigError(["search_tool names 'tavily': pip install tavily-python"])
 
-    told = problems([*skeleton(), stage("Refuses", included=refuses)])
-    assert told == "search_tool names 'tavily': pip install tavily-python"
+    text = problems([*skeleton(), stage("Refuses", included=refuses)])
+    assert text == "search_tool names 'tavily': pip install tavily-python"
 
 
-def test_two_stages_of_one_name_are_a_problem_that_names_both_and_the_line() -> None:
+def test_two_stages_of_one_name_are_a_problem() -> None:
     twins = [RegisteredStage(stage("Twin"), owner, "1.0") for owner in ("left", "right")]
     with plugin_room.use_plugins(Plugins()):
         config = VerificationConfig()
@@ -307,19 +307,19 @@ def test_two_stages_of_one_name_are_a_problem_that_names_both_and_the_line() -> 
         make_plan([*offered, *twins], config, Question(question="Which?"))
 
 
-def test_a_slot_that_stays_empty_is_told_once_and_not_again_by_who_needs_it() -> None:
+def test_an_empty_slot_is_reported_once() -> None:
     needy = stage("Needy", requires={ArtifactKeys.PARSED_ANSWER})
-    told = problems([*skeleton(), needy], failures={"Brk": "ImportError: x"}, slots={"parse_template": "Brk"})
-    assert told == "[slots] parse_template names Brk: its plugin cannot be used: ImportError: x"
+    text = problems([*skeleton(), needy], failures={"Brk": "ImportError: x"}, slots={"parse_template": "Brk"})
+    assert text == "[slots] parse_template names Brk: its plugin cannot be used: ImportError: x"
 
 
-def test_plugins_that_are_not_used_are_left_out_of_the_plan() -> None:
+def test_plugins_not_used_are_left_out_of_the_plan() -> None:
     made = plan(skeleton(), failures={"Gate": "ImportError: x", "The7": "another distribution is picked"})
     assert [(left.name, left.why) for left in made.left_out] == [("Gate", "its plugin is not used: ImportError: x")]
 
 
-def test_what_the_plugin_selection_leaves_out_is_named_as_left_out_and_not_as_missing() -> None:
+def test_stages_excluded_by_the_selection_are_left_out() -> None:
     blocked = {"ParseTemplate": "left out by the plugin selection"}
-    told = problems(skeleton(Slot.PARSE_TEMPLATE), failures=blocked)
-    assert "ParseTemplate (left out by the plugin selection)" in told
-    assert "pip install" not in told
+    text = problems(skeleton(Slot.PARSE_TEMPLATE), failures=blocked)
+    assert "ParseTemplate (left out by the plugin selection)" in text
+    assert "pip install" not in text

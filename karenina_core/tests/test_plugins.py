@@ -1,4 +1,4 @@
-"""How plugins are found, chosen, loaded and reported, on distributions that exist as metadata in a folder only."""
+"""Discovery, selection, loading and listing of plugins, with distributions that are only metadata in a folder."""
 
 from __future__ import annotations
 
@@ -272,7 +272,7 @@ def test_only_leaves_the_core_its_finalizer() -> None:
     assert [one.stage.slot for one in registered_stages(plugins)] == [Slot.FINALIZE_RESULT]
 
 
-def test_a_blocked_name_of_a_plugin_takes_its_stage_and_leaves_the_others(places: Places) -> None:
+def test_blocking_one_name_keeps_the_plugins_other_stages(places: Places) -> None:
     places.add("both", {STAGES: {"Early": "both_stages", "Late": "both_stages"}})
 
     assert offers(places.discover(block=["Early"])) == [("Late", "both")]
@@ -294,7 +294,7 @@ def test_a_distribution_is_named_in_any_spelling(
 # ---- two of one name
 
 
-def test_two_of_one_name_are_not_imported_and_the_failure_names_both_and_the_line(places: Places) -> None:
+def test_two_entry_points_of_one_name_are_not_imported(places: Places) -> None:
     places.add("one", {STAGES: {"Early": ABSENT}}, version="1.1")
     places.add("two", {STAGES: {"Early": ABSENT}}, version="2.2")
 
@@ -335,7 +335,7 @@ def test_picking_who_does_not_offer_it_loses_nothing_in_silence(places: Places) 
     )
 
 
-def test_stages_of_one_name_stop_the_plan_and_not_the_listing(places: Places) -> None:
+def test_conflicting_stages_prevent_the_plan_but_are_listed(places: Places) -> None:
     places.add("one", {STAGES: {"Early": "early_stage"}})
     places.add("two", {STAGES: {"Early": "early_stage"}})
 
@@ -343,7 +343,7 @@ def test_stages_of_one_name_stop_the_plan_and_not_the_listing(places: Places) ->
 
 
 def the_plan_says(plugins: Plugins) -> str:
-    """The problem of a plan with `plugins`, beside the empty slots."""
+    """Return the problem of a plan with `plugins`, ignoring empty slots."""
     with plugin_room.use_plugins(plugins), pytest.raises(PlanError) as caught:
         Planner(VerificationConfig(), plugins).plan(Question(question="Which?"))
     (problem,) = [problem for problem in caught.value.problems if not problem.startswith("slot ")]
@@ -403,7 +403,7 @@ def test_an_adapter_that_cannot_be_loaded_brings_its_reason(places: Places) -> N
         find_adapter(places.discover(), "canary")
 
 
-def test_an_adapter_that_two_offer_brings_the_line_that_picks_one(places: Places) -> None:
+def test_conflicting_adapters_name_the_line_that_picks_one(places: Places) -> None:
     places.add("one", {ADAPTERS: {"canary": "canary"}})
     places.add("two", {ADAPTERS: {"canary": "canary"}})
 
@@ -454,7 +454,7 @@ def test_what_does_not_fit_cannot_be_registered(plugin: object, reason: str) -> 
     assert offers(plugins) == [("Early", "this-program")]
 
 
-def test_two_by_hand_with_one_adapter_name_are_told_when_it_is_asked_for() -> None:
+def test_registered_adapters_of_one_name_conflict_when_used() -> None:
     plugins = Plugins()
     plugins.register(canary, distribution="one")
     plugins.register(whole_aviary, distribution="two")
@@ -493,7 +493,7 @@ class Modules:
         monkeypatch.syspath_prepend(folder)
 
     def add(self, distribution: str, source: str) -> ModuleType | None:
-        """Write and install a module; it is returned if it can be imported."""
+        """Write and install a module, and return it if it can be imported."""
         name = f"{distribution}_of_{self._folder.name}".replace("-", "_")
         (self._folder / f"{name}.py").write_text(source)
         self._places.add(distribution, {HOOKSPECS: {distribution: name}})
@@ -610,7 +610,7 @@ def test_an_owner_indexes_what_was_offered(places: Places, modules: Modules) -> 
     assert owner.known == ["a song"] * 2
 
 
-def test_an_owner_that_fails_to_index_is_listed_with_the_reason(places: Places, modules: Modules) -> None:
+def test_an_owner_whose_offered_fails_is_listed(places: Places, modules: Modules) -> None:
     modules.add("aviary", SPECIFIES + "def offered(plugins):\n    raise LookupError('out of tune')\n")
 
     plugins = places.discover()
@@ -619,7 +619,7 @@ def test_an_owner_that_fails_to_index_is_listed_with_the_reason(places: Places, 
     assert "LookupError: out of tune" in (the(plugins, "aviary").failure or "")
 
 
-def test_an_implementation_whose_owner_is_not_there_is_ignored_and_listed() -> None:
+def test_an_implementation_with_a_missing_owner_is_ignored() -> None:
     class Both(early_stage):
         @staticmethod
         @hookimpl

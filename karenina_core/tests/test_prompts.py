@@ -1,4 +1,4 @@
-"""How a prompt is put together."""
+"""The assembly of prompts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OWN = {"judging": "Judge in German.", "judging_tone": "Tone matters.", "other": 
     ],
     ids=["own key", "family first", "own family once"],
 )
-def test_a_task_gets_what_users_add_under_its_name_and_its_family(task: PromptTask, system: str) -> None:
+def test_user_instructions_apply_by_task_and_by_family(task: PromptTask, system: str) -> None:
     messages = assemble(task, "the item", added=["By a plugin."], user_instructions=OWN)
     assert [message.content for message in messages] == [system, "the item"]
 

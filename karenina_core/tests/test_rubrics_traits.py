@@ -1,4 +1,4 @@
-"""What the kinds of traits accept, and what they say about the rest."""
+"""The kinds of traits: valid fields, and errors for invalid ones."""
 
 import json
 
@@ -162,7 +162,7 @@ def test_a_dynamic_trait_needs_a_concept():
         DynamicRubric.of(LLMRubricTrait(name="a"))
 
 
-def test_a_name_in_the_static_and_in_the_dynamic_rubric_is_an_error():
+def test_static_and_dynamic_rubric_cannot_share_names():
     with pytest.raises(ValueError, match="'a'"):
         check_dynamic_names(
             Rubric.of(LLMRubricTrait(name="a")), DynamicRubric.of(LLMRubricTrait(name="a", summary="the a"))

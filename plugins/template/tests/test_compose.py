@@ -66,7 +66,7 @@ def test_verdict(tree, passed, verdict):
         (NESTED, {"b": 1, "c": 1, "e": 0.5}, (2 + 3 + 2.5) / 11),
     ],
 )
-def test_granular_is_what_was_reached_of_the_most_that_can_be(tree, scores, reached):
+def test_granular_score_is_reached_by_possible_points(tree, scores, reached):
     weights = {"a": 1, "b": 2, "c": 3, "d": 4, "e": 5}
     assert granular(tree, weights, dict.fromkeys(NAMES, 0.0) | scores) == pytest.approx(reached)
 

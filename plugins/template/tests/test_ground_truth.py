@@ -1,4 +1,4 @@
-"""Templates that set what is right in `ground_truth(self)`, as those of the reference project do."""
+"""Templates that set the truth in `ground_truth(self)`, like those of the reference project."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ class Longer(Titled):
         self.correct = {"title": "Persuasion"}
 
 
-def test_ground_truth_comes_before_the_post_init_of_the_same_class() -> None:
+def test_ground_truth_runs_before_the_class_own_post_init() -> None:
     answer = Titled(title="Emma")
     assert (answer._seen, answer.shown) == (["ground_truth", "model_post_init"], "Emma")
 
@@ -251,7 +251,7 @@ def test_an_answer_knows_its_truths_without_a_question() -> None:
     assert Coin().correct == {"metal": "copper", "year": 1900}
 
 
-def test_a_class_of_another_name_has_a_source_with_an_answer() -> None:
+def test_the_source_of_a_class_is_renamed_to_answer() -> None:
     source = template_of_class(Coin).source
     assert source.startswith("class Answer(BaseAnswer):\n")
     assert load_template(source).for_question("q1").expected() == {"metal": "copper", "year": 1900}
@@ -286,7 +286,7 @@ RIGHT = 'self.correct = {"city": "Lyon"}'
         ("self.regex = {'a': '('}", "return True", "self.regex fails for every answer"),
     ],
 )
-def test_code_that_fails_for_every_answer_is_an_error_of_the_template(truth: str, verify: str, says: str) -> None:
+def test_code_that_fails_for_every_answer_is_an_error(truth: str, verify: str, says: str) -> None:
     found = validated(BROKEN.format(truth=truth, verify=verify))
     assert found.error is not None
     assert found.error.outcome is Outcome.TEMPLATE_ERROR
@@ -304,7 +304,7 @@ def test_code_that_fails_for_every_answer_is_an_error_of_the_template(truth: str
         ("self.correct = {'q1': 'Lyon'}[self.id]", "return self.city == self.correct"),
     ],
 )
-def test_code_that_an_answer_could_pass_is_tried_with_its_answers(truth: str, verify: str) -> None:
+def test_code_that_may_work_for_some_answer_is_accepted(truth: str, verify: str) -> None:
     assert validated(BROKEN.format(truth=truth, verify=verify), id="q1").error is None
 
 

@@ -37,7 +37,7 @@ def test_an_unknown_name_is_refused_with_the_nearest():
         normalize("a", ["lower_case"])
 
 
-def test_a_plugin_may_add_one_and_primitives_take_it_by_name():
+def test_primitives_accept_normalizers_of_plugins():
     def without_vowels(text: str) -> str:
         return "".join(c for c in text if c not in "aeiou")
 
@@ -67,7 +67,7 @@ def test_a_parameter_that_is_no_list_of_normalizers_is_refused(normalizers):
         ExactMatch(normalize=normalizers)
 
 
-def test_a_synonym_map_is_written_as_json_and_hashes_by_value():
+def test_a_synonym_map_has_json_and_a_hash():
     assert DRUGS.model_dump(mode="json")["type"] == "synonym_map"
     again = SynonymMap.model_validate_json(DRUGS.model_dump_json())
     assert again == DRUGS

@@ -1,4 +1,4 @@
-"""Primitives for dates, and how dates are read."""
+"""Primitives for dates, and the parser of dates."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_a_format_says_how_the_text_is_written(extracted, expected, passes):
     assert DateMatch(format="%d/%m/%Y").check(extracted, expected) is passes
 
 
-def test_a_truth_that_is_not_in_the_format_is_the_authors_error():
+def test_a_truth_in_another_format_is_an_error():
     with pytest.raises(ValueError, match="a date in the format '%d/%m/%Y' or in ISO 8601"):
         DateMatch(format="%d/%m/%Y").check_expected("3 April 2024")
 

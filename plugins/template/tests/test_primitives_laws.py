@@ -1,4 +1,4 @@
-"""What holds for every primitive: JSON, the register, and that no extracted value makes it raise."""
+"""Laws of all primitives: JSON round trips, registration, and no exception for any extracted value."""
 
 from __future__ import annotations
 
@@ -261,7 +261,7 @@ def test_a_plugin_may_register_a_primitive():
     assert primitive_from_json({"type": "TestPalindrome"}).check("level", None)
 
 
-def test_two_primitives_of_one_name_are_an_error_naming_both_modules():
+def test_two_primitives_of_one_name_are_an_error():
     class ExactMatch(Primitive):
         """Another one."""
 

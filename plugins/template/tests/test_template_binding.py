@@ -1,4 +1,4 @@
-"""A template bound to its question: what the judge is asked for, and what its values become."""
+"""Templates bound to a question: the judge's schema, and the conversion of its values."""
 
 from datetime import date
 from decimal import Decimal
@@ -226,7 +226,7 @@ def test_a_template_of_trace_fields_needs_no_judge():
     assert template.extracted(template.bind({})) == {}
 
 
-def test_a_class_that_was_read_from_a_file_has_its_source():
+def test_a_class_from_a_file_has_its_source():
     class Answer(BaseAnswer):
         gene: str = VerifiedField("The gene", "BCL2", ExactMatch())
 
@@ -246,7 +246,7 @@ def two_of_a_name() -> list[type[BaseAnswer]]:
     return [first, Answer]
 
 
-def test_of_two_classes_of_a_name_only_the_right_one_has_the_source_that_is_found():
+def test_a_class_never_gets_the_source_of_its_namesake():
     found = []
     for template in map(template_of_class, two_of_a_name()):
         truth = template.for_question("q").expected()
@@ -255,7 +255,7 @@ def test_of_two_classes_of_a_name_only_the_right_one_has_the_source_that_is_foun
     assert found == [True]
 
 
-def test_the_source_of_a_class_that_uses_what_is_around_it_is_not_taken():
+def test_a_class_that_uses_outer_names_has_no_source():
     templates = []
     for truth in ("BCL2", "TP53"):
 

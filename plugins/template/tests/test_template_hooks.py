@@ -1,4 +1,4 @@
-"""Plugins bring primitives, and templates use them like the built-in ones."""
+"""Plugins add primitives, which templates use like the built-in ones."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_plugins_primitive_is_used_like_a_built_in_one() -> None:
     assert bound.bind({"gene": "TP53"}).verify() is False
 
 
-def test_a_plugin_whose_primitive_has_a_taken_name_is_listed_as_failed() -> None:
+def test_a_primitive_with_a_taken_name_fails_its_plugin() -> None:
     plugins = Plugins()
     plugins.register(offering(type("ExactMatch", (EndsWith,), {})))
 

@@ -1,4 +1,4 @@
-"""Laws of templates: what is right never reaches a judge, and one source means the same always."""
+"""Laws of templates: no truth reaches a judge, and a source always has the same meaning."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -124,7 +124,7 @@ ANNOTATIONS = st.recursive(
     st.lists(ANNOTATIONS, min_size=1, max_size=3), DESCRIPTIONS.filter(bool), st.sampled_from(["", ", max_length=3"])
 )
 @settings(deadline=None, max_examples=100)
-def test_a_judge_is_asked_for_what_the_executed_class_would_ask(annotations: list[str], said: str, more: str):
+def test_declared_and_executed_templates_have_the_same_schema(annotations: list[str], said: str, more: str):
     lines = [f"    f{place}: {one} = Field(description={said!r})\n" for place, one in enumerate(annotations)]
     lines.append(f"    evidence: list[str] = Field(description={said!r}{more})\n")
     source = f"class Answer(BaseAnswer):\n    word: str = VerifiedField({said!r}, 'a', ExactMatch())\n{''.join(lines)}"

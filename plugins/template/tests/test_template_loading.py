@@ -1,4 +1,4 @@
-"""Templates read from source as data: what is accepted, what is shared, and what an error says."""
+"""Loading of declared templates: valid sources, shared classes, and errors."""
 
 import hashlib
 from textwrap import dedent, indent
@@ -100,11 +100,11 @@ def test_templates_that_differ_in_what_is_right_share_one_class():
         FIELD.replace("ExactMatch()", 'TraceContains(substring="x")').replace('"BCL2"', "True"),
     ],
 )
-def test_templates_that_ask_a_judge_for_something_else_have_another_class(other: str):
+def test_templates_with_another_schema_have_another_class(other: str):
     assert load_template(answer(other)).answer_class is not load_template(answer(FIELD)).answer_class
 
 
-def test_classes_in_use_are_kept_and_those_long_unused_let_go():
+def test_the_cache_drops_the_least_recently_used_classes():
     def load(name: str) -> object:
         return load_template(answer(f"{name}: str = VerifiedField('d', 't', ExactMatch())")).answer_class
 
@@ -199,7 +199,7 @@ def test_an_error_says_what_and_where(source: str, line: int | None, says: str):
         ("dict[str, int]", "{'a': 1}", "LiteralMatch()", {"a": 1}),
     ],
 )
-def test_a_truth_is_brought_to_its_annotation_where_it_can_be_matched(annotation, truth, primitive, kept):
+def test_truths_are_coerced_to_their_annotations(annotation, truth, primitive, kept):
     source = answer(f"x: {annotation} = VerifiedField('d', {truth}, {primitive})")
     assert load_template(source).for_question("q").expected() == {"x": kept}
 

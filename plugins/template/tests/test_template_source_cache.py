@@ -1,4 +1,4 @@
-"""A source that is read by what is known of others like it is the template that it is when it is read alone."""
+"""Templates from the source cache equal those that are parsed."""
 
 import ast
 from itertools import chain
@@ -107,7 +107,7 @@ def alike(draw: st.DrawFn) -> list[str]:
 
 
 def outcome(read: object, source: str) -> object:
-    """What a source is, or what is wrong with it."""
+    """Return the template of a source, or its error."""
     try:
         template = read(source)  # type: ignore[operator]
     except TemplateError as error:
@@ -138,7 +138,7 @@ def test_what_is_known_of_other_sources_changes_nothing(sources: list[str]):
 )
 @example(["a", '"x"'])
 @settings(deadline=None, max_examples=300)
-def test_sources_with_the_same_rest_have_the_same_tree_but_for_constants(parts: list[str]):
+def test_sources_with_the_same_rest_differ_only_in_constants(parts: list[str]):
     source = "".join(parts)
     pieces = split_literals(source)
     if pieces is None:
@@ -176,7 +176,7 @@ def test_a_source_unlike_the_others_is_read_as_it_is(changed: dict[str, str]):
 
 
 @pytest.mark.parametrize("text", ['"""' + '\\"""' * 100_000, '"' + '\\"' * 100_000, "'a\n" * 10_000, 'r"" ' * 10_000])
-def test_a_source_is_taken_apart_in_a_time_that_grows_with_its_length_alone(text: str):
+def test_splitting_a_source_takes_linear_time(text: str):
     for source in (text, text[:20_000]):
         assert outcome(load_template, source) == outcome(read_template, source)
 

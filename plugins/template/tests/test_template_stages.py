@@ -99,7 +99,7 @@ def test_a_declarative_template_needs_no_trust() -> None:
         (CLASSIC, "karenina trust"),
     ],
 )
-def test_a_template_that_cannot_be_used_ends_the_item_with_what_to_do(source: str | None, says: str) -> None:
+def test_an_invalid_template_ends_the_item_with_the_cure(source: str | None, says: str) -> None:
     found = validate(source)
     assert found.error is not None
     assert found.error.outcome is Outcome.TEMPLATE_ERROR
@@ -122,7 +122,7 @@ def test_the_judge_fills_the_template() -> None:
     assert found.field("parsing") == {"way": "json_schema", "tries": 1, "repaired": False}
 
 
-def test_the_judge_sees_question_hint_and_fenced_response_and_nothing_of_the_truth() -> None:
+def test_the_judge_never_sees_the_truth() -> None:
     models = filled(gene="BCL2", year=1985)
     parse(models)
     seen = models.requests[0].text
@@ -151,7 +151,7 @@ def test_null_is_none_and_passes_nowhere() -> None:
     assert answer.verify() is False
 
 
-def test_an_unreadable_reply_is_asked_for_once_more_with_the_reason() -> None:
+def test_an_invalid_reply_is_requested_once_more_with_the_reason() -> None:
     replies = iter(["I think it is BCL2", '{"gene": "BCL2", "year": 1985}'])
     models = ScriptedModels(fill=lambda *_: next(replies))
     found = parse(models)
@@ -161,7 +161,7 @@ def test_an_unreadable_reply_is_asked_for_once_more_with_the_reason() -> None:
     assert found.field("parsing")["tries"] == 2
 
 
-def test_a_judge_that_cannot_fill_the_schema_is_a_parse_error_and_no_wrong_answer() -> None:
+def test_a_judge_without_a_valid_reply_is_a_parse_error() -> None:
     found = parse(ScriptedModels(fill=lambda *_: '{"gene": ["a", "b"], "year": "never"}'))
     assert found.error is not None
     assert found.error.outcome is Outcome.PARSE_ERROR
@@ -215,7 +215,7 @@ def test_the_judge_sees_the_final_message_or_the_whole_conversation(full: bool, 
     assert found.field("used_full_trace") is full
 
 
-def test_a_conversation_without_a_final_message_is_no_answer_to_judge() -> None:
+def test_a_conversation_without_a_final_message_is_not_judged() -> None:
     found = parse(filled(), artifacts={Keys.TRACE_MESSAGES: TRACE, Keys.FINAL_AI_MESSAGE: None})
     assert found.error is not None
     assert found.error.outcome is Outcome.PARSE_ERROR
@@ -264,7 +264,7 @@ def test_the_program_compares_the_fields_with_the_truth() -> None:
     assert found.artifact(Keys.COMPOSITION_STRATEGY) == "all_of"
 
 
-def test_a_verify_that_raises_fails_the_answer_says_so_and_has_no_granular_result() -> None:
+def test_a_verify_that_raises_fails_the_answer() -> None:
     found = verify({"gene": None}, CLASSIC, trust=Trust.all())
     assert found.error is None
     assert found.artifact(Keys.FIELD_VERIFICATION_RESULT) is False
@@ -272,7 +272,7 @@ def test_a_verify_that_raises_fails_the_answer_says_so_and_has_no_granular_resul
     assert found.artifact(Keys.VERIFY_GRANULAR_RESULT) is None
 
 
-def test_a_classic_template_has_no_granular_result_of_its_own_making() -> None:
+def test_a_classic_template_has_no_granular_result() -> None:
     found = verify({"gene": "BCL2"}, CLASSIC, trust=Trust.all())
     assert found.artifact(Keys.FIELD_VERIFICATION_RESULT) is True
     assert found.artifact(Keys.VERIFY_GRANULAR_RESULT) is None
@@ -286,7 +286,7 @@ def test_patterns_are_searched_in_the_raw_response() -> None:
     assert found.artifact(Keys.REGEX_VALIDATION_RESULTS) == {"year": False}
 
 
-def test_templates_that_nothing_here_can_compare_stop_the_run_before_it_starts() -> None:
+def test_primitives_that_cannot_work_prevent_the_run() -> None:
     def question(at: int, check: str) -> Question:
         source = GENE.replace("ExactMatch()", check)
         return Question(question=f"Which? {at}", answer_template=source)

@@ -1,4 +1,4 @@
-"""What is code does not run without trust, and trust is given to exactly one source."""
+"""Code does not run without trust, and trust covers exactly one source."""
 
 import json
 from pathlib import Path
@@ -133,7 +133,7 @@ def test_a_trusted_source_that_is_no_template_is_an_error(source: str, says: str
     assert caught.value.line == line
 
 
-def test_a_trusted_source_may_import_from_packages_of_the_reference_project():
+def test_trusted_sources_may_import_from_the_reference_project():
     source = (
         "from __future__ import annotations\nimport re\nfrom karenina.schemas.entities import BaseAnswer\n"
         "class Node(BaseModel):\n    inner: list[Node]\n"
@@ -167,7 +167,7 @@ class TestTheUsersFile:
     @pytest.mark.parametrize(
         "content", ["", "{", "[]", '{"version": 2, "trusted": {}}', '{"version": 1, "trusted": {"all": {}}}']
     )
-    def test_a_broken_file_is_an_error_and_stays_as_it_is(self, home: Path, content: str):
+    def test_a_broken_file_is_an_error_and_stays_unchanged(self, home: Path, content: str):
         home.mkdir()
         path = home / "trusted.json"
         path.write_text(content)

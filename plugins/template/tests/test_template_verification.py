@@ -1,4 +1,4 @@
-"""How a filled template is decided: fields, weights, composition, the raw response, patterns."""
+"""Verification of a filled template: fields, weights, composition, the raw response, patterns."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""`Comparison`: it says what the answer's own methods say, and compares each field once."""
+"""`Comparison` equals the answer's own methods, and compares each field once."""
 
 from __future__ import annotations
 
