@@ -177,7 +177,7 @@ class TestTheUsersFile:
         assert path.read_text() == content
 
     def test_only_digests_are_stored(self):
-        with pytest.raises(ValueError, match="no SHA-256"):
+        with pytest.raises(ValueError, match="not a SHA-256"):
             store_trust(["class Answer"])
 
 

@@ -1,7 +1,7 @@
-"""The command of a run, as JSON values without secrets, and what it takes to give it again.
+"""The command of a run, as JSON values without secrets, and its secrets when the run is resumed.
 
-A journal keeps it as a label: it says what the results in the journal are of. The user's state folder
-(`karenina_engine.journal.user_state`) keeps it for `karenina resume`, which takes it from there alone.
+A journal stores it as a label that describes its results. The user's state folder
+(`karenina_engine.journal.user_state`) stores it for `karenina resume`, which reads it only from there.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from karenina_engine.journal.request import RunRequest
 
 LEFT_OUT: Final = "(left out of the journal: it is or may hold a secret)"
-"""What stands for a secret of the command; `restore_secrets` takes the whole entry from the user's own file again."""
+"""The replacement of a secret; `restore_secrets` takes the whole entry from the user's own file."""
 
 MODEL_ROLES: Final = ("answering_models", "parsing_models")
 _URL: Final = "endpoint_base_url"
@@ -36,7 +36,7 @@ _SECRET_NAME: Final = re.compile(r"key|token|secret|password|authorization|crede
 
 
 def make_command(request: RunRequest) -> dict[str, Any]:
-    """Return the command of a run, as JSON values without secrets: two that are equal ask for the same."""
+    """Return the command of a run, as JSON values without secrets. Equal commands request the same."""
     benchmark, config_file, output = request.benchmark, request.config_file, request.output
     chosen = list(request.question_ids) if request.question_ids is not None else None
     return {
@@ -45,7 +45,7 @@ def make_command(request: RunRequest) -> dict[str, Any]:
         "columns": dict(request.columns),
         "content": digest_content(benchmark),
         "config_file": str(config_file.absolute()) if config_file is not None else None,
-        "config": _plain_config(request.config),
+        "config": _dump_config(request.config),
         "questions": None if chosen == list(benchmark.ids) else chosen,
         "output": str(output.absolute()) if output is not None else None,
         "trust_all": request.trusts_all,
@@ -56,14 +56,14 @@ def make_command(request: RunRequest) -> dict[str, Any]:
 
 
 def is_same_run(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether two commands ask for the same results: what is no part of the request may differ.
+    """Return whether two commands request the same results.
 
-    That is settings on which no result depends, such as a budget, and the versions of what is installed.
+    Settings on which no result depends, such as a budget, and versions of distributions may differ.
     """
-    return _asked(one) == _asked(other)
+    return _result_settings(one) == _result_settings(other)
 
 
-def _asked(command: Mapping[str, Any]) -> dict[str, Any]:
+def _result_settings(command: Mapping[str, Any]) -> dict[str, Any]:
     from karenina_core.config import all_settings
 
     of_no_result = {name for name, setting in all_settings().items() if not setting.changes_results}
@@ -74,7 +74,7 @@ def _asked(command: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def digest_content(benchmark: QuestionSource) -> str:
-    """A digest of the benchmark's file, or of its questions where it has none."""
+    """Return a digest of the benchmark's file, or of its questions if it has none."""
     if benchmark.path is not None and benchmark.path.is_file():
         with benchmark.path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
@@ -85,7 +85,7 @@ def digest_content(benchmark: QuestionSource) -> str:
 
 
 def digest_trusted_content(benchmark: QuestionSource) -> str:
-    """Return a digest of all that `--trust-all` lets take effect, as it was loaded."""
+    """Return a digest of everything that takes effect with `--trust-all`, as it was loaded."""
     digest = hashlib.sha256(_digest(benchmark.run_config).encode())
     for rubric in (benchmark.global_rubric, benchmark.dynamic_rubric):
         digest.update(dump_json_bytes(rubric.model_dump() if rubric is not None else None, str))
@@ -95,7 +95,7 @@ def digest_trusted_content(benchmark: QuestionSource) -> str:
 
 
 def has_same_benchmark_config(benchmark: QuestionSource, command: Mapping[str, Any]) -> bool:
-    """Return whether the benchmark's own configuration is that which the command was given with."""
+    """Return whether the benchmark's own configuration is unchanged since the command."""
     return _digest(benchmark.run_config) == command.get("benchmark_config")
 
 
@@ -104,37 +104,37 @@ def _digest(value: Any) -> str:
 
 
 def restore_secrets(stored: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the names of a stored configuration, with its secrets taken from `given`: the user's own files, now.
+    """Return a stored configuration with its secrets from `given`, which are the user's own current settings.
 
-    A model is found there by its id. If it is the stored one, but for its secrets, the whole entry of the user's file
-    is used; no secret of a file is ever put into an entry from elsewhere. A key that is in no file is left to the
+    A model is found there by its id. If it is the stored one apart from its secrets, the whole entry of the user's file
+    is used; a secret of a file is never put into an entry from elsewhere. A key that is in no file is left to the
     environment. Raises `ConfigError` if a secret belongs to an entry that has changed, or cannot be found.
     """
     values = dict(stored)
     for name in MODEL_ROLES:
         if name in values:
             now = {_field(model, "id"): model for model in given.get(name) or ()}
-            values[name] = [_whole_model(model, now.get(model["id"])) for model in values[name]]
+            values[name] = [_restore_model(model, now.get(model["id"])) for model in values[name]]
     for name, value in values.items():
         if value == LEFT_OUT:
             if name not in given:
-                raise ConfigError([f"{name} is not stored, because it is a secret: set it in the environment"])
+                raise ConfigError([f"{name} is not stored, because it is a secret: set its environment variable"])
             values[name] = given[name]
     return values
 
 
-def _plain_config(config: VerificationConfig) -> dict[str, Any]:
+def _dump_config(config: VerificationConfig) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for name, value in config.given().items():
         if name in MODEL_ROLES:
-            values[name] = [_plain_model(model) for model in value]
+            values[name] = [_dump_model(model) for model in value]
         else:
-            values[name] = LEFT_OUT if _holds_secret(value) else _plain(value)
+            values[name] = LEFT_OUT if _holds_secret(value) else _to_json(value)
     return values
 
 
-def _plain_model(model: ModelConfig) -> dict[str, Any]:
-    values: dict[str, Any] = _plain(model.model_dump(mode="json", exclude_unset=True))
+def _dump_model(model: ModelConfig) -> dict[str, Any]:
+    values: dict[str, Any] = _to_json(model.model_dump(mode="json", exclude_unset=True))
     if isinstance(model.manual_traces, Path):
         values["manual_traces"] = str(model.manual_traces.absolute())
     if model.endpoint_base_url is not None:
@@ -148,13 +148,13 @@ def _plain_model(model: ModelConfig) -> dict[str, Any]:
 
 
 def _url_label(url: str) -> str:
-    """Return a URL without what may be a secret in it; a few digits of its digest tell it from others."""
+    """Return a URL without parts that may be secret; a few digits of its digest distinguish it from others."""
     shown = redact_url(url)
     return f"{shown}#{hashlib.sha256(url.encode()).hexdigest()[:8]}" if MASK in shown else shown
 
 
 def _without_secrets(value: Any) -> Any:
-    """Settings of an adapter, with all that has the name of a secret, and all HTTP headers, left out."""
+    """Return settings of an adapter without values that are named like secrets, and without HTTP headers."""
     if not isinstance(value, dict):
         return value
     return {
@@ -167,13 +167,13 @@ def _holds_secret(value: Any) -> bool:
     return isinstance(value, SecretStr)
 
 
-def _plain(value: Any) -> Any:
+def _to_json(value: Any) -> Any:
     return json.loads(json.dumps(to_jsonable_python(value, fallback=lambda one: f"(no data: {type(one).__name__})")))
 
 
-def _whole_model(stored: Mapping[str, Any], now: Any) -> Any:
-    """Return the entry of a model as the run had it. Raises `ConfigError` if it cannot be had any more."""
-    lacking = [name for name, value in stored.items() if _says_left_out(value) or (name == _URL and MASK in value)]
+def _restore_model(stored: Mapping[str, Any], now: Any) -> Any:
+    """Return the entry of a model as in the run. Raises `ConfigError` if it cannot be restored."""
+    lacking = [name for name, value in stored.items() if _has_left_out(value) or (name == _URL and MASK in value)]
     if now is not None:
         differing = _differences(stored, now)
         if not differing:
@@ -181,8 +181,8 @@ def _whole_model(stored: Mapping[str, Any], now: Any) -> Any:
         if lacking:
             raise ConfigError(
                 [
-                    f"the model {stored['id']!r} of the configuration is not that of the run any more "
-                    f"({', '.join(differing)}), and a secret is used only with the entry that it stands in: give the "
+                    f"the model {stored['id']!r} of the configuration has changed since the run "
+                    f"({', '.join(differing)}), and a secret is used only with the entry that it belongs to: give the "
                     "whole `karenina run` command again"
                 ]
             )
@@ -192,7 +192,7 @@ def _whole_model(stored: Mapping[str, Any], now: Any) -> Any:
             raise ConfigError(
                 [
                     f"{name} of the model {stored['id']!r} is not stored, because it may hold a secret, and it is not "
-                    "in the configuration file either: give the whole `karenina run` command again"
+                    "in the configuration file: give the whole `karenina run` command again"
                 ]
             )
         del values[name]
@@ -200,20 +200,20 @@ def _whole_model(stored: Mapping[str, Any], now: Any) -> Any:
 
 
 def _differences(stored: Mapping[str, Any], now: Any) -> list[str]:
-    """Return the fields in which two entries of a model differ, but for their secrets."""
+    """Return the fields in which two entries of a model differ, apart from secrets."""
     try:
         model = now if isinstance(now, ModelConfig) else ModelConfig.model_validate(now)
     except ValidationError:
         return ["it is not a model's configuration"]
-    entry = _plain_model(model)
+    entry = _dump_model(model)
     plain = ModelConfig(id="-", interface="-", model_name="-").model_dump(mode="json")
     names = [name for name in plain if SECRECY.get(name) != "key"]
     return [name for name in names if stored.get(name, plain[name]) != entry.get(name, plain[name])]
 
 
-def _says_left_out(value: Any) -> bool:
+def _has_left_out(value: Any) -> bool:
     if isinstance(value, dict):
-        return any(_says_left_out(one) for one in value.values())
+        return any(_has_left_out(one) for one in value.values())
     return bool(value == LEFT_OUT)
 
 

@@ -1,4 +1,4 @@
-"""What a run needs of a benchmark, whichever kind of file or object it comes from."""
+"""The part of a benchmark that a run needs, whatever file or object it comes from."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 class QuestionSource(Protocol):
-    """Questions in order, with the rubrics and settings that they share."""
+    """Questions in order, with their shared rubrics and settings."""
 
     @property
     def path(self) -> Path | None:
-        """The file that it was loaded from; None if there is none."""
+        """The file from which it was loaded; None if there is none."""
 
     @property
     def workspace_root(self) -> Path | None:

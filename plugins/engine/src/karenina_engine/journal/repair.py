@@ -1,8 +1,7 @@
-"""Repair a journal: take out of a damaged file what can be read and is as it was written, into a new one.
+"""Repair of a journal: everything in a damaged file that is readable and unchanged is copied to a new one.
 
-The damaged file is only read, as a copy, and kept under another name. The new one takes its place when it is complete,
-and not before: a process that is killed at any moment leaves either the file as it was, or one that the next repair
-ends with.
+The damaged file is only read, as a copy, and kept under another name. The new one replaces it when it is complete: a
+process that is killed at any moment leaves either the unchanged file, or one with which the next repair completes.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ TABLES: Final = ("replies", "results", "runs", "sessions", "spent")
 _UNREADABLE_FILE: Final = (sqlite3.DatabaseError, UnicodeDecodeError)
 _PAGE: Final = 4096
 _SMALLEST_ROW: Final = 40  # bytes: no journal has more rows than its size divided by this
-_FAILURES_A_PAGE: Final = 20  # searches that fail, before what is left of a table is given up
+_FAILURES_A_PAGE: Final = 20  # failed searches per page before the rest of a table is given up
 _MOST_FAILURES: Final = 500_000
 _KEY: Final = 32  # bytes of a SHA-256
 _LONGEST_FACT: Final = 1000
@@ -49,16 +48,16 @@ _ROW_IDS: Final = {
     "replies": "SELECT rowid FROM replies INDEXED BY replies_by_key",
     "results": "SELECT rowid FROM results INDEXED BY results_by_place",
 }
-_PASSING: Final = frozenset({"pid", "host"})
-"""What `meta` holds only while a process works on the journal."""
+_TEMPORARY_FACTS: Final = frozenset({"pid", "host"})
+"""Rows of `meta` that exist only while a process works on the journal."""
 
 
 @dataclass(frozen=True, slots=True)
 class RepairReport:
-    """What a repair has done. `kept` and `lost` count rows by table; `lost` is the least that is missing.
+    """The report of a repair. `kept` and `lost` count rows by table; at least `lost` are missing.
 
-    `repaired` is the new journal, None if the file was not damaged and is left as it is. `kept_as` is the name under
-    which the damaged file is kept, None if it has its own name still, or got another one in a repair that was cut off.
+    `repaired` is the new journal, None if the file was not damaged and is unchanged. `kept_as` is the name under which
+    the damaged file is kept, None if it has its own name still, or was renamed by a repair that was interrupted.
     """
 
     journal: Path
@@ -69,10 +68,9 @@ class RepairReport:
 
 
 def repair(path: str | Path, output: str | Path | None = None) -> RepairReport:
-    """Repair the journal at `path`, or with `output` write what can be read of it to a new journal there.
+    """Repair the journal at `path`, or with `output` write its readable part to a new journal there.
 
-    Journals of an earlier format are brought to this one. Raises `JournalError`, and `JournalInUse` if a process works
-    on it.
+    Journals of an earlier format are converted. Raises `JournalError`, and `JournalInUse` if a process works on it.
     """
     file = Path(path)
     lock = lock_journal(file, repairing=True)
@@ -100,13 +98,13 @@ def _repair(path: Path, output: Path | None) -> RepairReport:
         if whole and output is None:
             return RepairReport(path, None, None, kept, lost)
         if not any(kept.values()):
-            raise JournalError(f"nothing can be read in {path}: it is not a journal, or it is damaged as a whole")
+            raise JournalError(f"nothing in {path} can be read: it is not a journal, or all of it is damaged")
         shutil.copymode(path, new)
         if output is not None:
             new.rename(output)
             return RepairReport(path, output, None, kept, lost)
-        aside = _kept_aside(path)
-        new.rename(ready)  # from here on the repair ends with this file, whatever happens
+        aside = _copy_aside(path)
+        new.rename(ready)  # from here on the next repair completes with this file
         _put_in_place(ready, path)
     finally:
         _remove(copy)
@@ -114,8 +112,8 @@ def _repair(path: Path, output: Path | None) -> RepairReport:
     return RepairReport(path, path, aside, kept, lost)
 
 
-def _kept_aside(path: Path) -> Path:
-    """Give a file and what SQLite keeps beside it another name, too."""
+def _copy_aside(path: Path) -> Path:
+    """Copy a file, and its write-ahead log, to a free name."""
     aside = free_name(path)
     for ending in ("-wal", ""):
         beside, other = (one.with_name(one.name + ending) for one in (path, aside))
@@ -126,7 +124,7 @@ def _kept_aside(path: Path) -> Path:
 
 
 def _copy(file: Path, other: Path) -> None:
-    """Copy a file to a new one, and not through a link. Raises `FileExistsError`."""
+    """Copy a file to a new one, never through a link. Raises `FileExistsError`."""
     with file.open("rb") as source, other.open("xb") as target:
         shutil.copyfileobj(source, target)
         target.flush()
@@ -134,10 +132,10 @@ def _copy(file: Path, other: Path) -> None:
 
 
 def _put_in_place(ready: Path, path: Path) -> None:
-    for ending in ("-wal", "-shm", "-journal"):  # before: SQLite would apply them to the new file
+    for ending in ("-wal", "-shm", "-journal"):  # first, since SQLite would apply them to the new file
         path.with_name(path.name + ending).unlink(missing_ok=True)
     ready.replace(path)
-    with contextlib.suppress(OSError):  # not every system can
+    with contextlib.suppress(OSError):  # not every system supports it
         folder = os.open(path.parent, os.O_RDONLY)
         try:
             os.fsync(folder)
@@ -151,32 +149,32 @@ def _remove(file: Path) -> None:
 
 
 def _read_into(path: Path, copy: Path, new: Path) -> tuple[bool, dict[str, int], dict[str, int]]:
-    """Read all that can be read into a new journal. Return whether nothing is damaged, and the rows kept and lost."""
+    """Copy everything readable into a new journal. Return whether nothing is damaged, and the rows kept and lost."""
     _remove(copy)
     _remove(new)
     for ending in ("", "-wal"):
         beside = path.with_name(path.name + ending)
         if beside.exists():
             _copy(beside, copy.with_name(copy.name + ending))
-    found, whole = _opened(copy)
+    found, whole = _open_copy(copy)
     kept, lost = {}, {}
     with contextlib.closing(found), contextlib.closing(connect(str(new))) as made:
         made.execute("PRAGMA journal_mode = WAL")
         create_tables(made)
-        sealed_already = _version(found) == FORMAT
+        has_digests = _version(found) == FORMAT
         made.execute("BEGIN")
         _copy_facts(found, made)
         for table in TABLES:
-            kept[table], lost[table] = _copy_rows(path, found, made, table, sealed_already=sealed_already)
+            kept[table], lost[table] = _copy_rows(path, found, made, table, has_digests=has_digests)
         made.execute("COMMIT")
     with new.open("rb") as file:
         os.fsync(file.fileno())
-    return whole and sealed_already and not any(lost.values()), kept, lost
+    return whole and has_digests and not any(lost.values()), kept, lost
 
 
-def _opened(copy: Path) -> tuple[sqlite3.Connection, bool]:
-    """Open the copy; where its first page cannot be used, with that of a new journal, whose tables lie where its own
-    do. Return whether it is whole, too."""
+def _open_copy(copy: Path) -> tuple[sqlite3.Connection, bool]:
+    """Open the copy. If its first page cannot be used, it is replaced by that of a new journal, whose tables are at the
+    same positions. Return also whether the copy is undamaged."""
     database = connect(str(copy))
     try:
         if _version(database) == 1 and _application(database) == APPLICATION and _has_tables(database):
@@ -186,7 +184,7 @@ def _opened(copy: Path) -> tuple[sqlite3.Connection, bool]:
             return database, whole and database.execute("PRAGMA integrity_check(1)").fetchone() == ("ok",)
     except _UNREADABLE_FILE:
         pass
-    for _ in range(2):  # the write-ahead log may have a page for the first one, too
+    for _ in range(2):  # the write-ahead log may have the first page as well
         with contextlib.suppress(*_UNREADABLE_FILE):
             database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         database.close()
@@ -209,7 +207,7 @@ def _application(database: sqlite3.Connection) -> int:
 
 
 def _replace_first_page(file: Path) -> None:
-    """Put the first page of a new journal, which has the header and the schema, in place of a file's own."""
+    """Replace the first page of a file, which has the header and the schema, by that of a new journal."""
     template = file.with_name(f"{file.name}-page")
     _remove(template)
     try:
@@ -233,22 +231,22 @@ def _copy_facts(found: sqlite3.Connection, made: sqlite3.Connection) -> None:
     with contextlib.suppress(*_UNREADABLE_FILE):
         for name, value in found.execute("SELECT name, value FROM meta"):
             short = isinstance(value, (int, float)) or (isinstance(value, str) and len(value) < _LONGEST_FACT)
-            if isinstance(name, str) and len(name) < _LONGEST_FACT and short and name not in _PASSING:
+            if isinstance(name, str) and len(name) < _LONGEST_FACT and short and name not in _TEMPORARY_FACTS:
                 made.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
 
 
 def _copy_rows(
-    path: Path, found: sqlite3.Connection, made: sqlite3.Connection, table: str, *, sealed_already: bool
+    path: Path, found: sqlite3.Connection, made: sqlite3.Connection, table: str, *, has_digests: bool
 ) -> tuple[int, int]:
-    """Copy the rows of a table that are right. Return how many were kept and lost."""
+    """Copy the valid rows of a table. Return how many were kept and lost."""
     columns = [name for _, name, *_ in made.execute(f"PRAGMA table_info({table})")]
-    if not sealed_already:
+    if not has_digests:
         columns.remove("digest")
     bad = 0
-    insert = f"INSERT OR IGNORE INTO {table} VALUES ({', '.join('?' * (len(columns) + (not sealed_already)))})"  # noqa: S608
+    insert = f"INSERT OR IGNORE INTO {table} VALUES ({', '.join('?' * (len(columns) + (not has_digests)))})"  # noqa: S608
     for row in _rows(found, table, ", ".join(columns)):
-        whole = row if row is None or sealed_already else _sealed(table, row)
-        if whole is None or not _is_right(path, table, whole):
+        whole = row if row is None or has_digests else _add_digest(table, row)
+        if whole is None or not _is_valid(path, table, whole):
             bad += 1
         else:
             made.execute(insert, whole)
@@ -256,7 +254,7 @@ def _copy_rows(
     return kept, max(bad, _count(found, table) - kept)
 
 
-def _sealed(table: str, row: tuple[Any, ...]) -> tuple[Any, ...] | None:
+def _add_digest(table: str, row: tuple[Any, ...]) -> tuple[Any, ...] | None:
     try:
         return with_digest(table, row)
     except DECODE_ERRORS:
@@ -264,7 +262,7 @@ def _sealed(table: str, row: tuple[Any, ...]) -> tuple[Any, ...] | None:
 
 
 def _count(database: sqlite3.Connection, table: str) -> int:
-    """Count the rows of a table as its index has them; 0 if that cannot be read."""
+    """Return the number of rows of a table, from its index; 0 if that cannot be read."""
     try:
         (count,) = database.execute(f"SELECT count(*) FROM {table}").fetchone()  # noqa: S608
     except _UNREADABLE_FILE:
@@ -273,14 +271,14 @@ def _count(database: sqlite3.Connection, table: str) -> int:
 
 
 def _rows(database: sqlite3.Connection, table: str, columns: str) -> Iterator[tuple[Any, ...] | None]:
-    """Read the rows of a table, around what cannot be read; None stands for a row of which that is certain."""
+    """Yield the readable rows of a table, and None for each row that is certainly lost."""
     if table == "spent":
         yield from _rows_from_both_ends(database, columns)
         return
     query = f"SELECT rowid, {columns} FROM {table} WHERE rowid BETWEEN ? AND ? ORDER BY rowid"  # noqa: S608
     (pages,) = database.execute("PRAGMA page_count").fetchone()
     most = pages * _PAGE // _SMALLEST_ROW + 1
-    known = min(most, _last(database, table))
+    known = min(most, _last_row_id(database, table))
     parts, failures, beyond = [(known + 1, most), (1, known)], 0, False
     while parts and failures < min(_FAILURES_A_PAGE * pages, _MOST_FAILURES):
         first, last = parts.pop()
@@ -302,8 +300,8 @@ def _rows(database: sqlite3.Connection, table: str, columns: str) -> Iterator[tu
                 beyond = beyond or first > known
 
 
-def _last(database: sqlite3.Connection, table: str) -> int:
-    """Return the greatest row id that the table or its index shows; 0 if neither can be read."""
+def _last_row_id(database: sqlite3.Connection, table: str) -> int:
+    """Return the greatest row id of the table or its index; 0 if neither can be read."""
     last = 0
     with contextlib.suppress(*_UNREADABLE_FILE):
         last = database.execute(f"SELECT max(rowid) FROM {table}").fetchone()[0] or 0  # noqa: S608
@@ -314,7 +312,7 @@ def _last(database: sqlite3.Connection, table: str) -> int:
 
 
 def _rows_from_both_ends(database: sqlite3.Connection, columns: str) -> Iterator[tuple[Any, ...] | None]:
-    """Read `spent`, which has no row ids: from its beginning, and if that fails also from its end."""
+    """Yield the rows of `spent`, which has no row ids: from its start, and if that fails also from its end."""
     key = "session, model, interface, model_name, stage, judge"
     seen: set[tuple[Any, ...]] = set()
     for order in (key, key.replace(",", " DESC,") + " DESC"):
@@ -329,8 +327,8 @@ def _rows_from_both_ends(database: sqlite3.Connection, columns: str) -> Iterator
     yield None
 
 
-def _is_right(path: Path, table: str, row: Sequence[Any]) -> bool:
-    """Return whether a row is as it was written, and says what a row of its table says."""
+def _is_valid(path: Path, table: str, row: Sequence[Any]) -> bool:
+    """Return whether a row is as it was written, and valid for its table."""
     if not is_intact(table, row):
         return False
     try:

@@ -1,4 +1,4 @@
-"""What a run is asked to do, in one value."""
+"""The request of a run, in one value."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """A run to prepare: the questions, how they are answered and judged, and where replies and results go.
+    """A run to prepare: the questions, how they are answered and judged, and where replies and results are stored.
 
-    `question_ids` chooses questions (None: all). `trust` says which code and which restricted values that came with the
-    benchmark may take effect: what the user has stored (None), or `"all"`. `output` is a JSONL file for the results,
-    `journal` the file of replies and results; with `replay` only the journal answers, and with `fresh` an earlier
-    journal is kept under another name. `config_file` is the user's file that the configuration was read from.
-    `skip_broken` says that questions of the benchmark's file that cannot be read were left out, and `columns` how the
-    columns of a table that holds the questions were mapped.
+    `question_ids` selects questions (None: all). `trust` says which code and which restricted values of the benchmark
+    may take effect: those that the user has trusted (None), or `"all"`. `output` is a JSONL file for the results,
+    `journal` the file of replies and results; with `replay` all replies come from the journal, and with `fresh` an
+    earlier journal is renamed. `config_file` is the user's file from which the configuration was read. `skip_broken`
+    says that questions of the benchmark's file that cannot be read were left out, and `columns` how the columns of a
+    table were mapped.
     """
 
     benchmark: QuestionSource

@@ -1,4 +1,4 @@
-"""The format of a journal: its tables, the digest of each row, and whether a file has exactly these tables.
+"""The format of a journal: its tables, the digests of rows, and the check that a file has exactly these tables.
 
 A journal is one SQLite database (WAL). Format 2 has the tables below; times are seconds since 1970, texts named JSON
 hold JSON, and nothing in it is ever executed or unpickled. A database with any other table, index, view or trigger is
@@ -7,28 +7,26 @@ not a journal.
 - `meta(name, value)`: `karenina` (the version that made it), `created`, the random `id` under which a user's state
   folder holds the command, `target PORT MODEL` for each model of the last run (a digest of all that decides its
   replies, by which `karenina rescore` finds them), and while a process works on it `pid` and `host`.
-- `replies`: one row a call. `key` is the digest of all that decides the reply (`Call.key`); `port` (`service` where no
-  model was asked; a service's name stands for the model then), `model` (the user's id), `interface`, `model_name`,
-  `stage`, `task`, `question_id`, `replicate` say what it was for; `reply` is JSON of the reply, or of the error where
-  `failed` is 1; `reusable` is 1 where it may answer the same call again; then `finish_reason`, `input_tokens`,
-  `output_tokens`, `calls` (tokens and calls are 0 for an agent's run whose turns have rows of their own), `seconds` (of
-  the request that brought it), `retries` (JSON: failed requests that were made again, by category), `waited` (seconds
-  between them) and `time`.
-- `results`: one row for each item and `fingerprint` (a digest of all that decides what becomes of the replies):
-  `question_id`, `answering`, `judge`, `replicate`; `run` and `place` are the last run that had it and the item's place
-  in that run's matrix, from 0; `outcome`; `again` is 1 where the item has to run again (a call of it failed); `result`
-  is the JSON line of the result.
-- `sessions`: one row for each time that a process worked on a run: `id`, `run`, `began`, and `prices` (JSON: which
-  lists of prices, and what each model costs).
-- `spent`: what was spent, one row for each session, model, stage and judge (empty where it is for all judges): the
-  calls that were made, their tokens, their `cost` in picodollars (10^-12 US dollars), and how many of them are
-  `unpriced`, because their cost is not known.
-- `runs`: one row a run: `id`, `began`, `ended`, `items`, the JSON `tally` of its calls, and `command` (JSON: what it
-  was started with, without secrets; a label that nothing is started from).
+- `replies`: one row for each call. `key` is the digest of everything that decides the reply (`Call.key`). `port`
+  (`service` if no model was called, and `model` is then the service's name), `model` (the user's id), `interface`,
+  `model_name`, `stage`, `task`, `question_id`, `replicate` say what it was for. `reply` is JSON of the reply, or of the
+  error if `failed` is 1; `reusable` is 1 if it may answer an identical call. Then come `finish_reason`, `input_tokens`,
+  `output_tokens`, `calls` (0 for an agent's run whose turns have rows of their own), `seconds` (of the successful
+  request), `retries` (JSON: failed requests by category), `waited` (seconds between them) and `time`.
+- `results`: one row for each item and `fingerprint` (a digest of everything that decides the result apart from the
+  replies): `question_id`, `answering`, `judge`, `replicate`. `run` and `place` are the last run that had it and the
+  item's index in that run's matrix; `outcome`; `again` is 1 if the item has to run again (one of its calls failed);
+  `result` is the JSON line of the result.
+- `sessions`: one row for each time that a process worked on a run: `id`, `run`, `began`, and `prices` (JSON: price
+  lists, and the price of each model).
+- `spent`: one row for each session, model, stage and judge (empty if it is for all judges): calls that were made, their
+  tokens, their `cost` in picodollars (10^-12 US dollars), and how many of them are `unpriced`: their cost is unknown.
+- `runs`: one row for each run: `id`, `began`, `ended`, `items`, the JSON `tally` of its calls, and `command` (JSON: its
+  command, without secrets; a label that starts nothing).
 
 The last column of each of these rows, `digest`, is a digest (16 bytes of SHA-256) of the table's name and all other
-columns; of a result `run` and `place` are left out, because they change when another run has the same item. So a byte
-that changed on the disk makes a row damaged, and never a reply to something else. Format 1 had no digests.
+columns; of a result without `run` and `place`, which change when another run has the same item. So a byte that changed
+on the disk makes a row damaged, and never the reply to another call. Format 1 had no digests.
 """
 
 from __future__ import annotations
@@ -80,18 +78,18 @@ CREATE TABLE runs (
     digest BLOB NOT NULL
 );
 """
-"""Changing a word of it changes what a journal is: raise `FORMAT` then."""
+"""Every change requires a new `FORMAT`."""
 
 LAST_RUN: Final = "SELECT * FROM runs ORDER BY id DESC LIMIT 1"
 
 _NOT_COVERED: Final = {"results": 2}
-"""How many of a table's first columns the digest leaves out."""
+"""The number of first columns that the digest leaves out, by table."""
 
 _LONGEST_NAME: Final = 60
 
 
 def create_tables(database: sqlite3.Connection) -> None:
-    """Make the tables of a journal in an empty database."""
+    """Create the tables of a journal in an empty database."""
     from karenina_core.version import __version__
 
     database.execute("BEGIN IMMEDIATE")
@@ -120,7 +118,7 @@ def with_digest(table: str, values: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def is_intact(table: str, row: Sequence[Any]) -> bool:
-    """Return whether a row of this table, read with all columns in their order, fits its digest."""
+    """Return whether a row of this table, with all columns in their order, matches its digest."""
     try:
         return bool(row_digest(table, row[:-1]) == row[-1])
     except (TypeError, ValueError):
@@ -128,7 +126,7 @@ def is_intact(table: str, row: Sequence[Any]) -> bool:
 
 
 def find_foreign_object(database: sqlite3.Connection) -> str | None:
-    """Return what makes the schema of a database another one than a journal's, in words; None if nothing does."""
+    """Return a description of the first difference of a database's schema from a journal's, or None."""
     ours, found = _objects_of_a_journal(), _objects(database)
     for name, (kind, _, sql) in found.items():
         if name not in ours:

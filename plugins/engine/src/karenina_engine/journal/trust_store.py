@@ -18,20 +18,19 @@ _DIGEST_LENGTH = 64
 
 
 class TrustFileError(KareninaError, ValueError):
-    """The user's file of trusted digests cannot be read or written."""
+    """An error of the user's file of trusted digests, which cannot be read or written."""
 
 
 def load_trust() -> Trust:
     """Return what the user has trusted on this machine with `karenina trust`; nothing if there is no such file yet.
 
-    Raises `TrustFileError` for a file that is broken or that another user could have written: it is never taken for an
-    empty one.
+    Raises `TrustFileError` if the file is broken, or if another user could have written it.
     """
     return Trust(frozenset(_read(trust_path())))
 
 
 def trust_path() -> Path:
-    """Where the trusted digests are kept.
+    """Return the path of the trusted digests.
 
     The folder is `KARENINA_CONFIG_HOME`, else `karenina` in `XDG_CONFIG_HOME`, else `~/.config/karenina`.
     """
@@ -43,15 +42,15 @@ def trust_path() -> Path:
 
 
 def store_trust(digests: Iterable[str], note: str = "") -> Path:
-    """Add `digests` (of `digest_of`) to the user's file, each with `note` and the time; returns the file.
+    """Add `digests` (of `digest_of`) to the user's file, each with `note` and the time; return the file.
 
-    Digests that are there already keep their note. Raises ValueError for what is no SHA-256 in lower-case hexadecimal,
-    and `TrustFileError` where the file is broken or cannot be written.
+    Existing digests keep their note. Raises `ValueError` for a digest that is not a SHA-256 in lower-case hexadecimal,
+    and `TrustFileError` if the file is broken or cannot be written.
     """
     wanted = list(digests)
     for digest in wanted:
         if not _is_digest(digest):
-            raise ValueError(f"{digest!r} is no SHA-256 digest: 64 characters of 0-9 and a-f")
+            raise ValueError(f"{digest!r} is not a SHA-256 digest: 64 characters of 0-9 and a-f")
     path = trust_path()
     now = datetime.now(UTC).isoformat(timespec="seconds")
     try:
@@ -81,12 +80,12 @@ def _read(path: Path) -> dict[str, Any]:
         raise TrustFileError(_broken(path, 'it is not of the form {"version": 1, "trusted": {...}}'))
     wrong = [digest for digest in entries if not _is_digest(digest)]
     if wrong:
-        raise TrustFileError(_broken(path, f"{wrong[0]!r} is no SHA-256 digest"))
+        raise TrustFileError(_broken(path, f"{wrong[0]!r} is not a SHA-256 digest"))
     return entries
 
 
 def _broken(path: Path, why: str) -> str:
-    return f"{path}: this file of trusted digests is broken ({why}); mend it, or delete it and trust your files again"
+    return f"{path}: this file of trusted digests is broken ({why}); repair it, or delete it and trust your files again"
 
 
 def _is_digest(text: str) -> bool:

@@ -1,8 +1,8 @@
-"""The commands of a user's own runs, kept in a folder of that user: what `karenina resume` goes by.
+"""The commands of a user's own runs, stored in a folder of that user, for `karenina resume`.
 
-A journal may come from anybody, so that it carries no authority. The command of a run is therefore kept apart from it,
-in `<state folder>/runs/<id of the journal>.json`, together with the path of the journal: a copy of the journal, or a
-journal with the same id elsewhere, has no command here.
+A journal may come from a stranger, so it carries no authority. The command of a run is therefore stored apart from it,
+in `<state folder>/runs/<id of the journal>.json`, with the path of the journal: a copy of the journal, or one with the
+same id elsewhere, has no command here.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from karenina_toolkit.state_folder import (
 _ID: Final = re.compile(r"[0-9a-f]{32}")
 _VERSION: Final = 1
 _UNREACHABLE: Final = 30 * 86400.0
-"""Seconds for which a command is kept although the folder of its journal is not there: a drive may be mounted again."""
+"""Seconds for which a command is kept if the folder of its journal is missing: a drive may be mounted again."""
 
 logger = logging.getLogger("karenina")
 
@@ -67,7 +67,7 @@ def new_id() -> str:
 
 
 def is_id(value: object) -> bool:
-    """Return whether `value` is an id as `new_id` makes them, and so may be part of a file name."""
+    """Return whether `value` is an id as `new_id` returns, and so is safe in a file name."""
     return isinstance(value, str) and _ID.fullmatch(value) is not None
 
 
@@ -77,9 +77,9 @@ def runs_folder() -> Path:
 
 
 def store_command(id: str, journal: Path, command: Mapping[str, Any]) -> None:
-    """Store the command of the run that works on `journal`, and remove those whose journal is gone.
+    """Store the command of the run on `journal`, and remove commands of journals that no longer exist.
 
-    A folder that cannot be written costs `karenina resume` and not the run: it is logged as a warning.
+    If the folder cannot be written, a warning is logged, and only `karenina resume` is not possible.
     """
     try:
         folder = runs_folder()
@@ -87,16 +87,16 @@ def store_command(id: str, journal: Path, command: Mapping[str, Any]) -> None:
         path = os.path.realpath(journal)
         text = json.dumps({"version": _VERSION, "journal": path, "command": command})
         replace_private(folder / f"{id}.json", text)
-        _sweep(folder, id, path)
+        _remove_stale_commands(folder, id, path)
     except (OSError, UserStateError) as error:
         why = error.strerror or error if isinstance(error, OSError) else error
-        logger.warning("the command of this run is not kept, so that `karenina resume` cannot give it again: %s", why)
+        logger.warning("the command of this run could not be stored, so `karenina resume` cannot repeat it: %s", why)
 
 
 def read_own_command(id: object, journal: Path) -> dict[str, Any] | None:
-    """Return the command that a run of this user on `journal` was given; None if there was no such run.
+    """Return the command of this user's run on `journal`; None if there was no such run.
 
-    Raises `UserStateError` if there is a file that others may have written, or that is broken.
+    Raises `UserStateError` if another user may have written the file, or if it is broken.
     """
     if not is_id(id):
         return None
@@ -108,7 +108,7 @@ def read_own_command(id: object, journal: Path) -> dict[str, Any] | None:
 
 
 def belongs_to_other_journal(id: object, journal: Path) -> bool:
-    """Return whether this user ran a journal of this id at another place, so that `journal` is a copy of it."""
+    """Return whether this user ran a journal with this id at another path, so that `journal` is a copy of it."""
     if not is_id(id):
         return False
     try:
@@ -119,7 +119,7 @@ def belongs_to_other_journal(id: object, journal: Path) -> bool:
 
 
 def _read(file: Path) -> dict[str, Any] | None:
-    """Return what a state file holds; None if there is none. Raises `UserStateError`."""
+    """Return the content of a state file; None if there is none. Raises `UserStateError`."""
     cure = "delete it, and give the whole `karenina run` command again"
     try:
         check_own_folder(file.parent)
@@ -141,20 +141,20 @@ def _read(file: Path) -> dict[str, Any] | None:
         _StateFile.model_validate(data)
     except ValidationError as error:
         raise UserStateError(
-            f"the state file {file} is broken: it does not hold the command of a run ({error.error_count()} flaws); "
+            f"the state file {file} is broken: it does not hold the command of a run ({error.error_count()} errors); "
             f"{cure}"
         ) from None
     return dict(data)
 
 
-def _sweep(folder: Path, id: str, journal: str) -> None:
-    """Remove the commands of journals that are gone, and earlier ones of the journal at this path."""
+def _remove_stale_commands(folder: Path, id: str, journal: str) -> None:
+    """Remove the commands of journals that no longer exist, and earlier ones of the journal at this path."""
     for file in list(_state_files(folder)):
         if file.stem == id:
             continue
         try:
             found = _read(file)
-            if found is not None and (found["journal"] == journal or _is_gone(Path(found["journal"]), file)):
+            if found is not None and (found["journal"] == journal or _is_stale(Path(found["journal"]), file)):
                 file.unlink(missing_ok=True)
         except (OSError, ValueError, UserStateError):
             logger.debug("the state file %s was left as it is", file, exc_info=True)
@@ -164,7 +164,7 @@ def _state_files(folder: Path) -> Iterator[Path]:
     return (file for file in folder.glob("*.json") if is_id(file.stem))
 
 
-def _is_gone(journal: Path, file: Path) -> bool:
+def _is_stale(journal: Path, file: Path) -> bool:
     if journal.exists():
         return False
     return journal.parent.exists() or time.time() - file.lstat().st_mtime > _UNREACHABLE

@@ -1,4 +1,4 @@
-"""A look at a journal, also while a process works on it: what is done, what was found out, and the answers."""
+"""Reading a journal, also while a process works on it: its status, results and answers."""
 
 from __future__ import annotations
 
@@ -34,14 +34,13 @@ _ONE_ROW: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """How far the last run of a journal is, and what the journal holds of all its runs.
+    """The status of a journal's last run, and sums of all its runs.
 
-    `done` of `items` have a result; `again` of them would run again, because a call failed or a stage broke.
-    `failures` counts kept calls that failed, by `ErrorCategory`; `unusable` are replies that were cut off, or belong
-    to a workspace that is gone. `calls` and tokens are those of all kept replies. `pid` is that of the process that
-    works on it now (0 where it is not known), None where none does. `version` is that of the core that made it, and
-    `distributions` are those that the last run was made with, each with its version. `spent` is what all runs together
-    have spent.
+    `done` of `items` have a result; `again` of them would run again, because a call failed or a stage broke. `failures`
+    counts stored errors of calls by `ErrorCategory`; `unusable` are replies that were cut off, or belong to a workspace
+    that is gone. `calls` and tokens are those of all stored replies. `pid` is the process that works on the journal (0
+    if it is not known), None if there is none. `version` is that of the core that created it, `distributions` are those
+    of the last run with their versions. `spent` is the ledger of all runs.
     """
 
     items: int
@@ -63,10 +62,10 @@ class Status:
 
 
 class JournalView:
-    """A journal, open to look at. Nothing is written, and nobody is kept from working on it."""
+    """A journal that is open for reading. Nothing is written, and other processes may work on it."""
 
     def __init__(self, path: str | Path) -> None:
-        """Raises `JournalError` for a file that is no journal, is damaged, or of a newer format."""
+        """Open the journal. Raises `JournalError` if the file is not a journal, is damaged, or has another format."""
         self.path = Path(path)
         self._database = open_to_read(self.path)
 
@@ -79,20 +78,20 @@ class JournalView:
         self._database.close()
 
     def command(self) -> dict[str, Any] | None:
-        """Return what the last run was started with (`karenina_engine.journal.command`); None if there was none.
+        """Return the command of the last run (`karenina_engine.journal.command`); None if there was none.
 
-        It is a label and nothing more: anybody may have written it. Raises `JournalDamaged`, as all methods do.
+        It is a label only, since a journal may come from a stranger. Raises `JournalDamaged`, as all methods do.
         """
         run = read_run_row(self.path, self._one(LAST_RUN))
         return run.command if run is not None else None
 
     def id(self) -> object:
-        """Return the journal's id, as it states it; None if it states none."""
+        """Return the journal's id; None if it has none."""
         row = self._one("SELECT value FROM meta WHERE name = 'id'")
         return row[0] if row is not None else None
 
     def status(self) -> Status:
-        """Return how far the last run is."""
+        """Return the status of the last run."""
         run = read_run_row(self.path, self._one(LAST_RUN))
         with self._damage("replies"):
             return self._status(run)
@@ -130,7 +129,7 @@ class JournalView:
         )
 
     def _failures(self) -> dict[str, int]:
-        """Count the calls that brought no reply, by `ErrorCategory`."""
+        """Count the failed calls, by `ErrorCategory`."""
         found: Counter[str] = Counter()
         for row in self._rows("replies", "SELECT rowid FROM replies WHERE failed"):
             with self._damage("replies", row):
@@ -138,13 +137,13 @@ class JournalView:
         return dict(found)
 
     def spent(self) -> list[LedgerLine]:
-        """Return what all runs together have spent, by model, stage and judge."""
+        """Return the sums of all runs, by model, stage and judge."""
         return sum_ledger_lines(self.path, self._all("SELECT * FROM spent"))
 
     def kept_calls(self, answers: Set[tuple[str, int]]) -> dict[tuple[str, str], int]:
-        """How many calls for these answers (question and replicate) have a reply that may be used again.
+        """Return the number of calls for these answers (question and replicate) whose reply may be used again.
 
-        By the model's id and the stage.
+        The keys are model ids and stages.
         """
         found: Counter[tuple[str, str]] = Counter()
         for question, replicate, model, stage, calls in self._all(
@@ -156,16 +155,16 @@ class JournalView:
         return found
 
     def results(self, model: str | None = None) -> Iterator[str]:
-        """Read the JSON lines of the last run's results, in the order of its matrix; `model` chooses one model's."""
+        """Yield the JSON lines of the last run's results, in the order of its matrix; `model` selects one model's."""
         last = "SELECT rowid FROM results WHERE run = (SELECT max(id) FROM runs) ORDER BY run, place"
         for row in self._rows("results", last):
             if model in (None, row[3]):
                 yield row[10]
 
     def results_of(self, questions: Sequence[str]) -> Iterator[tuple[ItemId, str]]:
-        """The JSON lines of the last run's results about these questions, each with its item.
+        """Yield the JSON lines of the last run's results of these questions, each with its item.
 
-        An item has two where its fingerprint changed during the run; the one that holds comes last.
+        An item whose fingerprint changed during the run has two; the valid one comes last.
         """
         run = self._one("SELECT max(id) FROM runs")
         for id in questions:
@@ -178,18 +177,18 @@ class JournalView:
                 yield (row[2], row[3], row[4], row[5]), row[10]
 
     def asked(self) -> Counter[str]:
-        """How many results of the last run are about each question, by its id."""
+        """Return the number of results of the last run, by question id."""
         counts = self._all(
             "SELECT question_id, count(*) FROM results WHERE run = (SELECT max(id) FROM runs) GROUP BY question_id"
         )
         return Counter(dict(counts))
 
     def recordings(self, model: str | None = None) -> Iterator[dict[str, Any]]:
-        """The answers that the last run got, each once, in the order of its matrix; then those that no item has used.
+        """Yield the answers of the last run, each once, in the order of its matrix; then those that no item has used.
 
-        Each has `question_id`, `question`, `replicate`, `model` (the answering model's id), and `text` or, of an
-        agent, `trace`: its messages as `Message.to_dict` gives them. `model` chooses one model's. An answer that never
-        came is left out.
+        Each has `question_id`, `question`, `replicate`, `model` (the answering model's id), and `text` or, of an agent,
+        `trace`: its messages as `Message.to_dict` returns them. `model` selects one model's. Answers whose call failed
+        are left out.
         """
         seen: set[tuple[str, str, int]] = set()
         for line in self.results():
@@ -244,7 +243,7 @@ class JournalView:
                 }
 
     def _rows(self, table: str, query: str) -> Iterator[tuple[Any, ...]]:
-        """Read the whole rows with these row ids, one at a time. Raises `JournalDamaged` if one is not intact."""
+        """Yield the rows with the row ids of a query, one at a time. Raises `JournalDamaged` if one is not intact."""
         for (id,) in self._all(query):
             row = self._one(_ONE_ROW[table], id)
             if row is not None:
@@ -254,7 +253,7 @@ class JournalView:
 
     @contextmanager
     def _damage(self, table: str, row: Sequence[Any] = ()) -> Iterator[None]:
-        """Turn what reading a value raises into `JournalDamaged`."""
+        """Convert errors of reading a value to `JournalDamaged`."""
         try:
             yield
         except DECODE_ERRORS:
