@@ -213,9 +213,9 @@ COUNTED_WRONGLY = json.dumps(
     ("content", "said"),
     [
         (None, "cannot be read"),
-        ("{}\n", "line 1 is no result"),
+        ("{}\n", "line 1 is not a result"),
         (COUNTED_WRONGLY, "usage_metadata: Value error, calls must be a whole number"),
-        (make_result().model_dump_json() + "\nnonsense\n", "line 2 is no result"),
+        (make_result().model_dump_json() + "\nnonsense\n", "line 2 is not a result"),
     ],
 )
 def test_a_file_of_something_else_is_bad_input(tmp_path: Path, content: str | None, said: str) -> None:

@@ -81,7 +81,7 @@ def test_bad_input_ends_with_2_and_a_cure(better: Path, tmp_path: Path) -> None:
     for arguments, message in (
         ([better], "contains only one answering model"),
         ([better, tmp_path / "missing.jsonl"], "missing.jsonl cannot be read"),
-        ([better, broken], "line 1 is no result"),
+        ([better, broken], "line 1 is not a result"),
         ([better, better, "--cut", "clarity"], "is not of the form TRAIT=SCORE"),
         ([better, better, "--cut", "clarity=3"], "no result has a score of the trait 'clarity'"),
         ([better, better, "--scale", "clarity=5:1"], "is not of the form TRAIT=LOW:HIGH"),
