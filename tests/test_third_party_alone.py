@@ -20,7 +20,7 @@ MEMBERS = {"karenina-core": ROOT / "karenina_core", "karenina-toolkit": ROOT / "
 PLAN = """
 from karenina_core import ArtifactKeys, Question, Slot, Stage, VerificationConfig, hookimpl
 from karenina_core.planning.plan import make_plan
-from karenina_core.plugins import current
+from karenina_core.plugins import active_plugins
 from karenina_core.stages.stage import registered_stages
 
 class Answer(Stage):
@@ -37,7 +37,7 @@ class plugin:
     def karenina_generate_answer():
         return [Answer]
 
-plugins = current()
+plugins = active_plugins()
 plugins.register(plugin)
 config = VerificationConfig(evaluation_mode="rubric_only", slots={"generate_answer": "Answer"})
 plan = make_plan(registered_stages(plugins), config, Question(question="How are you?"))
@@ -46,12 +46,12 @@ found = [planned.name for planned in plan.stages]
 PORTS = """
 from karenina_core import ModelConfig
 from karenina_core.config import find_adapter
-from karenina_core.plugins import current
+from karenina_core.plugins import active_plugins
 
 model = ModelConfig(
     id="m", interface="{name}", model_name="m", endpoint_base_url="http://127.0.0.1:9", endpoint_api_key="k"
 )
-spec = find_adapter(current(), "{name}").spec
+spec = find_adapter(active_plugins(), "{name}").spec
 found = [type(factory(model)).__name__ for factory in (spec.llm, spec.parser, spec.agent) if factory is not None]
 """
 FOUND = """

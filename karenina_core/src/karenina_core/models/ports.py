@@ -268,7 +268,7 @@ class AgentOptions:
     - `max_turns`: the maximum number of assistant turns; `timeout`: of seconds.
     - `workspace`: the folder in which the agent's tools work.
     - `tools`: tools in addition to the workspace's own, such as those of MCP servers, which the run has started.
-      Adapters get all tools from `tools_for`.
+      Adapters get all tools from `collect_tools`.
     - `guard`: for ports that set `guards_calls`; they pass each request through it, so that only failed requests are
       repeated. Runs of other agents are limited and repeated as a whole.
     - `timeout_setting`: the setting that sets `timeout`, for error messages.
