@@ -14,7 +14,7 @@ from karenina_engine.scheduling.blocking import run_blocking
 
 @pytest.fixture(params=["uvloop", "asyncio"])
 def loop(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The distribution that the loop comes from."""
+    """Return the distribution of the event loop."""
     name: str = request.param
     if name == "uvloop":
         pytest.importorskip("uvloop")
@@ -23,33 +23,33 @@ def loop(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
     return name
 
 
-async def spoken() -> str:
-    """What another process says, read through the loop."""
+async def echo() -> str:
+    """Return the output of another process, read through the event loop."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", "print(input())", stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
     )
-    said, _ = await process.communicate(b"a word\n")
-    return said.decode().strip()
+    output, _ = await process.communicate(b"a word\n")
+    return output.decode().strip()
 
 
 async def own_loop() -> str:
     return type(asyncio.get_running_loop()).__module__.partition(".")[0]
 
 
-def test_a_run_takes_the_fast_loop_where_it_is_installed(loop: str) -> None:
+def test_a_run_uses_uvloop_if_it_is_installed(loop: str) -> None:
     assert run_blocking(own_loop) == loop
 
 
-def test_other_processes_are_heard(loop: str) -> None:
-    assert run_blocking(spoken) == "a word"
+def test_subprocesses_work(loop: str) -> None:
+    assert run_blocking(echo) == "a word"
 
 
 @pytest.mark.anyio
-async def test_other_processes_are_heard_where_a_loop_runs_already(loop: str) -> None:
-    assert run_blocking(spoken) == "a word"
+async def test_subprocesses_work_inside_a_running_loop(loop: str) -> None:
+    assert run_blocking(echo) == "a word"
 
 
-def test_an_error_comes_through(loop: str) -> None:
+def test_an_error_is_raised(loop: str) -> None:
     async def fail() -> None:
         raise LookupError("what went wrong")
 
@@ -59,14 +59,14 @@ def test_an_error_comes_through(loop: str) -> None:
 
 @pytest.fixture
 def ctrl_c() -> Iterator[None]:
-    """Ctrl-C as a terminal's programs have it: those that a shell starts in the background are given none."""
+    """Enable Ctrl-C as in a terminal: programs that a shell starts in the background ignore it."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.usefixtures("ctrl_c")
-def test_ctrl_c_cancels_what_runs(loop: str) -> None:
+def test_ctrl_c_cancels_the_coroutine(loop: str) -> None:
     cleaned = []
 
     async def work() -> None:

@@ -17,14 +17,14 @@ def _own_threshold() -> Iterator[None]:
     gc.set_threshold(*before)
 
 
-def test_the_threshold_is_raised_and_put_back() -> None:
+def test_the_threshold_is_raised_and_restored() -> None:
     gc.set_threshold(700, 10, 10)
     with rare_garbage_collection():
         assert gc.get_threshold() == (THRESHOLD, 10, 10)
     assert gc.get_threshold() == (700, 10, 10)
 
 
-def test_blocks_that_overlap_put_back_what_the_first_one_found() -> None:
+def test_overlapping_blocks_restore_the_first_thresholds() -> None:
     gc.set_threshold(700, 10, 10)
     one, other = rare_garbage_collection(), rare_garbage_collection()
     one.__enter__()
@@ -36,7 +36,7 @@ def test_blocks_that_overlap_put_back_what_the_first_one_found() -> None:
 
 
 @pytest.mark.parametrize("threshold", [0, THRESHOLD + 1], ids=["off", "looks less often"])
-def test_a_collector_that_its_user_set_stays_as_it_is(threshold: int) -> None:
+def test_the_users_own_thresholds_are_not_changed(threshold: int) -> None:
     gc.set_threshold(threshold)
     with rare_garbage_collection():
         assert gc.get_threshold()[0] == threshold

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from karenina_core.data.sections import (
     VerificationResultRubric,
     VerificationResultTemplate,
 )
-from karenina_engine.results.aggregate import summarize
+from karenina_engine.results.aggregate import OutcomeTally, Summary
 from karenina_engine.results.rates import rate, wilson
 from karenina_engine.results.result_set import ResultFileError, VerificationResultSet
 
@@ -119,13 +120,21 @@ def test_a_file_without_results_is_warned_of(tmp_path: Path, caplog: pytest.LogC
         ("notes", b"words\n", "is not a file of results"),
     ],
 )
-def test_other_files_are_named_with_the_command_for_them(name: str, content: bytes, cure: str, tmp_path: Path) -> None:
+def test_other_files_are_errors_with_the_command_for_them(name: str, content: bytes, cure: str, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(ResultFileError, match=cure):
         VerificationResultSet.load(tmp_path / name)
 
 
-def test_errors_stand_beside_the_rate_and_never_inside_it() -> None:
+def summarize(outcomes: Iterable[Outcome]) -> Summary:
+    """Return the summary of items with these outcomes, each of a question of its own."""
+    tally = OutcomeTally()
+    for question, outcome in enumerate(outcomes):
+        tally.add(outcome, question)
+    return tally.summary()
+
+
+def test_errors_are_not_in_the_denominator_of_the_rate() -> None:
     summary = summarize([Outcome.CORRECT] * 6 + [Outcome.WRONG] * 2 + [Outcome.PARSE_ERROR] * 2 + [Outcome.SCORED])
     assert (summary.items, summary.judged, summary.not_judged, summary.scored) == (11, 8, 2, 1)
     assert (summary.pass_rate.hits, summary.pass_rate.out_of, summary.pass_rate.value) == (6, 8, 0.75)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable
 from dataclasses import fields
 from fractions import Fraction
 from math import isfinite
-from statistics import fmean
 from typing import TYPE_CHECKING, Final
 
 from pydantic import BaseModel, ConfigDict
@@ -106,25 +105,6 @@ class OutcomeTally:
             mean_granular=float((self._grades + self._whole_grades) / self._graded) if self._graded else None,
             granular_out_of=self._graded,
         )
-
-
-def summarize(
-    outcomes: Iterable[Outcome], granular: Iterable[float] = (), questions: Iterable[Hashable] | None = None
-) -> Summary:
-    """Return the summary of items with these outcomes, and of the granular results of those that have one.
-
-    `questions` holds the question of each item; without it, each item counts as a question of its own.
-    """
-    tally = OutcomeTally()
-    if questions is None:
-        for number, outcome in enumerate(outcomes):
-            tally.add(outcome, number)
-    else:
-        for outcome, question in zip(outcomes, questions, strict=True):
-            tally.add(outcome, question)
-    grades = list(granular)
-    found = {"mean_granular": fmean(grades) if grades else None, "granular_out_of": len(grades)}
-    return tally.summary().model_copy(update=found)
 
 
 class Totals:

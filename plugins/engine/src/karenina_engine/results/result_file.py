@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 RESULT_LINES: Final = (b'{"run":', b'{"metadata":')
 """The beginnings of lines of result files."""
-OBJECT_LINES: Final = (b"{",)
-"""The beginning of lines of other exported files."""
 _CHECKED_BYTES: Final = 4096
 _BUFFER: Final = 1 << 20
 """The bytes of results held in memory, both while they are written and while they are sorted."""
