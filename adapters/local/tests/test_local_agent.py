@@ -97,7 +97,7 @@ class TestAgentWhoseModelWritesCalls(AgentContract):
         assert ids == ["written_1_1", "written_1_2", "written_2_1"]
         assert [message.tool_call_id for message in reply.trace if message.role == "tool"] == ids
 
-    def test_the_model_is_told_of_a_call_that_it_broke_off_and_not_sent_the_pieces(self) -> None:
+    def test_an_incomplete_call_is_reported_without_its_text(self) -> None:
         with self.server(self.saying('{"name": "read_file", "arguments": {"pa'), self.saying("Well.")) as server:
             reply = self.run(server.url)
             told = self.read(server.requests[-1])

@@ -28,10 +28,10 @@ def run(app: typer.Typer, *words: str) -> tuple[int, str, str]:
     return result.exit_code, result.stdout, result.stderr
 
 
-def test_list_says_what_is_here_and_what_each_is_good_for(karenina: typer.Typer, empty_folder: Path) -> None:
+def test_list_shows_which_models_are_installed(karenina: typer.Typer, empty_folder: Path) -> None:
     code, said, _ = run(karenina, "list")
     assert code == 0
-    assert "qwen2.5-coder-0.5b  491 MB  Apache-2.0  not here" in said
+    assert "qwen2.5-coder-0.5b  491 MB  Apache-2.0  not installed" in said
     assert model_named("smollm2-135m").good_for in said
 
 
@@ -51,7 +51,7 @@ def test_pull_from_a_file_then_remove(karenina: typer.Typer, smollm2: Path, empt
     assert json.loads(run(karenina, "pull", "smollm2-135m", "--json")[1])["pulled"] is False
     assert json.loads(run(karenina, "remove", "smollm2-135m", "--json")[1])["removed"] is True
     assert not path_of(model_named("smollm2-135m")).exists()
-    assert run(karenina, "remove", "smollm2-135m")[:2] == (0, "smollm2-135m was not here\n")
+    assert run(karenina, "remove", "smollm2-135m")[:2] == (0, "smollm2-135m is not installed\n")
 
 
 def test_bench_tells_tokens_a_second_of_any_gguf_file(karenina: typer.Typer, smollm2: Path) -> None:

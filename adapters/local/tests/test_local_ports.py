@@ -106,13 +106,13 @@ def test_a_reply_that_is_cut_off_says_so(smollm2: Path) -> None:
     assert answering(model(smollm2, max_tokens=2), lambda port: port.invoke(FRANCE)).finish_reason == "length"
 
 
-def test_a_prompt_longer_than_a_slot_is_an_error_that_names_the_setting(smollm2: Path) -> None:
-    with pytest.raises(PortError, match="has 512 tokens, prompt and reply together; `context`") as caught:
+def test_a_too_long_prompt_names_the_setting(smollm2: Path) -> None:
+    with pytest.raises(PortError, match="at most 512 tokens together; raise `context`") as caught:
         answering(model(smollm2), lambda port: port.invoke([Message.user("word " * 2000)]))
     assert caught.value.category is ErrorCategory.PERMANENT
 
 
-def test_answerer_and_judge_share_one_process_which_ends_with_the_last_of_them(smollm2: Path) -> None:
+def test_both_roles_share_one_process(smollm2: Path) -> None:
     async def run() -> tuple[int | None, int | None, int | None]:
         config = model(smollm2)
         answerer, judge = LocalLLM(config), LocalParser(config)

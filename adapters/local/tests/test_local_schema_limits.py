@@ -69,7 +69,7 @@ schemas: st.SearchStrategy[dict[str, Any]] = st.recursive(
 
 
 @given(schemas)
-def test_limiting_twice_changes_nothing_more_and_the_given_schema_stays_as_it_was(schema: dict[str, Any]) -> None:
+def test_limiting_is_idempotent_and_keeps_its_argument(schema: dict[str, Any]) -> None:
     before = repr(schema)
     once = limited(schema)
     assert limited(once) == once

@@ -34,7 +34,7 @@ def listens(url: str) -> bool:
 
 
 def ends(url: str, within: float = 20.0) -> bool:
-    """Whether nothing listens there any more, waiting for it a while."""
+    """Return whether no server listens there after a short wait."""
     until = time.monotonic() + within
     while listens(url):
         if time.monotonic() > until:
@@ -56,9 +56,7 @@ def small(model: Path) -> ServerSettings:
     return ServerSettings(model, slots=2, context=512)
 
 
-def test_it_serves_on_loopback_to_who_has_the_key_until_it_is_closed(
-    smollm2: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_it_serves_requests_with_the_key_until_closed(smollm2: Path, capfd: pytest.CaptureFixture[str]) -> None:
     server = LlamaServer(small(smollm2))
     address = server.address()
     try:
@@ -138,11 +136,11 @@ def test_closing_while_it_loads_leaves_no_process(smollm2: Path) -> None:
     assert server.pid is None
 
 
-def test_a_file_that_llama_cpp_cannot_load_is_an_error_with_what_it_said(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_loaded_is_an_error(tmp_path: Path) -> None:
     broken = tmp_path / "broken.gguf"
     broken.write_bytes(b"GGUF" + b"\xff" * 500)
     server = LlamaServer(ServerSettings(broken))
-    with pytest.raises(PortError, match=r"could not serve .*broken\.gguf") as caught:
+    with pytest.raises(PortError, match=r"could not load .*broken\.gguf") as caught:
         server.address()
     assert "failed to load model" in str(caught.value)
     assert not caught.value.retriable
@@ -157,7 +155,7 @@ def test_loading_that_takes_too_long_is_given_up(smollm2: Path) -> None:
     server.close()
 
 
-def test_holders_of_one_model_share_its_server_until_the_last_lets_go(smollm2: Path) -> None:
+def test_users_of_one_model_share_its_server(smollm2: Path) -> None:
     pool = ServerPool()
     answering, judging = pool.acquire(small(smollm2)), pool.acquire(small(smollm2))
     assert answering is judging

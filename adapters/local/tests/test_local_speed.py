@@ -25,7 +25,7 @@ def test_the_timings_of_a_reply_are_read() -> None:
 
 
 @pytest.mark.parametrize("reply", [{}, {"timings": None}, {"timings": {"prompt_n": "many", "predicted_ms": -1}}])
-def test_a_reply_without_timings_is_a_call_of_no_known_speed(reply: dict[str, Any]) -> None:
+def test_a_reply_without_timings_has_no_speed(reply: dict[str, Any]) -> None:
     speed = speed_of(reply)
     assert speed == Speed(calls=1)
     assert (speed.read_per_second, speed.written_per_second) == (None, None)
@@ -39,9 +39,7 @@ def test_calls_are_weighed_by_their_tokens() -> None:
     assert both - Speed(1, 0, 0.0, 10, 1000.0) == Speed(1, 10, 100.0, 30, 1000.0)
 
 
-def test_the_speed_of_a_model_is_logged_when_its_port_is_closed(
-    smollm2: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_speed_is_logged_when_the_port_is_closed(smollm2: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "karenina")
 
     async def run() -> Speed:

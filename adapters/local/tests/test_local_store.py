@@ -16,7 +16,7 @@ def sparse(path: Path, size: int) -> None:
         file.truncate(size)
 
 
-def test_every_model_says_what_it_is_and_how_its_bytes_are_known() -> None:
+def test_every_model_is_described_with_its_digest() -> None:
     for model in CATALOGUE:
         assert (model.licence, len(model.sha256), bool(model.good_for)) == ("Apache-2.0", 64, True)
         assert model.wheels
@@ -44,7 +44,7 @@ def test_an_unknown_name_is_met_with_the_nearest_known_one(empty_folder: Path) -
 
 def test_a_file_of_another_size_is_damaged_and_not_used(empty_folder: Path) -> None:
     sparse(path_of(model_named("smollm2-135m")), 1000)
-    with pytest.raises(ModelMissing, match="has 1000 bytes where smollm2-135m has 98362432: it is damaged"):
+    with pytest.raises(ModelMissing, match="is damaged: it has 1000 bytes, but smollm2-135m has 98362432"):
         find_model("smollm2-135m")
 
 

@@ -139,7 +139,7 @@ def test_an_answer_that_holds_json_stays_an_answer(text: str) -> None:
         (f'{CALL}\n{{"name": "read_', [("read_file", None)], '{"name": "read_'),
     ],
 )
-def test_a_call_that_breaks_off_is_a_call_whose_arguments_cannot_be_read(
+def test_an_incomplete_call_has_unreadable_arguments(
     text: str, wanted: list[tuple[str, str | None]], left: str | None
 ) -> None:
     found = parse_tool_calls(text, TOOLS)

@@ -196,7 +196,7 @@ async def test_a_missing_recording_is_an_error_of_that_item(
     assert caught.value.category is ErrorCategory.PERMANENT
 
 
-async def test_a_missing_key_of_a_mapping_says_how_many_there_are() -> None:
+async def test_a_missing_key_of_a_mapping_names_their_number() -> None:
     with pytest.raises(
         PortError, match=r"no recorded answer for question 'q1' .* of model 'm', which holds 2 recordings"
     ):
@@ -209,7 +209,7 @@ def test_a_conversation_asks_for_the_agent_port(recording: Any, agent: bool) -> 
     assert SPEC.needs_agent(model({"q1": recording}), CallInfo("q1")) is agent
 
 
-async def test_a_conversation_is_handed_on_from_the_first_word_of_the_assistant() -> None:
+async def test_a_conversation_starts_with_the_assistants_first_message() -> None:
     reply = await RecordedAgent(model({"q1": OPENAI})).run([], AgentOptions(max_turns=1), info=CallInfo("q1"))
     said = (Message.assistant("I look."), Message.user("Well?"), Message.assistant("On 17q21."))
     assert reply == AgentReply(said, Usage(calls=0))

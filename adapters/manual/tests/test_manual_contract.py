@@ -1,4 +1,4 @@
-"""The `manual` interface against the contract of every adapter. It calls nobody, so that of the calls is not for it."""
+"""The `manual` interface and the contract of all adapters, without the part about calls, which it does not make."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class TestAdapter(AdapterContract):
         traces = {"q1": "On 17q21.", "q2": [message.to_dict() for message in TRACE]}
         return ModelConfig(id="m", interface="manual", model_name="recorded", manual_traces=traces, **fields)
 
-    def test_calls_side_by_side_bring_what_was_recorded_and_leave_nothing_behind(self) -> None:
-        """What the contracts of the ports ask that holds of a port without a server."""
+    def test_concurrent_calls_return_recordings(self) -> None:
+        """The part of the port contracts that applies to a port without a server."""
         assert self.spec.llm is not None
         assert self.spec.agent is not None
 

@@ -72,7 +72,7 @@ def test_a_replicate_without_a_recording_is_missing(tmp_path: Path) -> None:
     assert mismatches(file, asked) == ["1 of 2 questions have no recorded answer: 'q1'"]
 
 
-def test_recordings_of_questions_that_are_not_asked_are_not_left_over(tmp_path: Path) -> None:
+def test_recordings_of_other_questions_are_not_reported(tmp_path: Path) -> None:
     file = lines(tmp_path, {"id": "q1"}, {"question": "When?"})
     assert mismatches(file, QUESTIONS[:1], tuple(QUESTIONS)) == []
 

@@ -88,7 +88,7 @@ def test_a_mapping_is_checked_too(traces: Any, problem: str) -> None:
         check(traces)
 
 
-def test_a_model_that_recorded_nothing_is_met_with_those_that_did(tmp_path: Path) -> None:
+def test_an_unknown_model_is_an_error_with_the_known_ones(tmp_path: Path) -> None:
     file = tmp_path / "a.jsonl"
     file.write_text('{"id": "a", "text": "x", "model": "one"}\n{"id": "a", "text": "y", "model": "other"}\n')
     with pytest.raises(AdapterConfigError, match=r"no recording of the model 'third' .* recordings of: one, other"):

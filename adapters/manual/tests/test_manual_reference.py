@@ -71,7 +71,7 @@ async def test_plain_text_by_md5_is_an_answer(tmp_path: Path) -> None:
     assert not SPEC.needs_agent(recorded, INFO)
 
 
-async def test_text_of_a_row_is_divided_only_if_the_user_says_so(tmp_path: Path) -> None:
+async def test_text_of_a_row_is_split_only_on_request(tmp_path: Path) -> None:
     file = file_of(tmp_path, {"id": "q1", "response": TRACE}, "rows.jsonl")
     assert (await RecordedLLM(model(file)).invoke([], info=INFO)).text == TRACE
     assert await roles(model(file, delimited=True)) == ["assistant", "tool", "assistant"]

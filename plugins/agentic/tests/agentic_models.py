@@ -1,4 +1,4 @@
-"""What the tests of this distribution share: a template, and judges that look into their folder."""
+"""Helpers of the tests of this distribution: a template, and judges that inspect their folder."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def question(**fields: Any) -> Question:
 
 
 def parsed_before(workspace: Path | None, answer: str = ANSWER, asked: Question | None = None) -> dict[AnyKey, object]:
-    """What the stages before slot 7 leave behind."""
+    """Return the artifacts of the stages before slot 7."""
     template = template_of(asked or question())
     assert template is not None
     return {

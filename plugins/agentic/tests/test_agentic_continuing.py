@@ -29,7 +29,7 @@ def test_what_agents_get_a_copy_of_decides_the_result(root: Path) -> None:
     assert source.path == root / "one"
 
 
-def test_a_folder_beside_it_that_a_link_leads_to_decides_the_result_too(root: Path) -> None:
+def test_a_linked_folder_beside_it_decides_the_result_too(root: Path) -> None:
     (root / "shared").mkdir()
     (root / "one/data").symlink_to("../shared")
     (source,) = folders_of(root)

@@ -108,7 +108,7 @@ def test_what_took_the_place_of_a_folder_stays(
     assert f"the workspace {left} of a killed run is not removed" in caplog.text
 
 
-def test_folders_outside_of_the_root_stay_until_a_run_has_that_root(root: Path, tmp_path: Path, state: Path) -> None:
+def test_folders_outside_the_root_are_not_removed(root: Path, tmp_path: Path, state: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (inside,) = killed(root, "one")
     (outside,) = killed(tmp_path / "elsewhere", "one")

@@ -50,7 +50,7 @@ def code_of(run: StageRun) -> object:
     return getattr(answer, "code", None)
 
 
-def test_the_agents_report_fills_the_template_and_its_trace_is_kept(workspace: Path) -> None:
+def test_the_report_fills_the_template_and_the_trace_is_kept(workspace: Path) -> None:
     looking = Looking(lambda _: [*LOOKED, Message.assistant("code.txt says 42.")])
     models = looking.models()
     run = parse(workspace, models)
@@ -82,7 +82,7 @@ def test_the_context_decides_what_the_agent_sees(
     assert run.field("evaluation_input") == (ANSWER if answer_shown else None)
 
 
-def test_no_request_holds_the_truth_or_the_place_of_the_folder(workspace: Path) -> None:
+def test_no_request_contains_the_truth_or_the_workspace_path(workspace: Path) -> None:
     models = Looking().models()
     parse(workspace, models, agentic_judge_context="trace_and_workspace")
     sent = json.dumps([request.text for request in models.requests])
@@ -149,9 +149,7 @@ def cut(_: Path | None) -> AgentReply:
         (lambda _: [*LOOKED, Message.assistant(" ")], "ended without a report"),
     ],
 )
-def test_an_investigation_without_a_report_is_no_wrong_answer_and_its_trace_is_kept(
-    workspace: Path, look: Any, told: str
-) -> None:
+def test_an_investigation_without_a_report_is_an_error_with_trace(workspace: Path, look: Any, told: str) -> None:
     models = Looking(look).models()
     run = parse(workspace, models)
     assert run.error is not None
@@ -161,12 +159,12 @@ def test_an_investigation_without_a_report_is_no_wrong_answer_and_its_trace_is_k
     assert [request.port for request in models.requests] == ["agent"]
 
 
-def test_what_an_agent_used_before_it_ran_out_of_time_is_counted(workspace: Path) -> None:
+def test_usage_before_a_timeout_is_counted(workspace: Path) -> None:
     run = parse(workspace, Looking(timeout).models())
     assert (run.record.calls, run.record.input_tokens, run.record.output_tokens) == (1, 7, 3)
 
 
-def test_a_report_that_nobody_can_extract_from_is_a_parse_error(workspace: Path) -> None:
+def test_an_unreadable_extraction_is_a_parse_error(workspace: Path) -> None:
     run = parse(workspace, Looking(found=lambda *_: "no JSON at all").models())
     assert run.error is not None
     assert run.error.outcome is Outcome.PARSE_ERROR
@@ -182,7 +180,7 @@ def test_a_workspace_that_is_not_there_is_a_parse_error(workspace: Path, gone: s
     assert "workspace" in run.error.message
 
 
-def test_an_answer_without_text_needs_no_judge_where_it_is_all_that_is_shown() -> None:
+def test_an_empty_answer_needs_no_judge_in_trace_only() -> None:
     models = Looking().models()
     run = parse(None, models, answer=" ", agentic_judge_context="trace_only")
     assert code_of(run) is None
@@ -238,7 +236,7 @@ def test_the_users_instructions_reach_both_steps(workspace: Path) -> None:
     assert ["Write in English." in request.text for request in models.requests] == [True, True]
 
 
-def test_it_stands_in_slot_seven_only_where_the_configuration_says_so() -> None:
+def test_slot_seven_has_it_only_if_configured() -> None:
     class Offer:
         from karenina_core import hookimpl
 
@@ -256,7 +254,7 @@ def test_it_stands_in_slot_seven_only_where_the_configuration_says_so() -> None:
             VerificationConfig(agentic_parsing=True, evaluation_mode="rubric_only")
 
 
-def test_an_agent_that_removes_its_workspace_does_not_spare_its_answer_the_judgement(workspace: Path) -> None:
+def test_a_removed_workspace_is_judged_as_empty(workspace: Path) -> None:
     run = parse(workspace.parent / "removed", Looking().models(), workspace_root=workspace.parent)
     assert run.error is None
     assert run.artifact(Keys.PARSED_ANSWER) is not None

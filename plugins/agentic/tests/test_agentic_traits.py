@@ -89,9 +89,7 @@ def test_the_class_of_a_literal_trait_is_kept_too(workspace: Path) -> None:
 @pytest.mark.parametrize(
     ("fields", "given"), [({"kind": "score"}, 6), ({"kind": "score"}, 0), ({}, None), ({}, "perhaps")]
 )
-def test_a_score_that_is_none_is_asked_for_again_and_then_an_error(
-    workspace: Path, fields: dict[str, Any], given: object
-) -> None:
+def test_a_missing_score_is_retried_and_then_an_error(workspace: Path, fields: dict[str, Any], given: object) -> None:
     models = Looking(found={"reasoning": "r", "score": given}).models()
     run = score(workspace, models, trait(**fields))
     assert run.artifact(Keys.AGENTIC_TRAIT_SCORES) == {"tested": None}
@@ -124,7 +122,7 @@ def test_the_failure_of_one_trait_leaves_the_others(workspace: Path, fail: Any, 
     assert [one.name for one in workspace.parent.iterdir()] == ["task_run"]
 
 
-def test_each_trait_has_a_copy_of_the_workspace_of_its_own(workspace: Path) -> None:
+def test_each_trait_has_its_own_copy_of_the_workspace(workspace: Path) -> None:
     def look(folder: Path | None) -> str:
         assert folder is not None
         found = sorted(one.name for one in folder.iterdir())
@@ -153,7 +151,7 @@ def test_the_context_of_a_trait_decides_what_its_agent_sees(
 
 
 @pytest.mark.parametrize("mode", ["trace_and_workspace", "trace_only"])
-def test_a_trace_that_is_given_as_a_file_stands_in_the_folder_and_not_in_the_prompt(workspace: Path, mode: str) -> None:
+def test_a_trace_as_file_is_not_in_the_prompt(workspace: Path, mode: str) -> None:
     seen: dict[str, str] = {}
 
     def look(folder: Path | None) -> str:
@@ -206,7 +204,7 @@ def test_a_dynamic_trait_counts_only_where_its_concept_is(
 BROKEN = {Keys.TRACE_VALIDATION_FAILED: True, Keys.FINAL_AI_MESSAGE: None, Keys.TRACE_MESSAGES: [Message.user("?")]}
 
 
-def test_traits_that_need_a_final_answer_are_not_scored_where_there_is_none(workspace: Path) -> None:
+def test_traits_that_need_a_final_answer_are_not_scored_without(workspace: Path) -> None:
     looking = Looking(found={"reasoning": "r", "score": True})
     only_trace = score(workspace, looking.models(), trait(), before=BROKEN, use_full_trace_for_rubric=False)
     assert only_trace.record.status == "skipped"
@@ -235,7 +233,7 @@ def test_a_trait_may_name_a_model_of_its_own(workspace: Path) -> None:
     assert run.artifact(Keys.AGENTIC_TRAIT_SCORES) == {"tested": True}
 
 
-def test_a_run_without_a_judge_is_refused_where_a_trait_needs_one() -> None:
+def test_a_run_without_a_needed_judge_is_refused() -> None:
     config = VerificationConfig()
     with pytest.raises(ValueError, match=r"'tested' needs a judge, and there is none: set parsing_models"):
         list(AgenticRubricEvaluation().before_run(config, [question(rubric=Rubric.of(trait()))], NO_TRUST))
@@ -243,7 +241,7 @@ def test_a_run_without_a_judge_is_refused_where_a_trait_needs_one() -> None:
     assert len(list(AgenticRubricEvaluation().before_run(config, [own], NO_TRUST))) == 1
 
 
-def test_a_model_that_cannot_be_one_is_an_error_before_the_run() -> None:
+def test_an_invalid_model_override_is_an_error_before_the_run() -> None:
     asked = question(rubric=Rubric.of(trait(model_override={"interface": "scripted"})))
     with pytest.raises(ConfigError, match=r"model_override of trait 'tested': model_name"):
         list(AgenticRubricEvaluation().before_run(VerificationConfig(), [asked], NO_TRUST))

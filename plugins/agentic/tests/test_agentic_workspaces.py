@@ -48,7 +48,7 @@ def made(run: StageRun) -> Path:
     return folder
 
 
-def test_the_workspace_is_a_copy_beside_the_folder_of_the_question(root: Path) -> None:
+def test_the_workspace_is_a_copy_beside_the_questions_folder(root: Path) -> None:
     folder = made(prepare(root))
     assert folder.parent == root
     assert re.fullmatch(rf"task_run_\d{{8}}T\d{{6}}_pid{os.getpid()}_[0-9a-f]{{8}}", folder.name)
@@ -60,7 +60,7 @@ def test_the_replicate_stands_in_the_name_where_there_are_several(root: Path) ->
     assert "_rep1_" in made(prepare(root, replicate_count=2)).name
 
 
-def test_without_a_folder_the_workspace_is_empty_and_named_by_the_question(root: Path) -> None:
+def test_without_a_folder_the_workspace_is_empty(root: Path) -> None:
     asked = Question(question="Which?", id="urn:some/../id")
     run = asyncio.run(run_stage(PrepareWorkspace, question=asked, agentic_parsing=True, workspace_root=root))
     folder = made(run)
@@ -68,7 +68,7 @@ def test_without_a_folder_the_workspace_is_empty_and_named_by_the_question(root:
     assert folder.name.startswith("urn-some-..-id_run_")
 
 
-def test_answers_that_are_made_at_once_have_folders_of_their_own(root: Path) -> None:
+def test_concurrent_answers_have_their_own_folders(root: Path) -> None:
     async def several() -> list[StageRun]:
         asked = question(workspace_path="task")
         one = {"question": asked, "agentic_parsing": True, "workspace_root": root}
@@ -98,7 +98,7 @@ def leaving(root: Path, target: str) -> None:
         ("circle", "cannot be used"),
     ],
 )
-def test_a_folder_that_is_missing_or_outside_is_an_error_of_the_item(root: Path, path: str, told: str) -> None:
+def test_a_missing_or_outside_folder_fails_the_item(root: Path, path: str, told: str) -> None:
     (root / "out").symlink_to(root.parent)
     (root / "circle").symlink_to("circle")
     run = prepare(root, path)
@@ -109,9 +109,7 @@ def test_a_folder_that_is_missing_or_outside_is_an_error_of_the_item(root: Path,
 
 @pytest.mark.parametrize("copied", [True, False])
 @pytest.mark.parametrize("target", ["/etc/passwd", "../../../secret.txt", "../../.."])
-def test_a_link_that_leaves_the_root_is_an_error_of_the_item_and_leaves_nothing_behind(
-    root: Path, target: str, copied: bool
-) -> None:
+def test_a_link_out_of_the_root_fails_the_item(root: Path, target: str, copied: bool) -> None:
     (root.parent / "secret.txt").write_text("secret")
     leaving(root, target)
 
@@ -129,7 +127,7 @@ def test_a_link_that_leaves_the_root_is_an_error_of_the_item_and_leaves_nothing_
     assert [one.name for one in root.iterdir()] == ["task"]
 
 
-def test_what_a_link_inside_the_root_points_at_is_copied_in_its_place(root: Path) -> None:
+def test_links_inside_the_root_are_replaced_by_copies(root: Path) -> None:
     (root / "shared").mkdir()
     (root / "shared/table.csv").write_text("1,2")
     (root / "task/file").symlink_to(root / "shared/table.csv")
@@ -144,7 +142,7 @@ def test_what_a_link_inside_the_root_points_at_is_copied_in_its_place(root: Path
 
 
 @pytest.mark.parametrize("target", ["../data", ".."])
-def test_links_in_a_circle_are_an_error_and_no_endless_copy(root: Path, target: str) -> None:
+def test_circular_links_are_an_error(root: Path, target: str) -> None:
     leaving(root, target)
     error = prepare(root).error
     assert error is not None
@@ -168,14 +166,14 @@ def test_copies_of_other_answers_inside_the_folder_are_not_copied(root: Path) ->
 @pytest.mark.parametrize(
     ("root_given", "told"), [(None, "set workspace_root"), ("absent", "is not a folder"), ("file", "is not a folder")]
 )
-def test_a_root_that_is_missing_is_an_error_of_the_item(tmp_path: Path, root_given: str | None, told: str) -> None:
+def test_a_missing_root_fails_the_item(tmp_path: Path, root_given: str | None, told: str) -> None:
     (tmp_path / "file").write_text("")
     run = prepare(tmp_path / root_given if root_given else None)
     assert run.error is not None
     assert told in run.error.message
 
 
-def test_where_nobody_looks_into_a_workspace_none_is_needed() -> None:
+def test_no_workspace_is_needed_without_an_agent() -> None:
     run = prepare(None, None, agentic_judge_context="trace_only")
     assert (run.error, run.artifact(Keys.WORKSPACE_PATH)) == (None, None)
     assert Keys.WORKSPACE_PATH.name in run.state.artifacts
@@ -193,7 +191,7 @@ def test_where_nobody_looks_into_a_workspace_none_is_needed() -> None:
         ({"workspace_copy": False}, None, False),
     ],
 )
-def test_only_a_copy_is_removed_and_only_where_that_is_wanted(
+def test_only_a_copy_is_removed_and_only_if_wanted(
     root: Path, settings: dict[str, Any], path: str | None, left: bool
 ) -> None:
     async def whole() -> tuple[StageRun, bool]:
@@ -212,7 +210,7 @@ def test_only_a_copy_is_removed_and_only_where_that_is_wanted(
     assert (root / "task/data/code.txt").read_text() == "42"
 
 
-def test_without_a_copy_the_folder_of_the_question_itself_is_used(root: Path) -> None:
+def test_without_a_copy_the_questions_folder_is_used(root: Path) -> None:
     assert made(prepare(root, workspace_copy=False)) == root / "task"
 
 
@@ -253,9 +251,7 @@ def test_a_workspace_that_is_gone_already_is_no_warning(root: Path, caplog: pyte
         (None, "is neither a file nor a folder"),
     ],
 )
-def test_a_judges_copy_leaves_out_what_an_answering_agent_may_have_put_in_its_way(
-    root: Path, points_at: str | None, why: str
-) -> None:
+def test_a_judges_copy_skips_files_that_cannot_be_copied(root: Path, points_at: str | None, why: str) -> None:
     place = root / "task/data/link"
     if points_at is None:
         os.mkfifo(place)
@@ -288,7 +284,7 @@ def test_it_is_in_the_plan_where_an_agent_judges(
     assert bool(PrepareWorkspace().included(config, asked)) is included
 
 
-def test_a_copy_is_bounded_in_depth_and_in_links_and_the_deepest_folder_can_be_removed(tmp_path: Path) -> None:
+def test_a_copy_is_bounded_in_depth_and_links(tmp_path: Path) -> None:
     from karenina_agentic.workspace_copy import DEEPEST, MOST_LINKED
 
     source = tmp_path / "deep"
@@ -315,7 +311,7 @@ def test_a_copy_is_bounded_in_depth_and_in_links_and_the_deepest_folder_can_be_r
     assert len(left) == 3
 
 
-def test_what_may_not_be_read_is_left_out_of_the_copy_and_named() -> None:
+def test_unreadable_files_are_skipped_and_named() -> None:
     """An agent could else spare its answer the judgement with `chmod 000`."""
     with tempfile.TemporaryDirectory() as made:
         top = Path(made)
@@ -336,7 +332,7 @@ def test_what_may_not_be_read_is_left_out_of_the_copy_and_named() -> None:
 
 @contextmanager
 def an_ordinary_user() -> Iterator[None]:
-    """Whom permissions hold for: where the tests run as root, `nobody` for a while."""
+    """Run as a user for whom permissions apply: `nobody` for a while if the tests run as root."""
     is_root = os.geteuid() == 0
     if is_root:
         os.seteuid(65534)

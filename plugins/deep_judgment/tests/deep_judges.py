@@ -50,7 +50,7 @@ class Judge:
         return [step_of(request.messages) for request in self.models.requests]
 
     def asked(self, step: str, at: int = 0) -> str:
-        """What the judge was shown at a step: system and user message."""
+        """Return the system and user message of the judge at a step."""
         found = [request for request in self.models.requests if step_of(request.messages) == step]
         return "\n\n".join(message.content for message in found[at].messages)
 

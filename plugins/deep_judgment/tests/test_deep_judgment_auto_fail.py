@@ -41,7 +41,7 @@ def test_attributes_without_excerpts_fail_the_answer_and_its_fields() -> None:
 
 
 @pytest.mark.parametrize("fields", [{}, {Keys.FIELD_VERIFICATION_RESULT: False}])
-def test_without_a_field_result_that_holds_there_is_nothing_to_revise(fields: dict[Any, Any]) -> None:
+def test_a_failed_field_result_is_not_revised(fields: dict[Any, Any]) -> None:
     artifacts = {key: value for key, value in UNSUPPORTED.items() if key is not Keys.FIELD_VERIFICATION_RESULT}
     found = run(DeepJudgmentAutoFail, artifacts | fields)
     assert len(found.vetoes) == 1
@@ -89,7 +89,7 @@ def test_stage_12_skips_itself(artifacts: dict[Any, Any], why: str) -> None:
     assert (found.record.status, found.record.reason) == ("skipped", why)
 
 
-def test_names_in_the_configuration_that_no_question_has_are_warned_about(caplog: pytest.LogCaptureFixture) -> None:
+def test_unknown_names_in_the_configuration_are_warnings(caplog: pytest.LogCaptureFixture) -> None:
     from karenina_core import Question, VerificationConfig, hookimpl
     from karenina_core import plugins as plugin_room
     from karenina_core.data.rubrics import LLMRubricTrait, Rubric

@@ -1,4 +1,4 @@
-"""Where a quotation stands in a text, and where it does not."""
+"""The search for an excerpt in a text."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_a_changed_excerpt_is_found_across_wide_gaps() -> None:
         ("Aspirin is taken against headaches and fever by many", "invented"),
     ],
 )
-def test_what_does_not_stand_there_is_not_found_and_says_why(excerpt: str, why: str) -> None:
+def test_a_missing_excerpt_is_not_found_with_the_reason(excerpt: str, why: str) -> None:
     searched = SearchableText(TEXT)
     assert searched.find(excerpt) is None
     assert searched.why_missing(excerpt).kind == why
@@ -159,7 +159,7 @@ def test_scripts_without_spaces_between_words_are_quoted_anywhere() -> None:
 
 
 @given(st.text(max_size=60), st.text(alphabet="ab \n\tÄß日", min_size=1, max_size=20), st.text(max_size=60))
-def test_whatever_is_found_lies_in_the_text_and_is_as_similar_as_it_says(before: str, excerpt: str, after: str) -> None:
+def test_every_match_is_in_the_text_with_its_similarity(before: str, excerpt: str, after: str) -> None:
     text = f"{before} {excerpt} {after}"
     match = find_excerpt(excerpt, text)
     assert (match is not None) is bool(excerpt.strip())
@@ -191,7 +191,7 @@ def recorded() -> list[str]:
     not (DATA / "halueval_general_600.jsonl").is_file(),
     reason="needs data/halueval_general_600.jsonl of the shared folder beside the repository",
 )
-def test_excerpts_of_recorded_responses_are_told_apart() -> None:
+def test_excerpts_of_recorded_responses_are_classified() -> None:
     chance = random.Random(3)
     texts = recorded()
     right: Counter[str] = Counter()

@@ -104,7 +104,7 @@ def test_no_step_sees_the_truth() -> None:
     assert [secret for secret in ("TRUTHGENE", "198765", "7.25") if secret in seen] == []
 
 
-def test_an_excerpt_knows_its_place_in_what_the_judge_was_shown() -> None:
+def test_an_excerpt_has_its_position_in_the_shown_text() -> None:
     excerpts = parse(Judge(**SAYS)).artifact(Keys.EXTRACTED_EXCERPTS)
     assert excerpts is not None
     (one,) = excerpts["year"]
@@ -126,7 +126,7 @@ def test_an_excerpt_is_the_responses_own_words_beside_the_judges() -> None:
 
 
 @pytest.mark.parametrize("exact", [True, False])
-def test_a_changed_year_is_no_excerpt_unless_the_setting_allows_it(exact: bool) -> None:
+def test_a_changed_year_is_rejected_unless_allowed(exact: bool) -> None:
     said = "It was found in the year 1986"
     judge = Judge(**SAYS | {"excerpts": quotes(gene=["target of venetoclax is BCL2"], year=[said])})
     found = parse(judge, deep_judgment_exact_facts=exact, deep_judgment_excerpt_retry_attempts=0)
@@ -139,7 +139,7 @@ def test_a_changed_year_is_no_excerpt_unless_the_setting_allows_it(exact: bool) 
 # ---- retries
 
 
-def test_a_retry_tells_the_judge_which_excerpt_was_not_found_and_what_is_wrong() -> None:
+def test_a_retry_names_the_rejected_excerpt_and_its_problem() -> None:
     invented = "Venetoclax was approved by many agencies in 2016"
     reordered = "BCL2 is the target of venetoclax"
     judge = Judge(
@@ -175,7 +175,7 @@ def test_retries_end_with_the_attribute_listed(attempts: int) -> None:
     assert found.artifact(Keys.DEEP_JUDGMENT_EXCERPT_RETRY_COUNT) == attempts
 
 
-def test_a_judge_that_finds_nothing_to_quote_is_not_asked_again() -> None:
+def test_a_reply_without_excerpts_is_not_retried() -> None:
     judge = Judge(**SAYS | {"excerpts": quotes(gene=[], year=["the year 1985"])})
     found = parse(judge)
     assert judge.steps.count("excerpts") == 1
@@ -193,7 +193,7 @@ def test_one_excerpt_that_stands_there_is_enough() -> None:
 # ---- settings
 
 
-def test_the_number_of_excerpts_is_told_and_held() -> None:
+def test_the_number_of_excerpts_is_requested_and_enforced() -> None:
     three = ["The target", "of venetoclax", "is BCL2"]
     judge = Judge(**SAYS | {"excerpts": quotes(gene=three, year=["1985"])})
     found = parse(judge, deep_judgment_max_excerpts_per_attribute=2)
@@ -272,7 +272,7 @@ def test_a_search_gives_each_excerpt_results_and_a_risk(tool: Any) -> None:
     assert found.field("deep_judgment_search_enabled") is True
 
 
-def test_the_risk_of_an_attribute_is_that_of_its_riskiest_excerpt() -> None:
+def test_an_attribute_has_the_risk_of_its_riskiest_excerpt() -> None:
     found = parse(
         Judge(
             **SAYS
@@ -290,7 +290,7 @@ def test_the_risk_of_an_attribute_is_that_of_its_riskiest_excerpt() -> None:
     assert found.artifact(Keys.HALLUCINATION_RISK_ASSESSMENT) == {"gene": "high"}
 
 
-def test_a_search_that_hangs_is_given_up_after_the_time_of_a_request() -> None:
+def test_a_hanging_search_times_out_like_a_request() -> None:
     goes_on = threading.Event()
 
     def hangs(_query: str) -> str:
@@ -335,7 +335,7 @@ def test_what_a_search_found_is_fenced_like_the_answer() -> None:
 
 
 @pytest.mark.parametrize(("source", "response"), [(TRACE_ONLY, RESPONSE), (SOURCE, " \n")])
-def test_where_there_is_nothing_to_ask_deep_judgment_is_not_performed(source: str, response: str) -> None:
+def test_without_judge_fields_deep_judgment_is_not_performed(source: str, response: str) -> None:
     judge = Judge()
     found = parse(judge, source, artifacts={Keys.RAW_LLM_RESPONSE: response})
     assert judge.steps == []
@@ -349,7 +349,7 @@ AWAY = PortError("away", category=ErrorCategory.PERMANENT)
 
 @pytest.mark.parametrize("step", ["excerpts", "reasoning", "parameters"])
 @pytest.mark.parametrize("reply", ["I would rather not", AWAY], ids=["unreadable", "away"])
-def test_a_judge_that_fails_at_any_step_is_a_parse_error_that_keeps_what_was_found(step: str, reply: Any) -> None:
+def test_a_failed_step_keeps_the_results_before_it(step: str, reply: Any) -> None:
     found = parse(Judge(**SAYS | {step: reply}))
     assert found.error is not None
     assert found.error.outcome is Outcome.PARSE_ERROR

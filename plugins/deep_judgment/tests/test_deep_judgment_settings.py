@@ -105,7 +105,7 @@ CUSTOM = {
 }
 
 
-def test_a_trait_with_a_wrong_wish_is_refused_before_a_run() -> None:
+def test_a_trait_with_invalid_settings_is_refused_before_a_run() -> None:
     wrong = LLMRubricTrait(name="clear", deep_judgment_fuzzy_match_threshold=80)
     question = Question(question="Why?", rubric=Rubric.of(wrong))
     config = configured(deep_judgment_rubric_mode="enable_all")
@@ -175,7 +175,7 @@ RUBRIC_ON = {
 
 
 def problems(**values: Any) -> str:
-    """What the plan of one question says about the stages of this distribution."""
+    """Return the problems of the plan of one question with the stages of this distribution."""
     plugins = Plugins()
     plugins.register(plugin)
     plugins.register(ScriptedModels())
@@ -189,7 +189,7 @@ def problems(**values: Any) -> str:
 @pytest.mark.parametrize(
     ("given", "setting"), [(ON, "deep_judgment_search_tool"), (RUBRIC_ON, "deep_judgment_rubric_search_tool")]
 )
-def test_a_search_tool_that_nobody_offers_is_a_problem_of_the_plan(given: dict[str, Any], setting: str) -> None:
+def test_an_unknown_search_tool_is_a_problem_of_the_plan(given: dict[str, Any], setting: str) -> None:
     told = problems(**given, **{setting: "tavilly"})
     assert f"{setting}: there is no search tool 'tavilly'; did you mean 'tavily'?" in told
     assert "installed are: tavily" in told
@@ -260,9 +260,7 @@ NO_EFFECT: dict[str, tuple[dict[str, Any], str | None]] = {
 
 
 @pytest.mark.parametrize("case", NO_EFFECT)
-def test_settings_of_a_search_that_does_not_take_place_are_told_before_the_run(
-    case: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_unused_search_settings_are_warnings_before_the_run(case: str, caplog: pytest.LogCaptureFixture) -> None:
     given, said = NO_EFFECT[case]
     plugins = Plugins()
     plugins.register(plugin)

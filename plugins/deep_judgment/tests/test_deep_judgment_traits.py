@@ -35,7 +35,7 @@ def quality(asked: str) -> str:
 
 
 def score(judge: Judge, *traits: LLMRubricTrait, text: str = RESPONSE, **settings: Any) -> list[TraitScore]:
-    """What the evaluator makes of these traits, within a stage that hands them to it."""
+    """Return the evaluator's scores of these traits, within a stage that calls it."""
 
     class Scores(Stage):
         name: ClassVar[str] = "Scores"
@@ -84,7 +84,7 @@ def test_the_score_is_given_after_the_reasoning_and_with_it() -> None:
     assert "It speaks of headaches." in judge.asked("trait_score")
 
 
-def test_excerpts_that_stand_nowhere_are_asked_for_again_and_then_mark_the_trait() -> None:
+def test_rejected_excerpts_are_retried_and_then_mark_the_trait() -> None:
     judge = Judge(**SAYS | {"excerpts": quotes(safe=["It is entirely free of side effects"])})
     (found,) = score(judge, SAFE, deep_judgment_rubric_excerpt_retry_attempts_default=1)
     metadata: Any = found.fields["trait_metadata"]

@@ -119,7 +119,7 @@ def test_a_revision_says_why() -> None:
     assert "So it is." in change.reason
 
 
-def test_below_the_threshold_no_judge_is_asked_and_the_score_stays() -> None:
+def test_below_the_threshold_the_judge_is_not_asked() -> None:
     models = judging(True)
     run = check(models, {"diagnosis": "a broken leg"}, embedding_check_threshold=0.85)
     assert models.requests == []
@@ -205,7 +205,7 @@ def test_what_a_judge_could_call_right_is_asked(values: dict[str, Any], source: 
     assert run.artifact(Keys.FIELD_VERIFICATION_RESULT) is True
 
 
-def test_what_is_looked_for_in_the_response_is_no_truth_to_compare_values_with() -> None:
+def test_fields_that_search_the_response_are_not_compared() -> None:
     assert canonical(expected_values(bound(CITING))) == '{"diagnosis": "heart attack"}'
 
 
@@ -228,9 +228,7 @@ def away(*_: object) -> str:
     ],
     ids=["away", "no JSON", "no verdict"],
 )
-def test_a_judge_that_fails_changes_no_verdict_and_the_score_stays(
-    models: ScriptedModels, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_failed_judge_changes_no_verdict(models: ScriptedModels, caplog: pytest.LogCaptureFixture) -> None:
     run = check(models, PARAPHRASE)
     assert run.error is None
     assert found_of(run) == {"performed": False, "model": DEFAULT_MODEL, "override": False, "result": False}

@@ -1,4 +1,4 @@
-"""Where models come from, how they are loaded, and how texts that wait together are encoded."""
+"""Sources and loading of models, and encoding of waiting texts in one batch."""
 
 from __future__ import annotations
 
@@ -73,13 +73,13 @@ def config(**values: Any) -> VerificationConfig:
 
 
 @pytest.mark.parametrize("name", [DEFAULT_MODEL, f"sentence-transformers/{DEFAULT_MODEL}"])
-def test_a_package_carries_the_default_model_and_it_is_loaded_once(name: str) -> None:
+def test_the_default_model_is_in_a_package_and_loaded_once(name: str) -> None:
     assert find_model(name).is_dir()
     assert get_embedder(name) is get_embedder(DEFAULT_MODEL)
     assert get_embedder(name).similarity("a heart attack", "a myocardial infarction") > 0.5
 
 
-def test_a_folder_is_a_model_and_is_the_one_that_is_used(folder: Path) -> None:
+def test_a_folder_is_used_as_the_model(folder: Path) -> None:
     own = get_embedder(str(folder))
     assert own is not get_embedder(DEFAULT_MODEL)
     assert own.similarity("it is raining", "rain is falling") == pytest.approx(
@@ -110,7 +110,7 @@ def test_pickled_weights_are_not_loaded(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["no-such-model", "someone/no-such-model", "not a name!"])
-def test_a_model_that_is_nowhere_says_where_was_looked_and_how_to_get_it(name: str) -> None:
+def test_a_missing_model_is_an_error_with_the_cure(name: str) -> None:
     with pytest.raises(ModelUnavailable, match="hf download"):
         get_embedder(name)
 
@@ -169,9 +169,7 @@ def test_it_is_left_out_unless_asked_for(room: Plugins) -> None:
     assert found == Skip("embedding_check_enabled is false")
 
 
-def test_without_the_extra_the_plan_refuses_with_the_line_that_installs_it(
-    room: Plugins, without_library: None
-) -> None:
+def test_without_the_extra_the_plan_names_the_installation(room: Plugins, without_library: None) -> None:
     with pytest.raises(ConfigError, match=r'pip install "karenina-embedding\[models\]"'):
         EmbeddingCheck().included(config(), Question(question="?"))
     assert EmbeddingCheck().included(VerificationConfig(), Question(question="?")) == Skip(
@@ -179,7 +177,7 @@ def test_without_the_extra_the_plan_refuses_with_the_line_that_installs_it(
     )
 
 
-def test_a_model_that_is_not_there_stops_the_run_before_it_starts(room: Plugins) -> None:
+def test_a_missing_model_stops_the_run_at_the_start(room: Plugins) -> None:
     with pytest.raises(ValueError, match="embedding_check_model: the embedding model 'no-such-model' is not on this"):
         EmbeddingCheck().before_run(config(embedding_check_model="no-such-model"), [], NO_TRUST)
 
@@ -256,7 +254,7 @@ class Recording:
         return [(float(len(text)), 0.0) for text in texts]
 
 
-def test_texts_that_wait_while_the_model_computes_are_encoded_in_one_call() -> None:
+def test_waiting_texts_are_encoded_in_one_call() -> None:
     encode = Recording()
     model = Embedder(encode)
     found: dict[str, list[Vector]] = {}
@@ -287,7 +285,7 @@ def test_a_text_that_came_before_is_not_encoded_again() -> None:
     assert encode.calls == [["a", "bb"], ["ccc"]]
 
 
-def test_a_model_that_fails_fails_those_who_waited_and_works_again_later() -> None:
+def test_a_failed_call_fails_its_requests_only() -> None:
     broken = iter([True, False])
 
     def encode(texts: list[str]) -> Sequence[Vector]:
@@ -312,7 +310,7 @@ def test_similarity_is_a_cosine_from_0_to_1(one: Vector, another: Vector, cosine
 
 @settings(max_examples=10, deadline=None)
 @given(st.text(), st.text())
-def test_any_texts_have_a_similarity_that_does_not_depend_on_their_order(one: str, another: str) -> None:
+def test_similarity_does_not_depend_on_order(one: str, another: str) -> None:
     model = get_embedder(DEFAULT_MODEL)
     assert 0 <= model.similarity(one, another) <= 1
     assert model.similarity(one, another) == model.similarity(another, one)

@@ -68,7 +68,7 @@ def test_the_configuration_chooses_the_examples(config: dict[str, Any] | None, l
     assert shown(config) == letters
 
 
-def test_k_examples_are_drawn_by_the_seed_and_keep_their_order() -> None:
+def test_the_seed_selects_k_examples_in_order() -> None:
     drawn = {seed: shown({"mode": "k-shot", "k": 2, "seed": seed}) for seed in range(20)}
     assert drawn[0] == shown({"mode": "k-shot", "k": 2})
     assert {len(letters) for letters in drawn.values()} == {2}
@@ -135,7 +135,7 @@ def test_examples_are_a_declared_exception_to_the_rule_about_truth() -> None:
     ],
 )
 @pytest.mark.parametrize("key", ["selected_examples", "excluded_examples"])
-def test_a_choice_that_the_question_lacks_is_refused_before_a_run(key: str, choice: object, problem: str) -> None:
+def test_an_unknown_example_is_refused_before_a_run(key: str, choice: object, problem: str) -> None:
     plugins = Plugins()
     plugins.register(plugin())
     with plugin_room.use_plugins(plugins):

@@ -58,7 +58,7 @@ def test_reasoning_of_an_agent_is_kept_in_its_trace() -> None:
     assert found.artifact(Keys.TRACE_MESSAGES)[-1].reasoning == "Is that so?"
 
 
-def test_the_model_is_asked_the_question_and_nothing_that_would_help_it() -> None:
+def test_the_request_contains_the_question_without_help() -> None:
     models = ScriptedModels()
     generate(models, {"system_prompt": "Be brief."}, prompt_config={"generation": "Answer in English."})
     assert [(message.role, message.content) for message in models.requests[0].messages] == [
@@ -88,7 +88,7 @@ def test_why_an_answer_ended_is_recorded(reason: FinishReason) -> None:
     assert vetoes == ([("the provider stopped the answer", Outcome.ABSTAINED)] if reason == "content_filter" else [])
 
 
-def test_what_a_filter_left_nothing_of_is_an_empty_answer_through_any_port() -> None:
+def test_a_filtered_reply_is_an_empty_answer() -> None:
     filtered = AgentReply((Message.assistant(""),), finish_reason="content_filter")
     plain = generate(ScriptedModels(say=lambda *_: LLMReply("", finish_reason="content_filter")))
     for found in (generate(ScriptedModels(act=lambda *_: filtered), MCP), plain):
@@ -118,7 +118,7 @@ def test_what_an_agent_did_before_its_call_failed_is_kept() -> None:
     assert found.artifact(Keys.TRACE_MESSAGES) == CONVERSATION[:2]
 
 
-def test_a_model_with_mcp_servers_answers_through_the_agent_port_and_its_trace_is_kept() -> None:
+def test_a_model_with_mcp_servers_uses_the_agent_port() -> None:
     found = generate(ScriptedModels(act=lambda *_: CONVERSATION), MCP)
     assert found.artifact(Keys.TRACE_MESSAGES) == CONVERSATION
     assert found.artifact(Keys.FINAL_AI_MESSAGE) == "BCL2 regulates apoptosis."
@@ -128,7 +128,7 @@ def test_a_model_with_mcp_servers_answers_through_the_agent_port_and_its_trace_i
     assert (metrics["iterations"], metrics["tool_calls"], metrics["tools_used"]) == (2, 1, ["look_up"])
 
 
-def test_a_conversation_that_ends_on_a_tool_has_no_final_message() -> None:
+def test_a_conversation_ending_on_a_tool_has_no_answer() -> None:
     found = generate(ScriptedModels(act=lambda *_: CONVERSATION[:2]), MCP)
     assert found.artifact(Keys.FINAL_AI_MESSAGE) is None
 
@@ -169,7 +169,7 @@ def test_a_trace_that_ends_in_an_answer_passes() -> None:
     [CONVERSATION[:1], CONVERSATION[:2], [*CONVERSATION, Message.user("thanks")], [Message.assistant("  ")], []],
     ids=["tool call", "tool result", "user", "blank", "empty"],
 )
-def test_a_trace_that_does_not_end_in_an_answer_is_vetoed_with_the_reason(trace: list[Message]) -> None:
+def test_a_trace_without_a_final_answer_is_vetoed(trace: list[Message]) -> None:
     found = guard(trace, MCP)
     assert found.artifact(Keys.TRACE_VALIDATION_FAILED) is True
     assert found.artifact(Keys.TRACE_VALIDATION_ERROR)
@@ -181,9 +181,7 @@ def test_a_trace_that_does_not_end_in_an_answer_is_vetoed_with_the_reason(trace:
     ("answering", "limit", "why"),
     [({}, False, "no MCP servers"), (MCP, True, "turn limit")],
 )
-def test_the_guard_does_not_apply_to_plain_answers_and_to_agents_that_failed_already(
-    answering: Mapping[str, Any], limit: bool, why: str
-) -> None:
+def test_the_guard_skips_plain_answers_and_failed_agents(answering: Mapping[str, Any], limit: bool, why: str) -> None:
     found = guard([], answering, limit)
     assert found.record.status == "skipped"
     assert why in (found.record.reason or "")

@@ -1,4 +1,4 @@
-"""Run the stage alone, with judges that say by trait name what a test tells them to."""
+"""Runs of the rubric stage alone, with scripted judges."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def score(
     plugins: Sequence[object] = (),
     **more: Any,
 ) -> StageRun:
-    """What the stage leaves behind for a question with these traits."""
+    """Return the run of the stage for a question with these traits."""
     question = Question(question="What does BCL2 do?", rubric=traits or None, dynamic_rubric=dynamic)  # type: ignore[arg-type]  # a list of traits is accepted
     given = {Keys.RAW_LLM_RESPONSE: answer, **(artifacts or {})}
     return asyncio.run(
@@ -37,13 +37,13 @@ def score(
 
 
 def named_traits(schema: Mapping[str, Any]) -> list[str]:
-    """The names under which a schema asks for judgements; empty for that of one trait alone."""
+    """Return the trait names in a schema; empty for the schema of one trait."""
     names = list(schema["properties"])
     return [] if "score" in names else names
 
 
 def judge(scores: Mapping[str, Any]) -> ScriptedModels:
-    """A judge that gives each trait the same score in a batch and alone; the trait's name is read from the request."""
+    """Return a judge that gives each trait the same score in a batch and alone, by the trait's name in the request."""
 
     def fill(messages: Sequence[Message], schema: Mapping[str, Any], _info: CallInfo) -> Mapping[str, Any]:
         named = named_traits(schema)
@@ -57,12 +57,12 @@ def judge(scores: Mapping[str, Any]) -> ScriptedModels:
 
 
 def judgement(value: Any) -> dict[str, Any]:
-    """One judgement."""
+    """Return a judgement with this score."""
     return {"reasoning": f"because of {value!r}", "score": value}
 
 
 def scripted_replies(*said: Mapping[str, Any] | str | Callable[[], Any]) -> ScriptedModels:
-    """A judge that says one thing after another; a function may raise."""
+    """Return a judge with these replies in sequence; a function may raise."""
     left = iter(said)
 
     def fill(*_: object) -> Any:

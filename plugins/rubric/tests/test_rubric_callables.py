@@ -54,7 +54,7 @@ def test_the_same_function_in_a_file_needs_trust(function: Callable[[str], bool]
     assert score(trait, trust=Trust.all()).field("callable_trait_scores") == {"c": function(ANSWER)}
 
 
-def test_a_given_function_stays_with_its_trait_in_a_merged_rubric() -> None:
+def test_a_function_stays_with_its_trait_in_merged_rubrics() -> None:
     trait = CallableRubricTrait.from_callable("c", local())
     (merged,) = Rubric.merge(Rubric.of(trait), None).callable_traits
     assert compute_score(merged, ANSWER, Trust()) is True
@@ -126,7 +126,7 @@ def test_a_score_may_be_any_number(given: float) -> None:
     assert score(trait).field("callable_trait_scores") == {"c": given}
 
 
-def test_a_literal_trait_has_the_place_of_the_class_and_its_label() -> None:
+def test_a_literal_trait_has_position_and_label_of_the_class() -> None:
     trait = CallableRubricTrait.from_callable("c", returning("long"), kind="literal", classes=CLASSES)
     found = score(trait)
     assert found.field("callable_trait_scores") == {"c": 1}

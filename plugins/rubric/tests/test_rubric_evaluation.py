@@ -92,7 +92,7 @@ def test_an_evaluator_of_lower_precedence_gets_what_is_left() -> None:
     assert found.field("other_trait_scores") == {"tasting_scores": {"sweet": 3}}
 
 
-def test_a_trait_that_nobody_claims_is_an_error_of_this_trait() -> None:
+def test_an_unclaimed_trait_is_an_error_of_this_trait() -> None:
     found = score(UNKNOWN, DOI)
     assert found.field("regex_trait_scores") == {"doi": True}
     assert found.field("trait_errors") == {
@@ -126,7 +126,7 @@ def test_failure_of_one_evaluator_leaves_the_traits_of_others(theirs: Evaluator,
     assert found.error is None
 
 
-def test_an_evaluator_that_cannot_say_what_it_claims_fails_the_trait_instead_of_leaving_it_to_another() -> None:
+def test_a_failing_claim_fails_the_trait() -> None:
     found = score(SAFE, models=judge({"safe": True}), plugins=[Evaluator(fails, claims=fails)])
     assert found.field("llm_trait_scores") == {"safe": None}
     assert "out of order" in found.field("trait_errors")["safe"]
@@ -157,7 +157,7 @@ def test_it_is_for_questions_with_traits_that_are_not_agentic(static: Any, dynam
     assert said is expected if expected is True else isinstance(said, Skip) and expected in said.why
 
 
-def test_a_name_that_is_static_and_dynamic_is_refused_when_the_plan_is_made() -> None:
+def test_a_name_both_static_and_dynamic_is_refused() -> None:
     question = Question(question="Q", rubric=[SAFE], dynamic_rubric=[SAFE])  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="'safe' is used in the rubric and in the dynamic rubric"):
         RubricEvaluation().included(None, question)  # type: ignore[arg-type]
@@ -187,7 +187,7 @@ def test_by_default_it_reads_the_whole_conversation() -> None:
         ({Keys.TRACE_MESSAGES: TRACE, Keys.TRACE_VALIDATION_FAILED: True}, "use_full_trace_for_rubric is off"),
     ],
 )
-def test_without_a_final_message_it_skips_where_that_is_what_it_reads(given: dict[Any, Any], why: str) -> None:
+def test_without_the_final_message_that_it_reads_it_skips(given: dict[Any, Any], why: str) -> None:
     filtered = score(DOI, artifacts=given, use_full_trace_for_rubric=False)
     assert filtered.record.status == "skipped"
     assert why in (filtered.record.reason or "")
@@ -221,7 +221,7 @@ def test_other_keys_beside_the_dynamic_traits_count_for_nothing() -> None:
     assert set(found.field("dynamic_rubric_skipped_traits")) == {"risks"}
 
 
-def test_one_call_asks_for_the_presence_of_all_dynamic_traits_that_are_not_agentic() -> None:
+def test_one_call_checks_the_presence_of_all_dynamic_traits() -> None:
     models = scripted_replies(present(risks=False, dose=False))
     found = score(DOI, dynamic=[RISKS, DOSE, RUNS], models=models)
     assert len(models.requests) == 1
@@ -229,7 +229,7 @@ def test_one_call_asks_for_the_presence_of_all_dynamic_traits_that_are_not_agent
     assert set(found.field("dynamic_rubric_skipped_traits")) == {"risks", "dose"}
 
 
-def test_without_dynamic_traits_nobody_asks_for_presence() -> None:
+def test_without_dynamic_traits_presence_is_not_checked() -> None:
     models = ScriptedModels()
     found = score(DOI, models=models)
     assert models.requests == []
@@ -237,7 +237,7 @@ def test_without_dynamic_traits_nobody_asks_for_presence() -> None:
 
 
 @pytest.mark.parametrize("reply", ["no JSON", present(risks=None)], ids=["unreadable", "undecided"])
-def test_where_presence_cannot_be_told_the_dynamic_traits_fail_and_the_static_stand(reply: Any) -> None:
+def test_without_presence_only_the_dynamic_traits_fail(reply: Any) -> None:
     found = score(DOI, dynamic=[RISKS], models=scripted_replies(reply, reply))
     assert found.field("regex_trait_scores") == {"doi": True}
     assert found.field("llm_trait_scores") == {"risks": None}
@@ -308,7 +308,7 @@ def test_traits_that_were_to_have_no_excerpts_lack_none(facts: dict[str, Any]) -
     assert found.artifact(Keys.TRAITS_WITHOUT_VALID_EXCERPTS) == []
 
 
-def test_a_trait_whose_judge_failed_has_no_score_that_excerpts_could_support() -> None:
+def test_a_trait_without_score_needs_no_excerpts() -> None:
     def fails(traits: Sequence[str]) -> list[TraitScore]:
         fields = {"trait_metadata": {**METADATA, "had_excerpts": False}}
         return [TraitScore(name, "llm_trait_scores", error="the judge is gone", fields=fields) for name in traits]

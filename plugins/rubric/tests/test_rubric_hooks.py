@@ -96,7 +96,7 @@ def without(attribute: str) -> object:
         (Evaluator, "return an instance of it"),
     ],
 )
-def test_an_evaluator_that_cannot_be_used_is_listed_and_left_out(evaluator: object, cure: str) -> None:
+def test_an_invalid_evaluator_is_listed_and_left_out(evaluator: object, cure: str) -> None:
     plugins = Plugins()
     plugins.register(Offering(evaluator), distribution="their-package")
 

@@ -40,7 +40,7 @@ GIVEN: dict[str, Any] = {"safe": True, "clear": 7, "tone": "kind", "sources": FI
 
 
 @pytest.mark.parametrize(("strategy", "calls"), [("batch", 1), ("sequential", 4)])
-def test_every_kind_is_scored_by_one_call_for_all_or_one_for_each(strategy: str, calls: int) -> None:
+def test_every_kind_is_scored_in_batch_and_alone(strategy: str, calls: int) -> None:
     found = score(*ALL, models=judge(GIVEN), rubric_evaluation_strategy=strategy)
     assert found.field("llm_trait_scores") == {"safe": True, "clear": 7, "tone": 2, "sources": FILLED}
     assert found.field("llm_trait_labels") == {"tone": "kind"}
@@ -136,7 +136,7 @@ def test_a_malformed_trait_of_a_batch_is_asked_for_alone(name: str, given: Any) 
     assert f'- "{name}"' in models.requests[1].text
 
 
-def test_a_trait_that_the_batch_leaves_out_is_asked_for_alone() -> None:
+def test_a_trait_missing_in_the_batch_is_sent_alone() -> None:
     models = scripted_replies({"safe": judgement(True), "tone": judgement("neutral")}, judgement(3))
     found = score(SAFE, CLEAR, TONE, models=models)
     assert found.field("llm_trait_scores") == {"safe": True, "clear": 3, "tone": 1}
@@ -151,7 +151,7 @@ CUT_AFTER_A_DRAFT = ParserReply(f"{json.dumps(DRAFT)} On second thought", "json_
 @pytest.mark.parametrize(
     "reply", ["I would say all is well.", CUT, CUT_AFTER_A_DRAFT], ids=["no JSON", "cut off", "cut off after a draft"]
 )
-def test_where_nothing_of_a_batch_can_be_read_every_trait_is_asked_for_alone(reply: Any) -> None:
+def test_after_an_unreadable_batch_every_trait_is_sent_alone(reply: Any) -> None:
     models = scripted_replies(lambda: reply, judgement(True), judgement(3))
     found = score(SAFE, CLEAR, models=models)
     assert found.field("llm_trait_scores") == {"safe": True, "clear": 3}
@@ -166,7 +166,7 @@ def test_what_is_unambiguous_is_repaired_and_not_asked_for_again() -> None:
     assert found.field("llm_trait_labels") == {"tone": "kind"}
 
 
-def test_a_trait_alone_has_one_more_try_with_what_was_wrong() -> None:
+def test_a_single_trait_has_one_retry_with_the_problem() -> None:
     models = scripted_replies(judgement(11), judgement(9))
     assert score(CLEAR, models=models).field("llm_trait_scores") == {"clear": 9}
     assert "from 1 to 10, not 11" in models.requests[1].text
@@ -188,7 +188,7 @@ def away(status: int | None = None, category: ErrorCategory = ErrorCategory.PERM
     return fail
 
 
-def test_a_judge_that_is_away_is_not_asked_again_for_each_trait() -> None:
+def test_an_unreachable_judge_is_not_called_for_each_trait() -> None:
     models = ScriptedModels(fill=away(401))
     found = score(*ALL, models=models)
     assert len(models.requests) == 1

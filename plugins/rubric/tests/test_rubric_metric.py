@@ -96,7 +96,7 @@ def test_a_judge_that_keeps_failing_fails_the_trait() -> None:
     assert "numbered from 1 to 3" in found.field("trait_errors")["facts"]
 
 
-def test_the_judge_sees_the_instructions_which_are_the_truth_and_the_task_says_so() -> None:
+def test_the_task_declares_that_instructions_show_the_truth() -> None:
     _, models = found_by(MATRIX, {"said": [], "unwanted_said": []})
     assert [thing for thing in (*FACTS, *LIES) if thing not in models.requests[0].text] == []
     assert METRIC.shows_truth
@@ -113,7 +113,7 @@ SOME = st.lists(st.text("abc", max_size=3), max_size=6).map(tuple)
 
 
 @given(SOME, SOME, SOME, SOME)
-def test_metrics_lie_between_0_and_1_and_f1_between_precision_and_recall(
+def test_metrics_are_bounded_and_f1_is_a_mean(
     tp: tuple[str, ...], fp: tuple[str, ...], fn: tuple[str, ...], tn: tuple[str, ...]
 ) -> None:
     lists = Confusion(tp, fp, fn, tn)

@@ -85,7 +85,7 @@ def test_the_schema_refuses_what_is_not_of_the_kind(trait: LLMRubricTrait, given
 
 
 @given(st.lists(st.text(min_size=1), min_size=2, max_size=6, unique=True).flatmap(lambda names: st.permutations(names)))
-def test_the_score_of_a_class_is_its_position_whatever_its_name(names: list[str]) -> None:
+def test_the_score_of_a_class_is_its_position(names: list[str]) -> None:
     trait = LLMRubricTrait(name="t", kind="literal", classes=dict.fromkeys(names, ""))
     schema = schema_of(trait)
     for position, name in enumerate(names):
@@ -93,7 +93,7 @@ def test_the_score_of_a_class_is_its_position_whatever_its_name(names: list[str]
         assert read_score(trait, repair({"score": name}, schema)[0]["score"]) == Score(position, name)
 
 
-def test_what_a_template_says_beside_the_value_is_left_out_and_every_key_is_demanded() -> None:
+def test_titles_are_removed_and_every_key_is_required() -> None:
     score = score_schema(WHOLE)
     assert list(score.schema["properties"]) == ["parts", "counts", "remark"]
     assert score.schema["required"] == ["parts", "counts", "remark"]
@@ -143,6 +143,6 @@ def test_the_words_say_every_score_that_there_is(trait: LLMRubricTrait, visible:
     assert [part for part in visible if part not in describe_scale(trait)] == []
 
 
-def test_the_words_of_a_template_hold_its_schema_only_where_they_are_asked_to() -> None:
+def test_a_template_scale_shows_its_schema_only_on_request() -> None:
     assert "remark" in describe_scale(WHOLE, show_template=True)
     assert "remark" not in describe_scale(WHOLE)

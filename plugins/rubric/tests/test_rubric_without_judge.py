@@ -156,7 +156,7 @@ def test_functions_do_not_hold_the_event_loop(monkeypatch: pytest.MonkeyPatch) -
     assert found.field("callable_trait_scores") == {"c": True}
 
 
-def test_an_item_that_is_cut_off_does_not_wait_for_a_function_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cancelled_item_does_not_wait_for_its_function(monkeypatch: pytest.MonkeyPatch) -> None:
     goes_on, done = threading.Event(), threading.Event()
 
     def hangs(_text: str) -> bool:
@@ -187,7 +187,7 @@ def test_an_item_that_is_cut_off_does_not_wait_for_a_function_that_hangs(monkeyp
 
 
 @pytest.mark.parametrize("rubric", ["rubric", "dynamic_rubric"])
-def test_a_pattern_that_does_not_compile_is_refused_before_the_run(rubric: str) -> None:
+def test_an_invalid_pattern_is_refused_before_the_run(rubric: str) -> None:
     config = VerificationConfig(parsing_models=[ScriptedModels().model()])
     kind = Rubric if rubric == "rubric" else DynamicRubric
     broken = RegexRubricTrait(name="cites", summary="It cites.", pattern="([")

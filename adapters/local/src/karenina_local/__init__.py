@@ -17,12 +17,12 @@ __all__ = ["plugin"]
 
 
 class plugin:  # noqa: N801 - the entry point's name
-    """Offers the interface `local`."""
+    """The adapter of this distribution."""
 
     @staticmethod
     @hookimpl
     def karenina_adapters() -> list[AdapterSpec]:
-        """The one adapter of this distribution."""
+        """Offer the interface `local`."""
         from karenina_local.adapter import SPEC
 
         return [SPEC]

@@ -1,4 +1,4 @@
-"""The adapter `local`: what it declares, and what it looks at before a run."""
+"""The adapter `local`: its declaration, and its checks before a run."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 def check(model: ModelConfig) -> None:
-    """Look for what would fail every call. Raises `AdapterConfigError`.
+    """Raise `AdapterConfigError` for anything that would fail every call.
 
-    Sees that the settings are right, that the model's file is here (else the message names the command that pulls
-    it), and that nothing is asked for that a model on this machine does not have.
+    The settings must be valid, the model's file must be on this machine (else the message contains the command that
+    downloads it), and no setting may be one that models on this machine do not have.
     """
     settings_of(model)
     for name in ("endpoint_base_url", "endpoint_api_key"):
@@ -32,7 +32,7 @@ def check(model: ModelConfig) -> None:
 
 
 def unavailable() -> str | None:
-    """Why models cannot run here, where llama.cpp's wheel is not installed."""
+    """Return why models cannot run here if llama.cpp is not installed, else None."""
     if find_spec("xllamacpp") is None:
         return "llama.cpp is not installed: pip install xllamacpp"
     return None
@@ -49,7 +49,7 @@ _PORTS: Final = LazyPorts(_classes)
 
 
 def _restricts(model: ModelConfig) -> tuple[str, ...]:
-    """Return `model_name` for a file: only the models of the catalogue have a known content."""
+    """Return `model_name` for a file, because only models of the catalogue have a known content."""
     return () if is_catalogued(model.model_name) else ("model_name",)
 
 

@@ -1,4 +1,4 @@
-"""An agent on a model of this machine: the core's tool loop, with calls that the model wrote as text."""
+"""An agent with a local model: the toolkit's tool loop, with tool calls that the model writes as text."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class LocalAgent:
-    """The agent port. Time for loading the model is no part of the time that the agent is given."""
+    """The agent port. The agent's time limit does not include loading the model."""
 
     guards_calls: ClassVar[bool] = True
 
@@ -38,14 +38,14 @@ class LocalAgent:
             raise self._local.with_hint(error) from error
 
     async def aclose(self) -> None:
-        """Give the server back."""
+        """Release the server."""
         await self._local.aclose()
 
 
 class TextCallConversation:
-    """A conversation with a small model: calls that it writes as text are calls, and it is told of them as such.
+    """A conversation with a small model, in which tool calls written as text count as tool calls.
 
-    `client` gives the client for the server as it runs now: one that died between two turns is another.
+    `client` returns the client of the current server, which may have been restarted between two turns.
     """
 
     def __init__(self, chat: ChatConversation, client: Callable[[], Awaitable[Client]]) -> None:
@@ -60,7 +60,7 @@ class TextCallConversation:
         return self._chat.where
 
     async def request_turn(self, tools: Mapping[str, Tool], *, first: bool) -> Turn:
-        """One chat completion."""
+        """Return one chat completion."""
         self._chat.client = await self._client()
         turn = await self._chat.request_turn(tools, first=first)
         if turn.message.tool_calls:
@@ -73,7 +73,7 @@ class TextCallConversation:
         return replace(turn, message=message, finish_reason=reason)
 
     def add_turn(self, turn: Turn) -> None:
-        """Take the model's turn. Arguments that nobody can read are left out: the server would refuse them for ever."""
+        """Add the model's turn without unreadable arguments, which the server would refuse in every later request."""
         self._turns += 1
         self._ids |= {call.id for call in turn.message.tool_calls}
         calls = [
@@ -83,11 +83,11 @@ class TextCallConversation:
         self._chat.add_turn(replace(turn, message=replace(turn.message, tool_calls=tuple(calls))))
 
     def add_results(self, results: Sequence[Message]) -> None:
-        """Take what the tools said."""
+        """Add the results of the tools."""
         self._chat.add_results(results)
 
     def _with_ids(self, calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
-        """The calls, each with an id of its own: the one that the model wrote, where it is new, else one of ours."""
+        """Return the calls with unique ids: the model's own id if it is new, else a generated one."""
         taken = {"", *self._ids}
         found: list[ToolCall] = []
         for number, call in enumerate(calls, 1):

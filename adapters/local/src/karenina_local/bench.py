@@ -1,4 +1,4 @@
-"""Measure how fast a model runs on this machine."""
+"""Benchmark of a model's speed on this machine."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ PROMPT: Final = "Count the words of this list, and then write them down in the o
 
 
 async def bench(model_name: str, *, calls: int = 3, tokens: int = 64, extra: dict[str, Any] | None = None) -> Speed:
-    """The speed of `calls` replies of at most `tokens` tokens, one after the other. Raises `PortError`.
+    """Return the speed of `calls` sequential replies of at most `tokens` tokens. Raises `PortError`.
 
-    The first reply warms up and does not count. Each has another prompt of some 80 tokens, so that no slot knows it.
+    A first reply warms up and does not count. Each call has a different prompt of some 80 tokens, so that it is not in
+    the cache of a slot.
     """
     model = ModelConfig(
         id="bench",

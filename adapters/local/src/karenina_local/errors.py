@@ -1,4 +1,4 @@
-"""What can go wrong with models on this machine, apart from the calls themselves."""
+"""Errors of models on this machine, apart from errors of calls."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ class UnknownModel(AdapterConfigError):
 
 
 class ModelMissing(AdapterConfigError):
-    """A model whose file is not on this machine, or is not whole; the message names the command that mends it."""
+    """A model whose file is missing or incomplete; the message contains the command that downloads it."""
 
 
 class PullError(Exception):
-    """A model's file that could not be had, or was not the one that the catalogue describes. Nothing was kept."""
+    """A model's file that could not be downloaded, or is not the official one. No file was saved."""
 
 
 class DigestMismatch(PullError):
-    """Bytes that are not those of the official file."""
+    """A file whose bytes differ from those of the official file."""
 
     def __init__(self, model: str, source: str, *, expected: str, got: str) -> None:
         super().__init__(
-            f"what {source} delivered for {model} is not the official file: expected {expected}, got {got}. It was "
+            f"the download of {model} from {source} is not the official file: expected {expected}, got {got}. It was "
             "deleted; try another source (`karenina model pull NAME --from hub`, `index` or a file) or report it"
         )
         self.expected = expected

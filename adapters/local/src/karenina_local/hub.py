@@ -1,7 +1,7 @@
-"""Files of the Hugging Face hub, over plain HTTPS and without its client.
+"""Downloads from the Hugging Face hub, over plain HTTPS and without its client library.
 
-Two variables of that client are respected: `HF_ENDPOINT`, the address of a mirror, and `HF_HUB_OFFLINE`. So are the
-proxies and certificates (`SSL_CERT_FILE`) of the environment. No token is sent: the models are public.
+Two variables of that library are used: `HF_ENDPOINT`, the address of a mirror, and `HF_HUB_OFFLINE`; also the proxies
+and certificates (`SSL_CERT_FILE`) of the environment. No token is sent, because the models are public.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 ENDPOINT: Final = "https://huggingface.co"
 CONNECT_SECONDS: Final = 5.0
-"""For looking the host up and connecting to it. A machine that cannot reach the hub must find out soon."""
+"""The time limit for the DNS lookup and the connection, short because the hub may be unreachable."""
 SILENCE_SECONDS: Final = 15.0
-"""For the reply's head, and between two pieces of the file."""
+"""The time limit for the headers of the reply, and between two chunks of the file."""
 OK: Final = 200
 _ON: Final = {"1", "on", "yes", "true"}
 
@@ -35,26 +35,28 @@ def offline() -> bool:
 
 
 def read(file: HubFile) -> Iterator[bytes]:
-    """Yield the content of `file`, piece by piece. Raises `PullError` if it cannot be read to its end."""
+    """Yield the content of `file` in chunks. Raises `PullError` if it cannot be read to its end."""
     from pyreqwest.exceptions import PyreqwestError
 
     if offline():
-        raise PullError("HF_HUB_OFFLINE forbids requests to the hub: unset it, or pull `--from index` or from a file")
+        raise PullError("HF_HUB_OFFLINE forbids requests to the hub: unset it, or use `--from index` or a file")
     endpoint = os.environ.get("HF_ENDPOINT", "").rstrip("/") or ENDPOINT
     url = f"{endpoint}/{quote(file.repository)}/resolve/{quote(file.revision, safe='')}/{quote(file.file)}"
     try:
         with _client(endpoint) as client, client.get(url).build_streamed() as response:
             if response.status != OK:
-                raise PullError(f"{_host(endpoint)} answered {response.status} for {file.repository}/{file.file}")
+                raise PullError(f"{_host(endpoint)} returned HTTP {response.status} for {file.repository}/{file.file}")
             reader = response.body_reader
             while piece := reader.read_chunk():
                 yield bytes(piece)
     except (PyreqwestError, ValueError) as error:
-        raise PullError(f"{_host(endpoint)} did not deliver {file.repository}/{file.file}: {_reason(error)}") from error
+        raise PullError(
+            f"{file.repository}/{file.file} could not be downloaded from {_host(endpoint)}: {_reason(error)}"
+        ) from error
 
 
 def _client(endpoint: str) -> SyncClient:
-    """Return a client for one file. It follows redirects, but from HTTPS never to HTTP."""
+    """Return a client for one file. It follows redirects, but never from HTTPS to HTTP."""
     from pyreqwest.client import SyncClientBuilder
 
     return (
@@ -73,7 +75,7 @@ def _client(endpoint: str) -> SyncClient:
 
 
 def _host(endpoint: str) -> str:
-    """Return the server's name for a message: an address of the user's may hold a secret."""
+    """Return the server's name for a message, because a user's address may contain a secret."""
     try:
         return urlsplit(endpoint).hostname or "the hub"
     except ValueError:

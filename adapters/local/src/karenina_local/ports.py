@@ -1,4 +1,4 @@
-"""The ports for text and JSON: they have llama.cpp run, and speak to it as to any OpenAI-compatible server."""
+"""Ports for text and JSON: they start llama.cpp, and call it like any OpenAI-compatible server."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig
 
 MAX_TOKENS: Final = 1024
-"""Most tokens of a reply where the model's configuration says nothing: small models do not always find an end."""
+"""The default of `max_tokens`, because small models do not always end a reply."""
 
 P = TypeVar("P", bound=Port)
 P_co = TypeVar("P_co", bound=Port, covariant=True)
@@ -31,18 +31,18 @@ logger = logging.getLogger("karenina")
 
 
 class ClientFactory(Protocol[P_co]):
-    """Makes a client port of a model; `watch` is shown each reply of the server."""
+    """A function that makes the client port of a model; `watch` is called with each reply of the server."""
 
     def __call__(self, model: ModelConfig, *, watch: Callable[[Mapping[str, Any]], None]) -> P_co:
-        """The client."""
+        """Return the client."""
 
 
 class ServerClient(Generic[P]):
-    """One model's hold on its server, and the client ports that speak to it.
+    """One model's server, shared with other ports, and the client ports that call it.
 
-    The server starts with the first call. One that died is started again elsewhere, and gets a new client. Where
-    replies are sampled, each replicate has a seed and so a client of its own: the same seed would give it the same
-    answer. `speed` is that of all its replies; it is logged in the end.
+    The server starts with the first call. If it dies, it is restarted at another address, with a new client. If replies
+    are sampled, each replicate has its own seed, and so its own client: the same seed would return the same answer.
+    `speed` covers all replies; it is logged at the end.
     """
 
     def __init__(self, model: ModelConfig, client: ClientFactory[P]) -> None:
@@ -63,7 +63,7 @@ class ServerClient(Generic[P]):
         self._closed = False
 
     async def port(self, info: CallInfo) -> P:
-        """The client for the server as it runs now. Raises `PortError` where it cannot run."""
+        """Return the client of the running server. Raises `PortError` if it cannot be started."""
         address = self._server.address_if_running()
         if address is None:
             address = await asyncio.to_thread(self._server.address)
@@ -73,7 +73,7 @@ class ServerClient(Generic[P]):
         return self._clients[address, seed]
 
     async def aclose(self) -> None:
-        """Close the clients and give the server back; it ends when nobody holds it any more."""
+        """Close the clients and release the server, which ends with its last user."""
         if self._closed:
             return
         self._closed = True
@@ -86,12 +86,12 @@ class ServerClient(Generic[P]):
             await asyncio.to_thread(POOL.release, self._server)
 
     def with_hint(self, error: PortError) -> PortError:
-        """`error`, with what to do where the server refused the request itself: mostly it is too long."""
+        """Return `error` with the cure if the server refused the request, usually because it is too long."""
         if error.status != 400:
             return error
         return PortError(
-            f"{error} (a call to this model has {self.settings.context} tokens, prompt and reply together; `context` "
-            "in the model's `extra` raises that)",
+            f"{error} (prompt and reply of this model have at most {self.settings.context} tokens together; raise "
+            "`context` in the model's `extra`)",
             category=error.category,
             status=error.status,
             partial=error.partial,
@@ -116,13 +116,13 @@ class ServerClient(Generic[P]):
 
 
 class LocalLLM:
-    """Plain answers of a model on this machine."""
+    """The LLM port of a local model."""
 
     def __init__(self, model: ModelConfig) -> None:
         self._local: ServerClient[OpenAILLM] = ServerClient(model, OpenAILLM)
 
     async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
-        """The model's reply. The first call waits until the model is loaded."""
+        """Return the model's reply. The first call waits until the model is loaded."""
         port = await self._local.port(info)
         try:
             return await port.invoke(messages, info=info)
@@ -131,7 +131,7 @@ class LocalLLM:
 
     @property
     def speed(self) -> Speed:
-        """How fast the replies were until now."""
+        """Return the speed of the replies so far."""
         return self._local.speed
 
     async def aclose(self) -> None:
@@ -140,10 +140,10 @@ class LocalLLM:
 
 
 class LocalParser:
-    """JSON of a model on this machine: decoding is constrained to the schema, so it cannot be anything else.
+    """The parser port of a local model. Decoding is constrained to the schema, so every reply fits it.
 
-    Only a reply that was cut off (`finish_reason` "length") may be incomplete. Lists and texts without a bound get
-    one (`LocalSettings`), and the temperature is 0 where the configuration says nothing.
+    Only a truncated reply (`finish_reason` "length") may be incomplete. Lists and texts without a bound get one
+    (`LocalSettings`), and the default temperature is 0.
     """
 
     def __init__(self, model: ModelConfig) -> None:
@@ -155,7 +155,7 @@ class LocalParser:
     async def parse(
         self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
     ) -> ParserReply:
-        """The model's reply, which fits `schema`. The first call waits until the model is loaded."""
+        """Return the model's reply, which fits `schema`. The first call waits until the model is loaded."""
         settings = self._local.settings
         limited = limit_schema(schema, max_items=settings.max_list_items, max_length=settings.max_string_length)
         port = await self._local.port(info)

@@ -1,4 +1,4 @@
-"""Bounds for constrained decoding: without them small models fill a list or a text until their tokens are used up."""
+"""Bounds for constrained decoding, without which small models fill a list or a text until max_tokens."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _SETTLED: Final = ("const", "enum", "pattern", "format", "maxLength")
 
 
 def limit_schema(schema: Mapping[str, Any], *, max_items: int, max_length: int) -> dict[str, Any]:
-    """A copy of the JSON Schema `schema` in which every list has `maxItems` and every text has `maxLength`.
+    """Return a copy of the JSON Schema `schema` in which every list has `maxItems` and every text has `maxLength`.
 
-    What the schema says itself stays: a bound that is there, and texts that `enum`, `const`, `pattern` or `format`
-    decide. A list's bound is never below its `minItems`, nor a text's below its `minLength`. Descriptions, defaults
-    and anything else that is not a schema are left alone.
+    Bounds in the schema are kept, and so are texts with `enum`, `const`, `pattern` or `format`. The bound of a list is
+    at least its `minItems`, and that of a text at least its `minLength`. Descriptions, defaults and other values that
+    are not schemas are not changed.
     """
     limited = dict(schema)
     for key in _ONE:

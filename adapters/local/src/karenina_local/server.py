@@ -1,4 +1,4 @@
-"""llama.cpp as a child process: started when first needed, shared by all who want the same, never left behind."""
+"""llama.cpp as a child process, which is started on first use, shared, and always ended."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ MOST_STARTS: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
-    """What makes one server another: the model's file, and how it is served.
+    """The settings that identify a server: the model's file, and how it is served.
 
-    `context` are the tokens of each slot, `threads` None leaves the choice to llama.cpp, `start_timeout` are the
-    seconds that loading may take.
+    `context` is the number of tokens of each slot; with `threads` None, llama.cpp decides; `start_timeout` is the time
+    limit for loading in seconds.
     """
 
     model: Path
@@ -39,7 +39,7 @@ class ServerSettings:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a server listens, on the loopback interface, and the key that it asks for."""
+    """The address of a server on the loopback interface, and the key that it requires."""
 
     url: str
     key: str
@@ -48,8 +48,8 @@ class Address:
 class LlamaServer:
     """One llama.cpp server in a child process.
 
-    Methods may be called from any thread; `address` blocks while the model loads. A server that died is started
-    again when it is next asked for, a few times; one that cannot start is not tried again.
+    Methods are thread-safe; `address` blocks while the model loads. A server that died is restarted on its next use, a
+    few times; one that cannot start is not started again.
     """
 
     def __init__(self, settings: ServerSettings) -> None:
@@ -65,16 +65,16 @@ class LlamaServer:
 
     @property
     def pid(self) -> int | None:
-        """The process id of the child while it is alive."""
+        """Return the process id of the child while it is running."""
         process = self._process
         return process.pid if process is not None and process.poll() is None else None
 
     def address_if_running(self) -> Address | None:
-        """Where it listens, without waiting; None while it does not run."""
+        """Return the address without waiting, or None if the server is not running."""
         return self._address if self.pid is not None else None
 
     def address(self) -> Address:
-        """Where it listens; starts it where it is not running. Raises `PortError` (permanent) where it cannot."""
+        """Return the address, after starting the server if needed. Raises a permanent `PortError` if it fails."""
         with self._starting:
             running = self.address_if_running()
             if running is not None:
@@ -86,7 +86,7 @@ class LlamaServer:
             return self._address
 
     def close(self) -> None:
-        """End the child and wait until it is gone; one that is still loading is ended too."""
+        """End the child and wait for its end, also while it is loading."""
         with self._state:
             self._closed = True
             process = self._process
@@ -140,7 +140,7 @@ class LlamaServer:
         if self._log is not None:
             self._log.close()
         self._log = tempfile.TemporaryFile(prefix="karenina-llama-")  # noqa: SIM115 - it lives as long as the child
-        # with the default policy its threads spin, and any other busy process cuts generation to a tenth
+        # with the default policy, threads spin, and any other busy process makes generation ten times slower
         environment = {**os.environ, "OMP_WAIT_POLICY": "passive", "PYTHONUTF8": "1"}
         return subprocess.Popen(
             [sys.executable, "-P", "-m", "karenina_local.server_main"],
@@ -156,7 +156,7 @@ class LlamaServer:
     def _log_tail(self) -> str:
         if self._log is None:
             return "(nothing)"
-        size = self._log.seek(0, os.SEEK_END)  # the child has ended: nobody else moves the position that we share
+        size = self._log.seek(0, os.SEEK_END)  # the child, which shares this position, has ended
         self._log.seek(max(0, size - SHOWN_LOG_BYTES))
         return self._log.read().decode("utf-8", "replace").strip() or "(nothing)"
 
@@ -167,17 +167,17 @@ class LlamaServer:
         if late:
             return (
                 f"llama.cpp did not load {model} within {self.settings.start_timeout:g} s; raise `start_timeout` in "
-                f"the model's `extra`. It said:\n{self._log_tail()}"
+                f"the model's `extra`. Its output:\n{self._log_tail()}"
             )
         code = self._process.returncode if self._process is not None else None
         return (
-            f"llama.cpp could not serve {model} (exit code {code}): the file may be damaged or of an unknown kind, or "
-            f"memory too small (lower `context` or `slots` in the model's `extra`). It said:\n{self._log_tail()}"
+            f"llama.cpp could not load {model} (exit code {code}): the file is damaged or not supported, or there is "
+            f"too little memory (lower `context` or `slots` in the model's `extra`). Its output:\n{self._log_tail()}"
         )
 
 
 def _send_settings(process: subprocess.Popen[str], wanted: dict[str, object]) -> None:
-    """Give the child its settings; one that has ended already will not answer, which is seen there."""
+    """Send the child its settings; if it has ended already, waiting for its reply will fail."""
     if process.stdin is not None:
         with suppress(BrokenPipeError):
             process.stdin.write(json.dumps(wanted) + "\n")
@@ -185,7 +185,7 @@ def _send_settings(process: subprocess.Popen[str], wanted: dict[str, object]) ->
 
 
 def _stop(process: subprocess.Popen[str]) -> None:
-    """Close the child's input, which ends it; kill it where that does not help, and wait."""
+    """Close the child's input, which ends it; if not, kill it. Wait for its end."""
     if process.stdin is not None:
         with suppress(OSError, ValueError):
             process.stdin.close()
@@ -197,32 +197,32 @@ def _stop(process: subprocess.Popen[str]) -> None:
 
 
 def _close_output(process: subprocess.Popen[str]) -> None:
-    """For the thread that holds the start lock: nobody else can be waiting for the child's line."""
+    """Close the child's output. The caller holds the start lock, so no thread is reading it."""
     if process.stdout is not None:
         process.stdout.close()
 
 
 class ServerPool:
-    """The servers of this process, one for each different `ServerSettings`, each kept as long as somebody holds it."""
+    """The servers of this process, one for each `ServerSettings`, each kept as long as it is in use."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._held: dict[ServerSettings, tuple[LlamaServer, int]] = {}
 
     def acquire(self, settings: ServerSettings) -> LlamaServer:
-        """The server for `settings`, not yet started where it is new. Each `acquire` wants one `release`."""
+        """Return the server for `settings`; a new one is not started yet. Each `acquire` needs one `release`."""
         with self._lock:
             server, holders = self._held.get(settings) or (LlamaServer(settings), 0)
             self._held[settings] = (server, holders + 1)
             return server
 
     def held(self) -> list[tuple[LlamaServer, int]]:
-        """The servers that somebody holds, each with the number of its holders."""
+        """Return the servers in use, each with the number of its users."""
         with self._lock:
             return list(self._held.values())
 
     def release(self, server: LlamaServer) -> None:
-        """Give it back; the last holder closes it, and that waits until its process is gone."""
+        """Release a server; with its last user it is closed, which waits for the end of its process."""
         with self._lock:
             held, holders = self._held.get(server.settings, (server, 0))
             if held is server and holders > 1:

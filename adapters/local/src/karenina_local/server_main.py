@@ -17,12 +17,12 @@ import urllib.request
 from importlib import import_module
 from typing import Any
 
-WARNINGS = 2  # of llama.cpp's verbosity levels
+WARNINGS = 2  # a verbosity level of llama.cpp
 PROMPT_CACHE_MIB = 256  # its own default grows to 8 GB over a long run
 
 
 def main() -> None:
-    """Serve until the parent is gone."""
+    """Serve until the parent ends."""
     report = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # whatever prints to the output must not look like the report
     settings: dict[str, Any] = json.loads(sys.stdin.readline())
@@ -30,7 +30,7 @@ def main() -> None:
     watcher.start()
     try:
         server = _start_server(settings)
-    except RuntimeError:  # llama.cpp has said why
+    except RuntimeError:  # llama.cpp has printed the reason
         sys.exit(1)
     address: str = server.listening_address
     _wait_until_loaded(address)
@@ -44,15 +44,15 @@ def _end_with_parent() -> None:
 
 
 def _start_server(settings: dict[str, Any]) -> Any:
-    xllamacpp = import_module("xllamacpp")  # it has no types
+    xllamacpp = import_module("xllamacpp")  # without types
     params = xllamacpp.CommonParams()
     params.model.path = settings["model"]
     params.model_alias = {settings["alias"]}
     params.n_parallel = settings["slots"]
     params.n_ctx = settings["context"] * settings["slots"]
     params.cache_ram_mib = PROMPT_CACHE_MIB
-    params.kv_unified = False  # each slot keeps its own share, whatever the others do
-    params.fit_params = False  # never another context than was asked for
+    params.kv_unified = False  # each slot keeps its own share, independently of the others
+    params.fit_params = False  # never another context than the configured one
     if settings["threads"]:
         params.cpuparams.n_threads = params.cpuparams_batch.n_threads = settings["threads"]
     params.hostnames = ["127.0.0.1"]

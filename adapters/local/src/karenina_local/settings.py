@@ -1,4 +1,4 @@
-"""`LocalSettings`: what `ModelConfig.extra` may say about a model on this machine."""
+"""`LocalSettings`: the fields of `ModelConfig.extra` for a local model."""
 
 from __future__ import annotations
 
@@ -15,25 +15,23 @@ if TYPE_CHECKING:
 
 
 class LocalSettings(StrictSettings):
-    """How llama.cpp serves the model, and how far a judge's constrained reply may go.
+    """Settings of llama.cpp, and bounds of a judge's constrained reply.
 
-    A schema's own `maxItems` and `maxLength` are never changed: the two limits are for lists and strings that have
-    none, where a small model would otherwise go on until its tokens are used up.
+    `maxItems` and `maxLength` of a schema are never changed: the two limits are for lists and strings without them,
+    which a small model would otherwise continue until max_tokens.
     """
 
     from_files: ClassVar[FromFiles] = "any"
 
-    slots: int = Field(default=2, ge=1, le=64, description="Calls answered side by side.")
+    slots: int = Field(default=2, ge=1, le=64, description="Number of concurrent calls.")
     context: int = Field(default=4096, ge=256, description="Tokens of one slot: prompt and reply together.")
-    threads: int | None = Field(
-        default=None, ge=1, description="Threads that compute; llama.cpp's choice where absent."
-    )
+    threads: int | None = Field(default=None, ge=1, description="Number of threads; by default, llama.cpp decides.")
     seed: int = Field(default=0, ge=0, lt=2**32 - 1, description="Seed of the sampling; each further replicate adds 1.")
-    start_timeout: float = Field(default=300.0, gt=0, description="Seconds that loading the model may take.")
-    max_list_items: int = Field(default=20, ge=1, description="Most items of a list in a judge's reply.")
-    max_string_length: int = Field(default=200, ge=1, description="Most characters of a text in a judge's reply.")
+    start_timeout: float = Field(default=300.0, gt=0, description="Time limit for loading the model, in seconds.")
+    max_list_items: int = Field(default=20, ge=1, description="Maximum items of a list in a judge's reply.")
+    max_string_length: int = Field(default=200, ge=1, description="Maximum characters of a text in a judge's reply.")
 
 
 def settings_of(model: ModelConfig) -> LocalSettings:
-    """The settings in `model.extra`. Raises `AdapterConfigError` that names every wrong one."""
+    """Return the settings in `model.extra`. Raises `AdapterConfigError` with all invalid ones."""
     return extra_of(model, LocalSettings)

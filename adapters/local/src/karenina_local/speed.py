@@ -1,4 +1,4 @@
-"""How fast a model on this machine reads and writes, as llama.cpp measured it."""
+"""Speed of a local model, as measured by llama.cpp."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Speed:
-    """Tokens and the milliseconds that they took, added up over `calls`.
+    """Tokens and their time in milliseconds, summed over `calls`.
 
-    Tokens of a prompt that a slot still knew from the call before cost nothing and are not counted. Calls that share
-    the processor are each timed alone, so that side by side they appear slower than all of them together are.
+    Cached tokens of a prompt are not counted. Each call is timed alone, so concurrent calls appear slower than they are
+    together.
     """
 
     calls: int = 0
@@ -23,12 +23,12 @@ class Speed:
 
     @property
     def read_per_second(self) -> float | None:
-        """Tokens of prompts a second; None where none was read."""
+        """Return prompt tokens per second, or None if none was read."""
         return 1000 * self.read_tokens / self.read_ms if self.read_ms > 0 else None
 
     @property
     def written_per_second(self) -> float | None:
-        """Tokens of replies a second; None where none was written."""
+        """Return reply tokens per second, or None if none was written."""
         return 1000 * self.written_tokens / self.written_ms if self.written_ms > 0 else None
 
     def __add__(self, other: Speed) -> Speed:
@@ -41,7 +41,7 @@ class Speed:
         )
 
     def __sub__(self, other: Speed) -> Speed:
-        """What came after `other`, which is part of this."""
+        """Return the speed since `other`, which is part of this one."""
         return Speed(
             self.calls - other.calls,
             self.read_tokens - other.read_tokens,
@@ -59,7 +59,7 @@ class Speed:
 
 
 def speed_of(reply: Mapping[str, Any]) -> Speed:
-    """What `timings` in llama.cpp's reply say of one call; zero tokens where it has none."""
+    """Return the speed of one call from `timings` in llama.cpp's reply; without them, zero tokens."""
     timings = reply.get("timings")
     if not isinstance(timings, Mapping):
         return Speed(calls=1)

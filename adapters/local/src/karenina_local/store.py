@@ -1,4 +1,4 @@
-"""The models on this machine: the folder that keeps them, and finding, listing and removing them."""
+"""The models on this machine: their folder, and functions that find, list and remove them."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ GGUF_MAGIC: Final = b"GGUF"
 
 
 def models_folder() -> Path:
-    """The folder that keeps the models: `KARENINA_MODELS` where it is set, else one in the user's cache folder.
+    """Return the folder of the models: `KARENINA_MODELS`, or by default a folder in the user's cache.
 
-    It need not exist yet.
+    It may not exist yet.
     """
     named = os.environ.get(FOLDER_VARIABLE)
     if named:
@@ -28,16 +28,16 @@ def models_folder() -> Path:
 
 
 def path_of(model: CatalogueModel) -> Path:
-    """Where the model's file is, or would be."""
+    """Return the path of the model's file, which may not exist."""
     return models_folder() / model.file
 
 
 @dataclass(frozen=True, slots=True)
 class ModelState:
-    """A catalogue model as this machine has it.
+    """The state of a catalogue model on this machine.
 
-    `size_here` are the bytes of its file, None where there is none; a file of another size than the catalogue's
-    does not count as installed.
+    `size_here` is the size of its file in bytes, None without a file; a file whose size differs from the catalogue's is
+    not installed.
     """
 
     model: CatalogueModel
@@ -46,12 +46,12 @@ class ModelState:
 
     @property
     def installed(self) -> bool:
-        """Whether the whole file is here. The digest was checked when it was pulled."""
+        """Return whether the whole file is there. The digest was checked when it was downloaded."""
         return self.size_here == self.model.size
 
 
 def state_of(model: CatalogueModel) -> ModelState:
-    """How this machine has `model`."""
+    """Return the state of `model` on this machine."""
     path = path_of(model)
     try:
         size = path.stat().st_size
@@ -61,14 +61,14 @@ def state_of(model: CatalogueModel) -> ModelState:
 
 
 def list_models() -> list[ModelState]:
-    """Every model of the catalogue, in its order."""
+    """Return the states of all models of the catalogue, in order."""
     return [state_of(model) for model in CATALOGUE]
 
 
 def remove(name: str) -> bool:
-    """Delete the file of a catalogue model; False where there was none. Raises `UnknownModel`.
+    """Delete the file of a catalogue model, and return whether it existed. Raises `UnknownModel`.
 
-    A file that the user named by its path is the user's, and is never deleted.
+    A file that the user gave by its path is never deleted.
     """
     path = path_of(model_named(name))
     existed = path.exists()
@@ -82,11 +82,11 @@ def is_catalogued(name: str) -> bool:
 
 
 def find_model(name_or_path: str) -> Path:
-    """The file of a model, named in the catalogue or by the path of a GGUF file.
+    """Return the file of a model, given by its catalogue name or by the path of a GGUF file.
 
-    A name of the catalogue wins over a file of that name; write `./name` for the file. Of a catalogue file only the
-    size is looked at (the digest was checked when it was pulled), of any other only its first four bytes. Raises
-    `ModelMissing` with the command that pulls it, or `UnknownModel`.
+    A catalogue name takes precedence over a file with that name; write `./name` for the file. Of a catalogue file only
+    the size is checked (the digest was checked when it was downloaded), of others the first four bytes. Raises
+    `ModelMissing` with the command that downloads it, or `UnknownModel`.
     """
     if is_catalogued(name_or_path):
         return _find_installed(model_named(name_or_path))
@@ -95,7 +95,7 @@ def find_model(name_or_path: str) -> Path:
     if path.is_file():
         return _check_gguf(path.absolute())
     if looks_like_a_path:
-        raise ModelMissing(f"there is no model file {path}; name a GGUF file, or a model of `karenina model list`")
+        raise ModelMissing(f"there is no model file {path}: give a GGUF file, or a model of `karenina model list`")
     model_named(name_or_path)
     raise UnknownModel(name_or_path)  # unreachable: the line above raises
 
@@ -110,7 +110,7 @@ def _find_installed(model: CatalogueModel) -> Path:
             f"the model {model.name} ({model.megabytes} MB, {model.licence}) is not on this machine: run `{pull}`"
         )
     raise ModelMissing(
-        f"{state.path} has {state.size_here} bytes where {model.name} has {model.size}: it is damaged; run `{pull}`"
+        f"{state.path} is damaged: it has {state.size_here} bytes, but {model.name} has {model.size}; run `{pull}`"
     )
 
 
@@ -121,5 +121,7 @@ def _check_gguf(path: Path) -> Path:
     except OSError as error:
         raise ModelMissing(f"the model file {path} cannot be read: {error.strerror or error}") from error
     if start != GGUF_MAGIC:
-        raise ModelMissing(f"{path} is not a GGUF file (it begins with {start!r}); llama.cpp reads no other format")
+        raise ModelMissing(
+            f"{path} is not a GGUF file (it begins with {start!r}): give a GGUF file, the only format of llama.cpp"
+        )
     return path

@@ -1,15 +1,14 @@
-"""Calls of tools that a model wrote as text: small models do not use what their server offers for that.
+"""Tool calls that a model wrote as text, because small models often do not use their server's tool calls.
 
-What counts as a call is narrow, because an answer may hold JSON too, and a call that was none would spoil it:
+The rules are strict, because an answer may contain JSON that is not a call:
 
-- It names a tool that was offered, under `name`, and has `arguments` (or `parameters`), an object or the JSON of one.
-- It stands between tags (`<tool_call>`, `<tools>`); or the message ends with it: in a code fence that holds nothing
-  else, or bare, from the beginning of a line. A list of calls, or several one after the other, count if each of them
-  is one.
-- What is begun so, in tags or in place of the whole message, and then breaks off, is a call too: the tool loop tells
-  the model that its arguments cannot be read. So are the whole calls before it.
+- A call has the `name` of an available tool, and `arguments` (or `parameters`), an object or the JSON of one.
+- It is between tags (`<tool_call>`, `<tools>`), or at the end of the message: in a code fence with nothing else, or
+  without a fence from the beginning of a line. Several calls, in a list or in sequence, count if each of them is valid.
+- An incomplete call in tags, or in place of the whole message, is a call with unreadable arguments, which the tool loop
+  reports to the model. Complete calls before it count too.
 
-Prose before the calls stays the message's text.
+Text before the calls remains the message's text.
 """
 
 from __future__ import annotations
@@ -37,14 +36,14 @@ _DECODER: Final = json.JSONDecoder()
 
 @dataclass(frozen=True, slots=True)
 class ParsedText:
-    """A message taken apart: the text around the calls, and the calls, in their order, most of them without an id."""
+    """A parsed message: the text around the calls, and the calls in order, most of them without an id."""
 
     text: str
     calls: tuple[ToolCall, ...]
 
 
 def parse_tool_calls(text: str, known: Collection[str]) -> ParsedText:
-    """The calls of the tools `known` in `text`, and the rest of it; all of it where it holds none."""
+    """Return the calls of the tools `known` in `text`, and the rest of the text."""
     tagged = list(_TAGGED.finditer(text))
     if tagged:
         several = [
@@ -68,13 +67,13 @@ def parse_tool_calls(text: str, known: Collection[str]) -> ParsedText:
 
 
 def _find_last_fence(text: str) -> re.Match[str] | None:
-    """The fence with which `text` ends. An earlier one, with something behind it, is part of an answer."""
+    """Return the code fence at the end of `text`, or None. Fences before other text are part of an answer."""
     opened = [place.start() for place in re.finditer(r"^[ \t]*```", text, re.MULTILINE)]
     return _FENCED.match(text, opened[-2]) if len(opened) >= 2 else None
 
 
 def _parse_calls(text: str, known: Collection[str]) -> tuple[ToolCall, ...]:
-    """The calls that `text` is; none where something else stands there too."""
+    """Return the calls if `text` consists of calls only, else none."""
     found: list[ToolCall] = []
     try:
         for value in _parse_values(text):
@@ -85,7 +84,7 @@ def _parse_calls(text: str, known: Collection[str]) -> tuple[ToolCall, ...]:
 
 
 def _parse_values(text: str) -> Iterator[Any]:
-    """The JSON values that `text` consists of. Raises `ValueError` for anything else."""
+    """Yield the JSON values that `text` consists of. Raises `ValueError` for anything else."""
     place = 0
     while match := _NEXT.match(text, place):
         value, place = _DECODER.raw_decode(text, match.end())
@@ -93,7 +92,7 @@ def _parse_values(text: str) -> Iterator[Any]:
 
 
 def _parse_call(value: object, known: Collection[str]) -> ToolCall:
-    """The call that `value` is. Raises `ValueError`."""
+    """Return `value` as a call. Raises `ValueError` if it is not a call."""
     if not isinstance(value, Mapping):
         raise ValueError("no object")  # noqa: TRY004 - it is data from outside
     inner = value.get("function")
@@ -111,7 +110,7 @@ def _parse_call(value: object, known: Collection[str]) -> ToolCall:
 
 
 def _parse_incomplete(text: str, known: Collection[str]) -> ParsedText:
-    """The calls that `text` begins with, where it then breaks off, and what is left of it; none where it does not."""
+    """Return the calls at the start of a truncated `text`, and the rest; no calls if it is not truncated."""
     found: list[ToolCall] = []
     place = 0
     while match := _NEXT.match(text, place):

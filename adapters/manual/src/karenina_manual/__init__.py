@@ -47,7 +47,7 @@ def _needs_agent(model: ModelConfig, info: CallInfo) -> bool:
     return is_conversation(model, info)
 
 
-def _concurrency(model: ModelConfig) -> int:  # noqa: ARG001 - nothing is called, so nothing is limited
+def _concurrency(model: ModelConfig) -> int:  # noqa: ARG001 - without calls there is no limit
     return 1000
 
 

@@ -57,7 +57,7 @@ class RecordingIndex:
             if name is not None and has_lone_surrogate(name):
                 what = f"the id or question {name[:60]!r} contains half of a character"
                 raise AdapterConfigError(f"recordings {recorded.place}: {what}; correct it")
-        # Programs that cut texts by UTF-16 units leave half a character: in an answer it costs that character.
+        # Programs that cut texts by UTF-16 units leave half a character, which is replaced in an answer.
         recorded = replace(recorded, value=replace_surrogates_in(recorded.value))
         _check_shape(recorded)
         if question_id is not None:

@@ -69,7 +69,7 @@ class Recordings:
         return index
 
     def _find_in_mapping(self, traces: dict[str, object], info: CallInfo) -> Answer:
-        # One entry is looked at, not all for each call; a mapping is not kept because its owner may change it.
+        # Only one entry is indexed for each call; a mapping is not cached because its owner may change it.
         index = RecordingIndex(f"manual_traces of model {self.model.id!r}")
         digest = digest_of(info.question)
         key = next((key for key in (info.question_id, info.question, digest) if key and key in traces), None)

@@ -45,7 +45,7 @@ async def judge_copy(context: VerificationContext) -> AsyncIterator[Path]:
     if workspace is None:
         raise WorkspaceError("the answer has no workspace: the stage PrepareWorkspace did not create one")
     settings = context.config.section(AgenticSettings)
-    # A link in its place leads to what the answering agent chose, and not to what it did.
+    # The answering agent chose the target of a link at this path; it is not the agent's work.
     gone = workspace.is_symlink() or not workspace.is_dir()
     if gone and not settings.workspace_copy:
         raise WorkspaceError(f"the answer's workspace {workspace} does not exist any more")

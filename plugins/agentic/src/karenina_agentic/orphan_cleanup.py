@@ -103,7 +103,7 @@ class CleanupList:
         handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            new.rename(file)  # only now others look at it
+            new.rename(file)  # other processes read it from now on
         except BaseException:
             os.close(handle)
             new.unlink(missing_ok=True)

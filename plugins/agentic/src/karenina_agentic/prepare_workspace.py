@@ -81,7 +81,7 @@ class PrepareWorkspace(Stage):
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
         """Remove the copies that killed runs left in the workspace root."""
-        with suppress(WorkspaceError):  # each item says what is wrong with the root
+        with suppress(WorkspaceError):  # each item reports the problem with the root
             remove_orphans(resolve_root(config.section(AgenticSettings).workspace_root))
         return ()
 

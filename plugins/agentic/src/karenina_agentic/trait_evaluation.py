@@ -151,7 +151,7 @@ class AgenticRubricEvaluation(Stage):
             verdict = await self._verdict(context, trait, model, found.report, dynamic)
         except InvestigationFailed as failure:
             return _TraitOutcome(trait.name, trace=failure.trace, error=str(failure), kept_file=kept)
-        except Exception as error:  # a failure of one trait must not take the others along
+        except Exception as error:  # a failure of one trait must not affect the others
             return _TraitOutcome(trait.name, trace=trace, error=describe_error(error), kept_file=kept)
         return _TraitOutcome(trait.name, verdict, trace, kept_file=kept)
 

@@ -65,7 +65,7 @@ def _keep(trait: AgenticRubricTrait, response: str, context: VerificationContext
     """Write the trace beside the workspace or, if there is no workspace, into a new temporary folder."""
     workspace = context.find_artifact(Keys.WORKSPACE_PATH)
     folder = workspace.parent if workspace is not None else Path(tempfile.mkdtemp(prefix="karenina_trace_"))
-    # The mark of what is made here keeps the trace out of later copies, also beside an original workspace.
+    # The name marks the trace as created by a run, so that later copies leave it out.
     base = unique_name(workspace.name, "judge", None) if workspace is not None else make_slug(context.question.id)
     file = folder / f"{base}_trace_{make_slug(trait.name)}_{secrets.token_hex(4)}.txt"
     _write(file, response)

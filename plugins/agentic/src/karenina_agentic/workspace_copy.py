@@ -80,7 +80,7 @@ class _Copying:
                 if not is_created_name(entry.name):
                     self._count_entry()
                     self._entry(opened, source / entry.name, target / entry.name, inside)
-        # The copy must be one that can be worked in and removed, whatever the original allows.
+        # The copy must be writable and removable, whatever the permissions of the original.
         target.chmod(stat.S_IMODE(os.fstat(opened).st_mode) & 0o777 | stat.S_IRWXU)
 
     def _entry(self, parent: int, place: Path, copied: Path, inside: tuple[Path, ...]) -> None:
@@ -145,7 +145,7 @@ class _Copying:
         with open_file_at(name, parent) as source, copied.open("xb") as target:
             found = os.fstat(source.fileno())
             self._count_bytes(found.st_size)
-            left = found.st_size  # a file that grows meanwhile is copied as it was
+            left = found.st_size  # a file that grows meanwhile is copied up to its first size
             while left and (chunk := source.read(min(left, _CHUNK))):
                 target.write(chunk)
                 left -= len(chunk)
@@ -177,7 +177,7 @@ def _find_link_problem(link: Path, root: Path, inside: tuple[Path, ...]) -> str 
         return "is a circular link"
     if not target.is_relative_to(root):
         return "is a link out of the workspace root"
-    # Caught at the link: one folder later it would be an original of the user's that seems to be in the way.
+    # Found at the link itself: one level further down, the error would name a file of the user.
     if any(folder.is_relative_to(target) for folder in inside):
         return "is a link to a folder that contains it"
     return None

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from karenina_toolkit.search_tool import SearchTool
 
 
-class plugin:  # noqa: N801 - what entry points name
+class plugin:  # noqa: N801 - the entry points' name
     """The stages of this distribution, its evaluator of LLM traits, and a search tool."""
 
     @staticmethod

@@ -126,6 +126,6 @@ def _schema(items: Mapping[str, str], most: int) -> dict[str, Any]:
             "confidence": {"type": "string", "enum": list(CONFIDENCE)},
         }
     )
-    # Far more than are asked for: some too many shall not cost a reply, and there has to be some end.
+    # Far more than are requested: a few too many must not fail a reply, but there must be a bound.
     part = {"type": "array", "maxItems": max(20, 4 * most), "items": excerpt}
     return object_schema(dict.fromkeys(items, part))

@@ -221,7 +221,7 @@ class SearchableText:
         before = self.text[max(0, match.start - beside) : match.start]
         behind = self.text[match.end : match.end + beside]
         passage = _split_words(self.text[match.start : match.end])
-        # A word that a cut has halved is none.
+        # A word that is cut in half does not count.
         around = [*_split_words(before)[1:], *passage, *_split_words(behind)[:-1]]
         shared = (Counter(quoted) & Counter(around)).total()
         return shared - LCSseq.similarity(quoted, around) < _reordering_threshold(len(quoted))
@@ -256,7 +256,7 @@ def _align(wanted: str, text: str, threshold: float) -> tuple[int, int] | None:
     found = fuzz.partial_ratio_alignment(wanted, text, score_cutoff=threshold * 100)
     if found is None:
         return None
-    # Of two texts the shorter one is the needle, so an excerpt longer than the text is aligned the other way round.
+    # The shorter text is aligned within the longer one, so an excerpt longer than the text matches all of it.
     return (found.dest_start, found.dest_end) if len(wanted) <= len(text) else (0, len(text))
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from karenina_template.templates import Primitive
 
 
-class plugin:  # noqa: N801 - what entry points name
+class plugin:  # noqa: N801 - the entry points' name
     """The stage, and the similarity function of `SemanticMatch`."""
 
     @staticmethod

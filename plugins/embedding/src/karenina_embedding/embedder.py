@@ -79,7 +79,7 @@ class Embedder:
         """
         left, right = self.embed([one, another])
         cosine = sum(a * b for a, b in zip(left, right, strict=True))
-        # The sixth digit already depends on which other texts were in the same call.
+        # The sixth digit depends on the other texts of the same call.
         return min(1.0, max(0.0, round(cosine, 6)))
 
     def _encode_waiting(self) -> None:

@@ -115,7 +115,7 @@ def _digest(path: Path) -> str | None:
             with (path / WEIGHTS).open("rb") as file:
                 return file_digest(file, "sha256").hexdigest()
         with ZipFile(path) as archive, archive.open(WEIGHTS) as member:
-            return file_digest(member, "sha256").hexdigest()  # type: ignore[arg-type]  # it only reads
+            return file_digest(member, "sha256").hexdigest()  # type: ignore[arg-type]  # only read() is called
     except (OSError, KeyError, BadZipFile):
         return None
 

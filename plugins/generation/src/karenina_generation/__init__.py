@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from karenina_core import Stage, hookimpl
 
 
-class plugin:  # noqa: N801 - what entry points name
+class plugin:  # noqa: N801 - the entry points' name
     """The stages of this distribution."""
 
     @staticmethod

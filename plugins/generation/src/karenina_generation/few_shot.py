@@ -48,7 +48,7 @@ def _select_examples(question: Question, config: FewShotConfig, own: QuestionFew
         return [at for at in selected if at in usable]
     if mode == "k-shot":
         count = config.global_k if own.k is None else own.k
-        draw = random.Random(f"{config.seed}:{question.id}")  # noqa: S311 - it guards nothing
+        draw = random.Random(f"{config.seed}:{question.id}")  # noqa: S311 - not used for security
         drawn = draw.sample(usable, min(count, len(usable)))
         return sorted(drawn)
     return usable

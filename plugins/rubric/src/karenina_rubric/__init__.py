@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from karenina_rubric.evaluators import TraitEvaluator
 
 
-class plugin:  # noqa: N801 - what entry points name
+class plugin:  # noqa: N801 - the entry points' name
     """The stage of this distribution, and the evaluators of the core's trait kinds."""
 
     @staticmethod

@@ -130,7 +130,7 @@ class RubricEvaluation(Stage):
         text = make_judge_input(context, full_trace=context.config.core.use_full_trace_for_rubric).text
         dynamic = [one for one in _dynamic_traits(question) if one.summary or one.description]
         presence = await find_present(dynamic, text, context) if dynamic else Presence()
-        # The others cannot be scored, whether their concept is present or not.
+        # Without a description, a trait cannot be scored, whether its concept is present or not.
         without_concept = [one for one in _dynamic_traits(question) if one not in dynamic]
         traits = [*_static_traits(question), *without_concept, *presence.promoted]
         merged = await score_all(traits, text, context)

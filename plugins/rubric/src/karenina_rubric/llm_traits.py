@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 FIELD: Final = "llm_trait_scores"
 
-# The server refused this very request, for its length or its schema: smaller ones may pass.
+# The server refused this request, for its length or its schema: smaller requests may pass.
 _REFUSED_AS_IT_IS: Final = (400, 413, 422)
 
 

@@ -56,7 +56,7 @@ def score_schema(trait: ScaledTrait, *, prefix: str = "") -> ScoreSchema:
     if trait.kind == "boolean":
         return ScoreSchema({"type": "boolean", "description": _MEANING}, {})
     if trait.kind == "score":
-        # The bounds stand in words: some servers refuse `minimum`, and the reply is held to them anyway.
+        # The bounds are in the description: some servers refuse `minimum`, and the reply is checked anyway.
         bounds = f"{_MEANING} From {trait.min_score} to {trait.max_score}."
         return ScoreSchema({"type": "integer", "description": bounds}, {})
     if trait.kind == "literal":
