@@ -107,7 +107,7 @@ def test_a_stage_stands_where_its_artifacts_put_it(site: Environment, wheels: Wh
     assert names.index("GenerateAnswer") < names.index("WordCount") < names.index("ParseTemplate")
     assert (mine["distribution"], mine["version"], mine["slot"]) == ("my-package", "1.2.3", None)
     assert {"artifact": "raw_llm_response", "stage": "GenerateAnswer", "why": "requires"} in mine["waits_for"]
-    assert {"artifact": None, "stage": "WordCount", "why": "WordCount says before"} in parse["waits_for"]
+    assert {"artifact": None, "stage": "WordCount", "why": "WordCount declares before"} in parse["waits_for"]
 
 
 def test_without_the_wheel_the_stage_is_not_there(site: Environment) -> None:

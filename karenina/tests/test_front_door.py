@@ -1,4 +1,4 @@
-"""The names that users write, and `python -m karenina`."""
+"""The public names for users, and `python -m karenina`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
         _ = karenina.Benchmrak
 
 
-def test_importing_it_loads_no_other_distribution_but_the_core() -> None:
+def test_importing_it_loads_only_the_core() -> None:
     program = "import sys, karenina; print(sorted({name.partition('.')[0] for name in sys.modules}))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 

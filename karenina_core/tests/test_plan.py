@@ -141,7 +141,7 @@ def test_the_plan_says_what_each_stage_waits_for_and_why() -> None:
     made = plan([*skeleton(), stage("Maker", produces={A}), stage("Abel", requires={A}, after={Slot.VERIFY_TEMPLATE})])
     waits = next(one for one in made.to_json()["stages"] if one["name"] == "Abel")["waits_for"]
     assert {"artifact": "test.a", "stage": "Maker", "why": "requires"} in waits
-    assert {"artifact": None, "stage": "The8", "why": "Abel says after"} in waits
+    assert {"artifact": None, "stage": "The8", "why": "Abel declares after"} in waits
 
 
 def test_a_single_slot_takes_the_highest_precedence_or_the_fallback() -> None:

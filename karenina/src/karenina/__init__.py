@@ -1,7 +1,7 @@
-"""Evaluate language models by parse, then verify: the names that users of Karenina write.
+"""Evaluate language models by parse, then verify: the public names for users.
 
-`karenina.templates` has what answer templates are made of, `karenina.rubrics` the kinds of traits. Importing this
-package loads nothing else; a name is loaded when it is first used.
+`karenina.templates` has the classes for answer templates, `karenina.rubrics` those for traits. Importing this package
+loads nothing else; names are loaded on first use.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from karenina_engine.results.result_set import VerificationResultSet
     from karenina_report import compare
 
-_HOMES = {
+_MODULES = {
     "Benchmark": "karenina_benchmark",
     "ModelConfig": "karenina_core",
     "Outcome": "karenina_core",
@@ -52,10 +52,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    home = _HOMES.get(name)
-    if home is None:
+    module = _MODULES.get(name)
+    if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(import_module(home), name)
+    value: object = getattr(import_module(module), name)
     globals()[name] = value
     return value
 

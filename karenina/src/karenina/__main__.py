@@ -1,10 +1,10 @@
-"""The command as `python -m karenina`."""
+"""The command line, run as `python -m karenina`."""
 
 import sys
 
 if __name__ == "__main__":
     if sys.path and not sys.flags.safe_path:
-        del sys.path[0]  # the working directory, whose files may be somebody else's
+        del sys.path[0]  # the working directory, which may contain modules of somebody else
     from karenina_cli import main
 
     main()

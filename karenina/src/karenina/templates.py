@@ -1,4 +1,4 @@
-"""What answer templates are made of: the base class, fields, primitives and their combinations."""
+"""Answer templates: the base class, fields, primitives and their composition."""
 
-from karenina_template.templates import *  # noqa: F403 - the same names, under the name that users write
+from karenina_template.templates import *  # noqa: F403 - re-exports all names for users
 from karenina_template.templates import __all__ as __all__

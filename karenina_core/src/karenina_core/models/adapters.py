@@ -107,7 +107,7 @@ def extra_of(model: ModelConfig, kind: type[E]) -> E:
         return kind.model_validate(model.extra)
     except ValidationError as error:
         found = error.errors(include_input=False, include_url=False, include_context=False)
-        said = join_problems([f"{'.'.join(('extra', *map(str, one['loc'])))}: {one['msg']}" for one in found])
+        problems = join_problems([f"{'.'.join(('extra', *map(str, one['loc'])))}: {one['msg']}" for one in found])
         strange = any(one["type"] == "extra_forbidden" for one in found)
         known = f". Supported: {', '.join(kind.model_fields)}" if strange else ""
-        raise AdapterConfigError(f"model {model.id!r}, {said}{known}") from None
+        raise AdapterConfigError(f"model {model.id!r}, {problems}{known}") from None

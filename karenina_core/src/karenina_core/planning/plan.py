@@ -224,9 +224,9 @@ def _order_edges(one: SelectedStage, selected: Sequence[SelectedStage]) -> Itera
             continue
         names: set[str | Slot | None] = {other.stage.name, other.stage.slot}
         if names & set(one.stage.after):
-            yield Edge(other.stage.name, one.stage.name, None, f"{one.stage.name} says after")
+            yield Edge(other.stage.name, one.stage.name, None, f"{one.stage.name} declares after")
         if names & set(one.stage.before):
-            yield Edge(one.stage.name, other.stage.name, None, f"{one.stage.name} says before")
+            yield Edge(one.stage.name, other.stage.name, None, f"{one.stage.name} declares before")
 
 
 def _artifact_edges(one: SelectedStage, selected: Sequence[SelectedStage], producers: dict[str, str]) -> Iterable[Edge]:

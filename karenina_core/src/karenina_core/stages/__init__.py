@@ -1,1 +1,1 @@
-"""What a stage is and what it sees: stages, their context, the state of an item, the final result."""
+"""Stages, their context, the state of an item, and the final result."""

@@ -1,4 +1,4 @@
-"""The hooks of the core for stages: thirteen that each offer stage classes for one slot, and one for other stages."""
+"""The hooks of the core for stages: one for each of the thirteen slots, and one for other stages."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 
 @hookspec
 def karenina_validate_template() -> Sequence[type[Stage]]:
-    """Offer stages for slot 1, which turns a question's template into classes that the judge and the check can use."""
+    """Offer stages for slot 1, which loads the template of a question."""
 
 
 @hookspec
 def karenina_generate_answer() -> Sequence[type[Stage]]:
-    """Offer stages for slot 2, which gets the answer of the model under test."""
+    """Offer stages for slot 2, which generates the answer of the model under test."""
 
 
 @hookspec
 def karenina_recursion_limit_auto_fail() -> Sequence[type[Stage]]:
-    """Offer stages for slot 3, which fails answers of agents that ran into their turn limit."""
+    """Offer stages for slot 3, which fails answers of agents that reached their turn limit."""
 
 
 @hookspec
@@ -34,17 +34,17 @@ def karenina_trace_validation_auto_fail() -> Sequence[type[Stage]]:
 
 @hookspec
 def karenina_abstention_check() -> Sequence[type[Stage]]:
-    """Offer stages for slot 5, which finds refusals."""
+    """Offer stages for slot 5, which detects refusals."""
 
 
 @hookspec
 def karenina_sufficiency_check() -> Sequence[type[Stage]]:
-    """Offer stages for slot 6, which finds answers that cannot fill the template."""
+    """Offer stages for slot 6, which detects answers that are insufficient for the template."""
 
 
 @hookspec
 def karenina_parse_template() -> Sequence[type[Stage]]:
-    """Offer stages for slot 7, which has a judge fill the template from the answer."""
+    """Offer stages for slot 7, in which a judge fills the template from the answer."""
 
 
 @hookspec
@@ -54,7 +54,7 @@ def karenina_verify_template() -> Sequence[type[Stage]]:
 
 @hookspec
 def karenina_embedding_check() -> Sequence[type[Stage]]:
-    """Offer stages for slot 9, which may reverse a failure where truth and value mean the same."""
+    """Offer stages for slot 9, which may reverse a failure if truth and value have the same meaning."""
 
 
 @hookspec
@@ -79,4 +79,4 @@ def karenina_finalize_result() -> Sequence[type[Stage]]:
 
 @hookspec
 def karenina_extra_stages() -> Sequence[type[Stage]]:
-    """Offer stages without a slot; each stands where its artifacts and its `after` and `before` put it."""
+    """Offer stages without a slot, which are placed by their artifacts and their `after` and `before`."""

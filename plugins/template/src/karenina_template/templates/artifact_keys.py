@@ -1,4 +1,4 @@
-"""The artifacts that hold templates, with their own types: equal to the standard keys of these names."""
+"""The keys of artifacts with templates, which equal the standard keys of these names but have the actual types."""
 
 from __future__ import annotations
 

@@ -125,11 +125,11 @@ def _build(declaration: Declaration) -> Shape:
     answer_class = _model(declaration.answer, declaration, {})
     fields = declaration.answer.fields
     plain = {name: found for name, item in fields.items() if (found := _plain_of_field(item)) is not None}
-    asked = {name for name, item in fields.items() if not item.is_trace}
-    if asked <= plain.keys():
-        schema = judge_object({name: json.loads(part.schema_json) for name, part in plain.items() if name in asked})
+    judged = {name for name, item in fields.items() if not item.is_trace}
+    if judged <= plain.keys():
+        schema = judge_object({name: json.loads(part.schema_json) for name, part in plain.items() if name in judged})
     else:
-        schema = judge_schema(answer_class, OWN_FIELDS.union(fields.keys() - asked))
+        schema = judge_schema(answer_class, OWN_FIELDS.union(fields.keys() - judged))
     parts = schema["properties"]
     parts.update({name: with_description(parts[name], "") for name in declaration.descriptions() if name in parts})
     coercer = TruthCoercer(answer_class.model_fields, {name: part.adapter for name, part in plain.items()})
@@ -168,7 +168,7 @@ def _model(declared: ModelDeclaration, declaration: Declaration, built: dict[str
         if is_root:
             constrained = Annotated[annotation, Field(**settings)] if settings else annotation
             fields[item.name] = (
-                Optional[constrained],  # noqa: UP045 - `|` fails for annotations that are no classes
+                Optional[constrained],  # noqa: UP045 - `|` fails for annotations that are not classes
                 Field(default=None),
             )
             continue

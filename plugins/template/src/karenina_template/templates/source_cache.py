@@ -134,7 +134,7 @@ class _Argument:
 
 @dataclass(frozen=True, slots=True)
 class ParsedPattern:
-    """What templates share whose sources differ in some literals.
+    """The common part of templates whose sources differ in some literals.
 
     `free` are the places of these literals, each with its prefix (`r`, `u` or nothing).
     """

@@ -1,4 +1,4 @@
-"""`Template` and `BoundTemplate`: a template as it is loaded, and as it stands for one question."""
+"""`Template`, a loaded template, and `BoundTemplate`, which is bound to a question."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Template:
         schema: dict[str, Any] = from_json(self.shape.schema_json)
         parts = schema["properties"]
         for name, text in self.descriptions.items():
-            if name in parts:  # a field that reads the raw response is not asked for
+            if name in parts:  # fields that read the raw response are not in the schema
                 parts[name]["description"] = text
         return schema
 
