@@ -82,7 +82,7 @@ def test_the_command_reads_a_plugins_format(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ending", [".xyz", ".cards"])
-def test_an_unknown_ending_names_the_known_ones(tmp_path: Path, ending: str) -> None:
+def test_an_unknown_suffix_names_the_known_ones(tmp_path: Path, ending: str) -> None:
     file = tmp_path / f"capitals{ending}"
     file.write_text("What is the capital of France?\tParis\n")
     with use_plugins(with_plugins()):
@@ -102,7 +102,7 @@ def test_two_formats_with_one_suffix_are_an_error(tmp_path: Path) -> None:
         Benchmark.load(file)
 
 
-def test_a_reader_that_breaks_costs_an_error_with_its_owner(tmp_path: Path) -> None:
+def test_a_failing_reader_is_an_error_with_its_distribution(tmp_path: Path) -> None:
     file = tmp_path / "capitals.cards"
     file.write_bytes(b"")
 

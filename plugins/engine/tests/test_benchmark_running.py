@@ -56,7 +56,7 @@ def test_a_benchmark_runs_inside_an_event_loop_both_ways() -> None:
         assert asyncio.run(work()) == (1, 1)
 
 
-def test_questions_are_chosen_by_id_and_unknown_ids_are_refused() -> None:
+def test_questions_are_selected_by_id_and_unknown_ids_are_refused() -> None:
     with plugin_room.use_plugins(make_plugins()):
         chosen = words("a", "b").run_verification(CONFIG, question_ids=["b"])
         with pytest.raises(ConfigError, match="no question 'c'"):
@@ -65,7 +65,7 @@ def test_questions_are_chosen_by_id_and_unknown_ids_are_refused() -> None:
     assert [one.question_id for one in chosen] == ["b"]
 
 
-def test_traits_that_nobody_scores_are_refused_before_anything_is_asked() -> None:
+def test_traits_without_an_evaluator_are_refused_before_any_call() -> None:
     benchmark = words("a")
     benchmark.global_rubric = Rubric.of(POLITE)
 
@@ -108,7 +108,7 @@ def test_a_run_uses_the_merged_or_selected_rubric(chosen: list[str] | None, name
     assert benchmark.trait_names() == ("polite", "short", "risks")
 
 
-def test_a_question_without_shared_traits_is_taken_as_it_is() -> None:
+def test_a_question_without_shared_traits_is_not_changed() -> None:
     benchmark = words("a")
 
     assert benchmark.with_shared_traits(benchmark.get("a")) is benchmark.get("a")

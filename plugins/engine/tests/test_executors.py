@@ -185,7 +185,7 @@ def test_two_executors_of_one_name_are_refused() -> None:
 
 @pytest.mark.parametrize("workers", [1, 2, 3, 7])
 @pytest.mark.parametrize("declared", [None, 9])
-def test_workers_together_have_the_places_of_one(workers: int, declared: int | None) -> None:
+def test_workers_share_the_concurrency_of_one(workers: int, declared: int | None) -> None:
     whole = Concurrency(ceiling=50, start=20, models={"fixed": 8}, most=30)
     parts = [whole.share(worker, workers) for worker in range(workers)]
 

@@ -19,7 +19,7 @@ def test_failures_that_name_their_question_are_equal() -> None:
     assert counts.ranked() == [Failure(2, "question ... has no answer template")]
 
 
-def test_failures_that_differ_in_numbers_alone_are_equal() -> None:
+def test_failures_that_differ_only_in_numbers_are_equal() -> None:
     found = ranked(
         "no reply; it was tried 2 times, with 0.3 s between them",
         "HTTP 404: not found",
@@ -35,7 +35,7 @@ def test_failures_that_differ_in_numbers_alone_are_equal() -> None:
     ]
 
 
-def test_statuses_and_names_of_models_are_no_numbers() -> None:
+def test_http_statuses_and_model_names_are_kept() -> None:
     assert (
         len(
             ranked("HTTP 404: sorry", "HTTP 502: sorry", "gpt-5-mini failed", "gpt-4o failed", "m1 failed", "m2 failed")
@@ -44,7 +44,7 @@ def test_statuses_and_names_of_models_are_no_numbers() -> None:
     )
 
 
-def test_failures_without_end_take_no_more_memory() -> None:
+def test_the_number_of_counted_failures_is_limited() -> None:
     found = ranked(*(f"m{number} failed" for number in range(MAX_KINDS + 10)), "y" * 10_000)
     assert len(found) == MAX_KINDS + 1
     assert found[0] == Failure(11, OTHERS)

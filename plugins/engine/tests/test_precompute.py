@@ -181,7 +181,7 @@ def test_stored_results_are_yielded_unchanged_and_counted(whole: Path, tmp_path:
     assert (tmp_path / "out.jsonl").read_bytes() == (whole / "out.jsonl").read_bytes()
 
 
-def test_what_was_worked_out_is_kept(folder: Path) -> None:
+def test_computed_results_are_stored(folder: Path) -> None:
     _, first = resume(folder, ScriptedRuns())
     run, again = resume(folder, ScriptedRuns())
 
@@ -210,7 +210,7 @@ def test_a_replay_writes_what_the_run_wrote(whole: Path, tmp_path: Path) -> None
     ],
     ids=["an answer", "judgements", "most", "nearly all"],
 )
-def test_only_what_is_not_there_is_asked(folder: Path, whole: Path, lost: str, asked: int) -> None:
+def test_only_missing_replies_are_requested(folder: Path, whole: Path, lost: str, asked: int) -> None:
     forget(folder, f"replies WHERE {lost}")
     world = ScriptedRuns()
     run, found = resume(folder, world)
@@ -223,7 +223,7 @@ def test_only_what_is_not_there_is_asked(folder: Path, whole: Path, lost: str, a
     assert summarize(found) == summarize(then)
 
 
-def test_work_of_agents_is_not_begun_elsepop_elsewhere(tmp_path: Path) -> None:
+def test_agents_are_not_called_in_other_processes(tmp_path: Path) -> None:
     resume(tmp_path, ScriptedRuns(), ActPlugin())
     forget(tmp_path, "results")
     world = ScriptedRuns()
@@ -328,7 +328,7 @@ def test_a_run_that_ends_early_ends_its_processes(folder: Path, whole: Path, how
     assert summarize(found) == summarize(then)
 
 
-def test_a_process_with_threads_says_that_it_uses_one_core(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_process_with_threads_logs_that_it_uses_one_core(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("DEBUG", "karenina")
     over = threading.Event()
     thread = threading.Thread(target=over.wait)

@@ -22,7 +22,7 @@ async def written(path: Path, lines: dict[int, str]) -> None:
 
 @pytest.mark.parametrize("length", [0, 100, 9_000, 30_000])
 @pytest.mark.parametrize("shuffled", ["not", "near", "backwards", "wholly"])
-def test_lines_end_in_the_order_of_their_places(tmp_path: Path, shuffled: str, length: int) -> None:
+def test_lines_are_sorted_by_their_indexes_at_the_end(tmp_path: Path, shuffled: str, length: int) -> None:
     chance = random.Random(length)
     keys = {
         "not": lambda place: place,
@@ -39,7 +39,7 @@ def test_lines_end_in_the_order_of_their_places(tmp_path: Path, shuffled: str, l
 
 
 def lines_of(folder: Path) -> list[str]:
-    """The lines of the only file in the folder."""
+    """Return the lines of the only file in the folder."""
     (path,) = folder.iterdir()
     return path.read_text("utf-8").splitlines()
 

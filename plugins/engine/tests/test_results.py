@@ -173,12 +173,12 @@ def test_the_interval_is_wilsons(hits: int, out_of: int, low: float, high: float
 
 
 @pytest.mark.parametrize(("hits", "out_of"), [(-1, 3), (4, 3), (0, 0)])
-def test_no_proportion_has_no_interval(hits: int, out_of: int) -> None:
+def test_an_invalid_proportion_has_no_interval(hits: int, out_of: int) -> None:
     with pytest.raises(ValueError, match="is not a proportion"):
         wilson(hits, out_of)
 
 
-def test_items_of_one_question_are_no_independent_witnesses() -> None:
+def test_items_of_one_question_are_not_independent() -> None:
     alike = rate((question, question < 5) for question in range(10) for _ in range(12))
     assert (alike.hits, alike.out_of, alike.clusters) == (60, 120, 10)
     assert alike.low == pytest.approx(wilson(5, 10)[0], abs=0.03)
@@ -195,7 +195,7 @@ def test_nearly_unanimous_questions_do_not_narrow_an_interval() -> None:
     assert found.low < wilson(49 * 5 - 1, 49 * 5)[0] - 0.02
 
 
-def test_one_question_counts_as_one_observation_at_least() -> None:
+def test_one_question_counts_as_at_least_one_observation() -> None:
     found = rate(("only", True) for _ in range(5))
 
     assert (found.low, found.high) == wilson(1, 1)
@@ -225,7 +225,7 @@ def test_the_interval_holds_the_rate_and_is_wide_enough(
     assert found.high - found.low >= high - low - 1e-9
 
 
-def test_summaries_by_models_keep_the_judges_apart() -> None:
+def test_summaries_by_models_are_separate_for_each_judge() -> None:
     results = VerificationResultSet(
         [
             VerificationResult(metadata=metadata(judge="j"), outcome=Outcome.CORRECT),

@@ -132,7 +132,7 @@ def test_calls_of_one_question_follow_one_another() -> None:
     assert live.most == 4
 
 
-def test_items_under_way_end_before_others_begin() -> None:
+def test_items_in_progress_end_before_others_begin() -> None:
     async def reply(info: CallInfo) -> str:
         await asyncio.sleep(0.001)
         return "yes"
@@ -163,7 +163,7 @@ def test_an_item_that_times_out_is_an_error() -> None:
     assert found["b"].template.verify_result is None
 
 
-def test_the_time_of_an_item_holds_for_its_judges_too() -> None:
+def test_the_time_limit_of_an_item_includes_its_judges() -> None:
     async def reply(info: CallInfo) -> str:
         await asyncio.sleep(90 if info.task == "judging" else 0)
         return "yes"
@@ -210,7 +210,7 @@ def test_other_calls_pass_one_that_waits_for_a_retry() -> None:
 
 
 @pytest.mark.parametrize("retry_after", [None, 0.01])
-def test_a_server_that_bears_few_calls_gets_few_refusals(retry_after: float | None) -> None:
+def test_a_slow_server_refuses_few_calls(retry_after: float | None) -> None:
     async def reply(info: CallInfo) -> str:
         nonlocal refused
         if live.now > 5:
@@ -275,7 +275,7 @@ def test_a_growing_summary_is_the_same_with_folded_questions(items: list[tuple[s
     assert tally.summary().model_copy(update=without_grades) == ungraded.summary()
 
 
-def test_results_that_are_not_taken_hold_the_run_back() -> None:
+def test_a_slow_consumer_slows_the_run() -> None:
     async def reply(info: CallInfo) -> str:
         return "yes"
 

@@ -34,7 +34,7 @@ WORDS = "It is BCL2, which keeps cells alive."
         ({"allOf": [{"$ref": "#/$defs/Inner"}]}, {"word": WORDS}),
     ],
 )
-def test_a_value_fits_its_part_of_the_schema(part: dict[str, Any], value: object) -> None:
+def test_a_value_is_valid_under_its_schema(part: dict[str, Any], value: object) -> None:
     inner = {"type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"]}
     schema = {"type": "object", "properties": {"x": part}, "required": ["x"], "$defs": {"Inner": inner}}
     found = json.loads(example_for_schema(schema, WORDS))
@@ -42,12 +42,12 @@ def test_a_value_fits_its_part_of_the_schema(part: dict[str, Any], value: object
     assert find_mismatches(found, schema) == []
 
 
-def test_a_schema_that_holds_itself_has_an_end() -> None:
+def test_a_recursive_schema_has_an_example() -> None:
     node = {"type": "object", "properties": {"next": {"$ref": "#/$defs/Node"}}}
     assert json.loads(example_for_schema({"$ref": "#/$defs/Node", "$defs": {"Node": node}}, WORDS))["next"]
 
 
-def test_truth_values_can_be_no() -> None:
+def test_booleans_can_be_false() -> None:
     assert json.loads(
         example_for_schema({"type": "object", "properties": {"x": {"type": "boolean"}}}, WORDS, yes=False)
     ) == {"x": False}

@@ -40,7 +40,7 @@ def test_names_and_contents_of_all_files_count_and_nothing_else(folder: Path) ->
     assert digest_folder(SourceFolder(moved)) == before
 
 
-def test_what_the_stage_passes_over_changes_nothing(folder: Path) -> None:
+def test_files_that_the_stage_ignores_change_nothing(folder: Path) -> None:
     source = SourceFolder(folder, ignores=lambda name: name.startswith("copy"))
     before = digest_folder(source)
     (folder / "data/copy1").mkdir()
@@ -78,7 +78,7 @@ def test_a_missing_folder_has_an_empty_folders_digest(tmp_path: Path) -> None:
 
 
 class Reading(ScriptedRuns):
-    """A world in which a judge is an agent that reports the length of the file of each question, in `root`."""
+    """Return scripted runs whose judge is an agent that reports the length of each question's file in `root`."""
 
     def __init__(self, root: Path) -> None:
         super().__init__()
@@ -153,7 +153,7 @@ def test_a_stage_that_cannot_name_its_folders_ends_the_run(tmp_path: Path) -> No
                     raise KeyError("root")
 
                 def execute(self, context: VerificationContext) -> None:
-                    """Nothing to do."""
+                    """Do nothing."""
 
             class Plugin:
                 @hookimpl

@@ -201,14 +201,14 @@ class Adds(Stage):
         ([{}], {}),
     ],
 )
-def test_several_stages_may_add_to_one_result_field(more: list[Any], expected: object) -> None:
+def test_several_stages_can_add_to_one_result_field(more: list[Any], expected: object) -> None:
     stage = type("Adds", (Adds,), {"more": [("trait_errors", one) for one in more]})
     found = asyncio.run(run_stage(stage))
     assert found.error is None
     assert found.field("trait_errors") == expected
 
 
-def test_a_field_of_another_kind_is_not_added_to() -> None:
+def test_a_stage_cannot_add_to_a_field_of_another_type() -> None:
     stage = type("Adds", (Adds,), {"more": [("trait_errors", ["a"]), ("trait_errors", {"b": "c"})]})
     found = asyncio.run(run_stage(stage))
     assert found.error is not None

@@ -14,7 +14,7 @@ from karenina_engine.results.trait_summary import MAX_TRAITS, TraitSummary
 
 
 def result(judge: str = "j", **rubric: Any) -> VerificationResult:
-    """A result with this rubric section."""
+    """Return a result with this rubric section."""
     return VerificationResult(
         metadata=VerificationResultMetadata(
             question_id="q",
@@ -63,7 +63,7 @@ def test_each_kind_of_score_has_its_figure() -> None:
     }
 
 
-def test_traits_without_a_score_are_counted_apart() -> None:
+def test_traits_without_a_score_are_counted_separately() -> None:
     found = summaries(
         result(llm_trait_scores={"clear": True}),
         result(llm_trait_scores={"clear": None}, trait_errors={"clear": "away", "gone": "no plugin"}),
@@ -74,7 +74,7 @@ def test_traits_without_a_score_are_counted_apart() -> None:
     assert found["gone"] == TraitSummary(not_scored=1)
 
 
-def test_each_pair_of_models_has_its_own() -> None:
+def test_each_pair_of_models_has_its_own_summary() -> None:
     results = VerificationResultSet(
         [result("j", regex_trait_scores={"doi": True}), result("k", regex_trait_scores={"doi": False})]
     )
@@ -90,6 +90,6 @@ def test_the_order_of_results_does_not_matter(scores: list[float], draw: Any) ->
     assert summaries(*given_scores) == first
 
 
-def test_traits_of_ever_new_names_take_no_more_memory() -> None:
+def test_the_number_of_counted_traits_is_limited() -> None:
     many = [result(regex_trait_scores={f"t{number}": True}) for number in range(MAX_TRAITS + 5)]
     assert len(summaries(*many)) == MAX_TRAITS

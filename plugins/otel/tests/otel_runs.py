@@ -1,4 +1,4 @@
-"""What these tests share: a run with a model, a judge and a trait, and all that OpenTelemetry got of it."""
+"""Helpers of these tests: a run with a model, a judge and a trait, and everything that it sent to OpenTelemetry."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Validate(Stage):
 
 
 class Generate(Stage):
-    """Asks the model under test, through its agent port where its name says so."""
+    """A stage that calls the answering model, through its agent port if its name says so."""
 
     name = "Generate"
     slot = Slot.GENERATE_ANSWER
@@ -62,7 +62,7 @@ class Generate(Stage):
 
 
 class Parse(Stage):
-    """Asks the judge."""
+    """A stage that calls the judge."""
 
     name = "Parse"
     slot = Slot.PARSE_TEMPLATE
@@ -77,7 +77,7 @@ class Parse(Stage):
 
 
 class Verify(Stage):
-    """Says that a question with the truth "right" was answered right."""
+    """A stage that accepts answers to questions with the truth "right"."""
 
     name = "Verify"
     slot = Slot.VERIFY_TEMPLATE
@@ -91,7 +91,7 @@ class Verify(Stage):
 
 
 class Stages:
-    """Offers the stages."""
+    """A plugin with the stages."""
 
     @hookimpl
     def karenina_validate_template(self) -> Sequence[type[Stage]]:
@@ -112,7 +112,7 @@ class Stages:
 
 @dataclass
 class Got:
-    """What was told, and the results."""
+    """The sent spans and events, and the results."""
 
     spans: Sequence[ReadableSpan] = ()
     records: Sequence[ReadableLogRecord] = ()
@@ -120,16 +120,16 @@ class Got:
     closed: int = 0
 
     def named(self, name: str) -> list[ReadableSpan]:
-        """The spans of that name, in the order in which they began."""
+        """Return the spans of that name, in the order in which they began."""
         return sorted((span for span in self.spans if span.name == name), key=lambda span: span.start_time or 0)
 
     def one(self, name: str) -> ReadableSpan:
-        """The only span of that name."""
+        """Return the only span of that name."""
         (found,) = self.named(name)
         return found
 
     def path(self, span: ReadableSpan) -> list[str]:
-        """The names of the spans that it lies in, from the outermost, and its own."""
+        """Return the names of the span's ancestors, from the outermost, and its own."""
         by_id = {one.context.span_id: one for one in self.spans}
         names = [span.name]
         while span.parent is not None:
@@ -139,12 +139,12 @@ class Got:
 
     @property
     def events(self) -> list[Any]:
-        """The events, as they were emitted."""
+        """Return the events in the order of their emission."""
         return [one.log_record for one in self.records]
 
     @property
     def everything(self) -> str:
-        """All that left the process, as one text."""
+        """Return everything that was sent, as one text."""
         told = [(one.name, one.attributes, one.status.description, one.events, one.resource) for one in self.spans]
         parts = [
             *(
@@ -169,7 +169,7 @@ def traced(
     telemetry: Callable[[], Telemetry] | None = None,
     **settings: Any,
 ) -> Got:
-    """A run of a question for each of `truths`, and what OpenTelemetry got of it; `kept` gets that after errors too.
+    """Run a question for each of `truths`, and return what was sent; `kept` receives it after errors too.
 
     With `telemetry`, spans go there and are not returned.
     """

@@ -22,13 +22,13 @@ IDS = {"question_id": "q", "template_id": "t", "result_id": "r", "question_text"
 
 
 def result(outcome: str = "correct", error: str | None = None, **sections: Any) -> VerificationResult:
-    """A result with this outcome."""
+    """Return a result with this outcome."""
     metadata = VerificationResultMetadata(**IDS, parsing_id="j", answering=WHO, parsing=WHO, error=error)
     return VerificationResult(metadata=metadata, outcome=Outcome(outcome), **sections)
 
 
 def told(found: VerificationResult, *, content: bool = False) -> list[dict[str, Any]]:
-    """The attributes of the events, without the conventions' prefix."""
+    """Return the attributes of the events, without the conventions' prefix."""
     return [
         {name.removeprefix("gen_ai.evaluation."): value for name, value in one.attributes().items()}
         for one in evaluations(found, content=content)
@@ -94,7 +94,7 @@ def test_every_score_of_a_trait_is_an_evaluation() -> None:
     ] == "the judge said: secret"
 
 
-def test_events_belong_to_the_call_that_brought_the_answer() -> None:
+def test_events_belong_to_the_call_of_the_answer() -> None:
     got = traced(judges=["judge", "other"])
     assert [event.event_name for event in got.events] == ["gen_ai.evaluation.result"] * 4
     assert {event.span_id for event in got.events} == {got.one("chat tested").context.span_id}

@@ -1,4 +1,4 @@
-"""The spans of a run: what lies in what, what each says, and what none of them says."""
+"""The spans of a run: their nesting, their attributes, and what they never contain."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_spans_nest_as_run_answer_item_stage_and_call() -> None:
     )
 
 
-def test_every_span_lasts_as_long_as_what_lies_in_it() -> None:
+def test_every_span_covers_its_child_spans() -> None:
     got = traced(truths=["right"] * 3, judges=["judge", "other"])
     by_id = {span.context.span_id: span for span in got.spans}
     for span in got.spans:
@@ -44,7 +44,7 @@ def test_every_span_lasts_as_long_as_what_lies_in_it() -> None:
             assert outer.start_time <= span.start_time <= span.end_time <= outer.end_time
 
 
-def test_all_judges_of_an_answer_stand_in_its_span() -> None:
+def test_the_span_of_an_answer_holds_all_judges() -> None:
     got = traced(judges=["judge", "other"])
     items = got.named("karenina item")
     assert {item.attributes["karenina.judge.id"] for item in items} == {"judge", "other"}
@@ -82,7 +82,7 @@ def test_a_call_span_has_model_request_and_usage() -> None:
     assert got.one("chat judge").attributes["gen_ai.output.type"] == "json"
 
 
-def test_one_call_is_one_span_with_all_its_tries() -> None:
+def test_one_call_is_one_span_with_all_attempts() -> None:
     tries: list[int] = []
 
     def say(_messages: Sequence[Message], _info: CallInfo) -> str:
@@ -105,7 +105,7 @@ def test_one_call_is_one_span_with_all_its_tries() -> None:
         (PortError("no", category=ErrorCategory.PERMANENT), "permanent"),
     ],
 )
-def test_a_call_that_failed_says_how(error: PortError, kind: str) -> None:
+def test_the_span_of_a_failed_call_has_its_error(error: PortError, kind: str) -> None:
     def say(_messages: Sequence[Message], _info: CallInfo) -> str:
         raise error
 
@@ -117,7 +117,7 @@ def test_a_call_that_failed_says_how(error: PortError, kind: str) -> None:
     assert got.one("karenina answer").status.status_code is StatusCode.UNSET
 
 
-def test_an_agent_is_invoked() -> None:
+def test_the_operation_of_an_agent_is_invoke_agent() -> None:
     models = ScriptedModels(act=lambda _messages, _info: AgentReply((Message.assistant("yes"),), Usage(9, 3, calls=2)))
     got = traced(models, answering=["agent"])
     call = got.one("invoke_agent")
@@ -127,7 +127,7 @@ def test_an_agent_is_invoked() -> None:
     assert {event.span_id for event in got.events} == {call.context.span_id}
 
 
-def test_the_run_says_what_came_of_it() -> None:
+def test_the_span_of_the_run_has_its_summary() -> None:
     run = traced(truths=["right", "wrong"], run_name="nightly").one("karenina run")
     assert dict(run.attributes) == {
         "karenina.run.name": "nightly",
@@ -160,7 +160,7 @@ def test_content_is_sent_only_if_enabled_and_secrets_never(content: bool) -> Non
     assert [text in told for text in (KEY, "hidden", "user:")] == [False] * 3
 
 
-def test_messages_have_the_shape_of_the_conventions() -> None:
+def test_messages_have_the_format_of_the_conventions() -> None:
     got = traced(ScriptedModels(say=lambda _messages, _info: LLMReply("yes", reasoning="hm")), otel_content=True)
     call = got.one("chat tested")
     assert call.attributes["gen_ai.input.messages"] == (
@@ -201,7 +201,7 @@ def test_a_run_that_is_stopped_leaves_no_span_open() -> None:
     assert all(span.parent is None or span.parent.span_id in by_id for span in got.spans)
 
 
-def test_what_an_earlier_run_told_is_not_told_again(tmp_path: Path) -> None:
+def test_items_that_an_earlier_run_reported_are_not_sent_again(tmp_path: Path) -> None:
     first = traced(journal=tmp_path / "journal.db")
     again = traced(journal=tmp_path / "journal.db")
     assert len(first.events) == 2
@@ -210,12 +210,12 @@ def test_what_an_earlier_run_told_is_not_told_again(tmp_path: Path) -> None:
     assert list(again.events) == []
 
 
-def test_replies_of_a_journal_are_no_calls(tmp_path: Path) -> None:
+def test_replies_from_the_journal_have_no_call_spans(tmp_path: Path) -> None:
     traced(journal=tmp_path / "journal.db")
     more = traced(judges=["judge", "other"], journal=tmp_path / "journal.db")
     assert [span.name for span in more.spans if span.name.startswith("chat")] == ["chat other"]
 
 
-def test_a_run_that_does_not_ask_for_it_tells_nothing() -> None:
+def test_a_run_without_otel_sends_nothing() -> None:
     got = traced(otel=False)
     assert (len(got.results), list(got.spans), list(got.events), got.closed) == (1, [], [], 0)

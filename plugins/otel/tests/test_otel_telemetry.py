@@ -1,4 +1,4 @@
-"""Where spans go: what the environment says, what is missing for it, and a backend that is away or hangs."""
+"""The connection to OpenTelemetry: environment variables, missing exporters, and unreachable or hanging backends."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def plugins() -> Iterator[Plugins]:
         yield room
 
 
-def test_nothing_observes_a_run_that_does_not_ask_for_it(plugins: Plugins) -> None:
+def test_a_run_without_otel_has_no_observers(plugins: Plugins) -> None:
     assert not find_observers(plugins, VerificationConfig()).observes_calls
     assert find_observers(plugins, VerificationConfig(otel=True)).observes_calls
 
 
-def test_opentelemetry_can_be_switched_off_altogether(plugins: Plugins, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_opentelemetry_can_be_disabled(plugins: Plugins, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTEL_SDK_DISABLED", "true")
     assert not find_observers(plugins, VerificationConfig(otel=True)).observes_calls
 
@@ -60,7 +60,7 @@ def test_no_setting_changes_results(plugins: Plugins) -> None:
         ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc", "OTEL_TRACES_EXPORTER"),
     ],
 )
-def test_a_run_is_refused_where_its_exporter_is_not_installed(
+def test_a_run_without_its_exporter_is_refused(
     plugins: Plugins, monkeypatch: pytest.MonkeyPatch, variable: str, value: str, cure: str
 ) -> None:
     monkeypatch.setenv(variable, value)
@@ -108,7 +108,7 @@ print([span.name for span in spans.get_finished_spans()], spans.get_finished_spa
 
 
 def run() -> int:
-    """How many results a run has that tells what the environment names."""
+    """Return the number of results of a run that sends to the backend of the environment."""
     return len(traced(telemetry=make_own_telemetry).results)
 
 
@@ -116,13 +116,13 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [one.getMessage() for one in caplog.records if one.name == "karenina" and one.levelno >= logging.WARNING]
 
 
-def test_a_collector_that_is_away_is_told_of_once(
+def test_an_unreachable_collector_is_one_warning(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{port}")
-    monkeypatch.setattr(telemetry, "FLUSH_SECONDS", 600.0)  # what is away is not waited for: this would never end
+    monkeypatch.setattr(telemetry, "FLUSH_SECONDS", 600.0)  # the run does not wait for an unreachable backend
     with caplog.at_level(logging.WARNING):
         assert run() == 1
     (once,) = warnings(caplog)
@@ -130,7 +130,7 @@ def test_a_collector_that_is_away_is_told_of_once(
     assert "the run goes on" in once
 
 
-def test_a_collector_that_never_answers_is_not_waited_for(
+def test_a_collector_that_never_answers_does_not_delay_the_run(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(telemetry, "FLUSH_SECONDS", 0.2)
@@ -141,7 +141,7 @@ def test_a_collector_that_never_answers_is_not_waited_for(
     assert warnings(caplog) == ["the last spans of the run may be missing: they could not be sent within 0.2 s"]
 
 
-def test_a_service_without_a_name_has_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_default_service_name_is_karenina(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTEL_TRACES_EXPORTER", "none")
     monkeypatch.setenv("OTEL_LOGS_EXPORTER", "none")
 

@@ -1,4 +1,4 @@
-"""The public list of prices: models are found where they are served, and costs are the list's own."""
+"""The public price list: models are found under their provider, and costs equal those of genai-prices."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ANTHROPIC = "https://api.anthropic.com"
         ("gpt-4.1-mini", None, "openai/gpt-4.1-mini"),
     ],
 )
-def test_a_model_is_found_where_it_is_served(model: str, served_by: str | None, known: str) -> None:
+def test_a_model_is_found_under_its_provider(model: str, served_by: str | None, known: str) -> None:
     found = PRICES.tariff(model, served_by)
     assert found is not None
     assert found[1] == known
@@ -57,7 +57,7 @@ def test_a_model_without_a_listed_price_is_not_free(model: str, served_by: str) 
     assert PRICES.tariff(model, served_by) is None
 
 
-def test_what_a_provider_offers_free_is_free() -> None:
+def test_a_model_that_a_provider_offers_free_is_free() -> None:
     found = PRICES.tariff("mistral-nemo:free", "mistral")
     assert found is not None
     assert found[0] == FREE
@@ -84,7 +84,7 @@ USAGES = [
         ("sonar", "perplexity"),
     ],
 )
-def test_a_call_costs_what_the_list_itself_says(model: str, provider: str, counts: dict[str, int]) -> None:
+def test_the_cost_of_a_call_equals_that_of_genai_prices(model: str, provider: str, counts: dict[str, int]) -> None:
     tariff = PRICES.tariff(model, provider)
     assert tariff is not None
     names = {"cached_tokens": "cache_read_tokens"}
@@ -93,7 +93,7 @@ def test_a_call_costs_what_the_list_itself_says(model: str, provider: str, count
     assert abs(to_dollars(tariff[0].cost(Usage(**counts, calls=1))) - theirs) < Decimal("1e-6")
 
 
-def test_the_edition_names_the_release_and_what_is_in_it() -> None:
+def test_the_edition_names_the_release_and_a_digest() -> None:
     release, _, digest = PRICES.edition.partition(" ")
     assert release.count(".") >= 1
     assert digest.startswith("(data ")
