@@ -55,11 +55,11 @@ def call(name: str, id: str = "call_1", **arguments: Any) -> ToolCall:
 
 
 def results(reply: AgentReply) -> dict[str | None, tuple[bool, str]]:
-    """Whether a call failed, and what came of it, by its id."""
+    """Return whether each call failed, and its result, by call id."""
     return {said.tool_call_id: (said.is_error, said.content) for said in reply.trace if said.role == "tool"}
 
 
-def test_an_agent_reads_writes_and_searches_in_its_workspace_and_nowhere_else(workspace: Path) -> None:
+def test_an_agent_works_only_in_its_workspace(workspace: Path) -> None:
     outside = workspace.parent
     calls = [
         call("Read", "in", file_path="note.txt"),
@@ -87,9 +87,7 @@ def test_an_agent_reads_writes_and_searches_in_its_workspace_and_nowhere_else(wo
     assert "Bash" not in offered
 
 
-def test_commands_see_neither_the_key_nor_the_environment_and_end_with_the_run(
-    workspace: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_commands_see_no_secrets_and_end_with_the_run(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-somebody-else")
     monkeypatch.setenv("HTTPS_PROXY", "http://user:word@proxy.example")
     monkeypatch.setenv("TEST_PASSED", "passed on")
@@ -110,7 +108,7 @@ def test_commands_see_neither_the_key_nor_the_environment_and_end_with_the_run(
 
 
 def is_gone(pid: int) -> bool:
-    """Whether the process ends within some seconds; a dead one that nobody has waited for counts as gone."""
+    """Return whether the process ends within some seconds; a zombie process counts as ended."""
     until = time.monotonic() + 5
     while time.monotonic() < until:
         try:
@@ -123,7 +121,7 @@ def is_gone(pid: int) -> bool:
     return False
 
 
-def test_a_time_out_in_a_command_keeps_what_other_tools_said(workspace: Path) -> None:
+def test_a_timeout_in_a_command_keeps_other_results(workspace: Path) -> None:
     calls = call("Read", "read", file_path="note.txt"), call("Bash", "sleep", command="echo $$ > pid; sleep 300")
     for seconds in (4, 16, 64):  # a busy machine takes longer to come to the command
         with (
@@ -146,7 +144,7 @@ def test_calls_of_the_last_turn_are_not_carried_out(workspace: Path) -> None:
     assert not (workspace / "new.txt").exists()
 
 
-def test_a_run_that_is_cancelled_at_any_moment_leaves_nothing_and_the_port_usable(
+def test_a_cancelled_run_leaves_nothing_behind(
     workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     homes = tmp_path / "homes"
@@ -198,7 +196,7 @@ def test_a_workspace_cannot_configure_the_agent(workspace: Path) -> None:
     assert not ran.exists()
 
 
-def test_a_prompt_is_told_as_it_is_written(workspace: Path) -> None:
+def test_a_prompt_is_sent_unchanged(workspace: Path) -> None:
     """Neither a command of the CLI nor a mention of a file is carried out."""
     prompt = f"/compact @{workspace / 'note.txt'} !date"
     with SERVER.server(SERVER.saying("Done.")) as server:
@@ -207,7 +205,7 @@ def test_a_prompt_is_told_as_it_is_written(workspace: Path) -> None:
     assert [said.content for said in told if said.role == "user"] == [prompt]
 
 
-def test_the_past_of_a_conversation_is_told_as_such(workspace: Path) -> None:
+def test_earlier_turns_are_sent_as_history(workspace: Path) -> None:
     asked = [
         *ASK,
         Message.assistant("I look.", [call("Read", "old", file_path="note.txt")]),
@@ -224,7 +222,7 @@ def test_the_past_of_a_conversation_is_told_as_such(workspace: Path) -> None:
 
 
 def test_a_conversation_that_ends_with_the_assistant_is_refused(workspace: Path) -> None:
-    with SERVER.server(SERVER.saying("Yes.")) as server, pytest.raises(PortError, match="not a user's") as caught:
+    with SERVER.server(SERVER.saying("Yes.")) as server, pytest.raises(PortError, match="must be a user's") as caught:
         run(server, workspace, asked=[*ASK, Message.assistant("It is")])
     assert caught.value.category is ErrorCategory.PERMANENT
 
@@ -251,7 +249,7 @@ class Gene:
         return f"{arguments['gene']} is on 17q21 " + "x" * 60_000
 
 
-def test_the_tools_that_a_run_brings_are_served_under_their_own_names() -> None:
+def test_the_tools_of_a_run_keep_their_names() -> None:
     tool = Gene()
     name = f"mcp__karenina__{tool.name}"
     calls = (
@@ -282,7 +280,7 @@ def test_two_tools_of_one_name_are_refused(workspace: Path) -> None:
         run(server, workspace, tools=(Gene(), Gene()))
 
 
-def test_turns_that_a_journal_kept_are_played_again_without_a_request(workspace: Path) -> None:
+def test_recorded_turns_are_replayed_without_a_request(workspace: Path) -> None:
     first = Turn(Message.assistant("I look.", [call("Read", file_path="note.txt")]), finish_reason="tool_calls")
     traces: list[Sequence[Message]] = []
 
@@ -297,7 +295,7 @@ def test_turns_that_a_journal_kept_are_played_again_without_a_request(workspace:
     assert traces == [(), reply.trace[:2]]
 
 
-def test_what_the_cli_says_when_it_fails_is_told(workspace: Path, tmp_path: Path) -> None:
+def test_an_error_contains_the_output_of_the_cli(workspace: Path, tmp_path: Path) -> None:
     broken = tmp_path / "claude"
     broken.write_text("#!/bin/sh\necho 'this machine is too old' >&2\nexit 3\n")
     broken.chmod(0o755)
@@ -306,7 +304,7 @@ def test_what_the_cli_says_when_it_fails_is_told(workspace: Path, tmp_path: Path
     assert caught.value.category is ErrorCategory.SERVER
 
 
-def test_nothing_but_calls_of_the_model_is_asked_of_the_server(workspace: Path) -> None:
+def test_the_server_gets_only_calls_of_the_model(workspace: Path) -> None:
     asked: list[str] = []
 
     def answer(request: Any) -> Reply:

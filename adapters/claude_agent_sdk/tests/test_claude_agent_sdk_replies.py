@@ -75,13 +75,13 @@ def test_a_stream_may_be_late_and_come_in_parts() -> None:
         'event: error\ndata: {"type": "error", "error": {"type": "overloaded_error", "message": "later"}}\n\n',
     ],
 )
-def test_an_error_inside_a_good_reply_is_told_by_its_kind(raw: str) -> None:
+def test_an_error_inside_a_reply_is_classified_by_kind(raw: str) -> None:
     with pytest.raises(ServerReportedError, match="later") as caught:
         read_reply(raw.encode())
     assert caught.value.kind == "overloaded_error"
 
 
-def test_a_turn_has_one_message_and_the_plain_names_of_tools() -> None:
+def test_a_turn_has_one_message_and_plain_tool_names() -> None:
     turn = turn_of(
         message(
             {"type": "thinking", "thinking": "Hm.", "signature": "x"},

@@ -1,4 +1,4 @@
-"""What can be set, what is refused before a run, and where the key goes."""
+"""Settings, errors before a run, and the servers that get the key."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_an_agent_has_no_shell_unless_asked_for() -> None:
         ({"endpoint_base_url": None}, "needs an API key"),
         ({"endpoint_api_key": "two\nlines"}, "line break"),
         ({"temperature": 1.5}, "0 to 1"),
-        ({"temperature": 0.5, "extra": {"thinking": "adaptive"}}, "none for a model that thinks"),
+        ({"temperature": 0.5, "extra": {"thinking": "adaptive"}}, "none if the model thinks"),
         ({"extra": {"cli_path": "/no/such/claude"}}, "/no/such/claude"),
         ({"extra": {"tools": ["Task"]}}, "extra.tools"),
         ({"extra": {"headers": {"X-Team": "a\nb"}}}, "line break"),
@@ -64,7 +64,7 @@ def test_a_base_url_may_end_as_it_likes(url: str) -> None:
         ("http://api.anthropic.com", False),
     ],
 )
-def test_the_key_of_the_environment_goes_only_where_the_environment_trusts(
+def test_the_environments_key_is_sent_only_to_trusted_servers(
     url: str, trusted: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-mine")

@@ -1,4 +1,4 @@
-"""Karenina adapter for the agent of the Claude CLI: a runtime that brings its own tools, over the Claude Agent SDK."""
+"""Karenina adapter for the agent of the Claude CLI, which has its own tools, through the Claude Agent SDK."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ SPEC = AdapterSpec(
 
 
 class plugin:  # noqa: N801 - the entry point's name
-    """What this distribution offers to Karenina."""
+    """The adapter of this distribution."""
 
     @staticmethod
     @hookimpl
     def karenina_adapters() -> list[AdapterSpec]:
-        """The `claude_agent_sdk` interface."""
+        """Offer the interface `claude_agent_sdk`."""
         return [SPEC]

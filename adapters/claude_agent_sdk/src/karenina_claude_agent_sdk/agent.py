@@ -1,4 +1,4 @@
-"""The agent of the Claude CLI, in a workspace."""
+"""The agent port: the agent of the Claude CLI in a workspace."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
 
 
 class ClaudeAgent:
-    """The agent port: the CLI works with its own tools in the workspace, and with those that the run brings.
+    """The agent port. The CLI uses its own tools in the workspace, and the tools of the run.
 
-    Its requests pass through here, so a turn is one reply of the model, each is repeated alone where it fails, and the
-    calls of the last turn are not carried out. Without a workspace it has only the tools that the run brings.
+    Its requests pass through this process, so a turn is one reply of the model, a failed request is repeated alone, and
+    tool calls of the last turn are not executed. Without a workspace, it has only the tools of the run.
     """
 
     guards_calls: ClassVar[bool] = True
@@ -48,7 +48,7 @@ class ClaudeAgent:
         self._runner = CLIRunner(model)
 
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
-        """Let the agent work until it answers or meets a bound. Raises `PortError`, with the trace as its `partial`."""
+        """Run the agent until it answers or reaches a limit. Raises `PortError`, with the trace as its `partial`."""
         runner = self._runner
         own = runner.extra.tools if options.workspace is not None else ()
         brought = self._collect_tools(options, own)
@@ -67,16 +67,16 @@ class ClaudeAgent:
         return await time.limit(runner.run(setting, wire, work), work.reply)
 
     async def aclose(self) -> None:
-        """Close what is open."""
+        """Close the proxy and the connections."""
         await self._runner.aclose()
 
     def _collect_tools(self, options: AgentOptions, own: Sequence[str]) -> dict[str, Tool]:
         found: dict[str, Tool] = {}
         if options.workspace is not None and not options.workspace.is_dir():
-            raise self._refused(f"the workspace {options.workspace} is no folder")
+            raise self._refused(f"the workspace {options.workspace} is not a folder")
         for tool in options.tools:
             if tool.name in own or found.setdefault(tool.name, tool) is not tool:
-                raise self._refused(f"two tools are called {tool.name!r}; leave one of them out")
+                raise self._refused(f"two tools are called {tool.name!r}: remove one of them")
         return found
 
     def _refused(self, why: str) -> PortError:
@@ -84,7 +84,7 @@ class ClaudeAgent:
 
 
 class _AgentTask:
-    """What the agent has done so far: the model's turns as they came, and what the CLI says of its tools."""
+    """The work of the agent so far: the model's turns, and the results of the CLI's tools."""
 
     def __init__(
         self, runner: CLIRunner, prompt: Sequence[Message], options: AgentOptions, brought: Sequence[str]
@@ -102,7 +102,7 @@ class _AgentTask:
         self._asking = asyncio.Lock()
 
     async def answer(self, request: Wire, headers: Mapping[str, str]) -> Wire | None:
-        """The model's next turn, which the CLI is given where there are tools to call and turns left."""
+        """Return the model's next turn if it calls tools and turns are left, else None."""
         async with self._asking:
             if self.end.done():
                 return None
@@ -123,7 +123,7 @@ class _AgentTask:
             self.end.set_exception(error)
 
     def on_message(self, message: claude_agent_sdk.Message) -> None:
-        """Keep what a tool said, which the next request would tell, too: there may be none."""
+        """Record tool results, because there may be no next request that contains them."""
         refuse_end(message)
         if isinstance(message, UserMessage) and message.parent_tool_use_id is None:
             blocks = [block for block in message.content if isinstance(block, ToolResultBlock)]
@@ -132,7 +132,7 @@ class _AgentTask:
                 self._record_results(results_of([{**told, "is_error": bool(block.is_error)}]))
 
     def reply(self, *, limit_reached: bool = False) -> AgentReply:
-        """All of it, each result after the turn that called for it."""
+        """Return the whole trace, with each result after the turn of its call."""
         trace: list[Message] = []
         for said, results in zip(self._said, self._results, strict=True):
             trace.append(said)

@@ -1,4 +1,4 @@
-"""One run of the CLI: isolated from the user's own configuration, and from this process's environment."""
+"""Runs of the CLI, isolated from the user's configuration and from this process's environment."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ _SHELL: Final = "Bash"
 
 
 class CLIError(Exception):
-    """The CLI could not be started, or ended before its run did. The message says why, as far as it is known.
+    """The CLI could not be started, or ended too early. The message contains the reason, if it is known.
 
-    `lasting` says that it will not go better the next time.
+    `lasting` means that a retry would not help.
     """
 
     def __init__(self, message: str, *, lasting: bool = False) -> None:
@@ -55,10 +55,10 @@ class CLIError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class CLISettings:
-    """What a run of the CLI is given.
+    """Settings of a run of the CLI.
 
-    `folder` is where it works (an empty one where it is None); `bare` leaves out what the CLI tells an agent of its
-    surroundings; `server` offers the tools that the run brings; `schema` is what the answer is to fit.
+    `folder` is the working directory (None: an empty folder); `bare` leaves out the CLI's description of the
+    environment; `server` offers the tools of the run; `schema` is the JSON Schema of the answer.
     """
 
     model_name: str
@@ -74,15 +74,15 @@ class CLISettings:
 
 @dataclass(frozen=True, slots=True)
 class CLI:
-    """A CLI that has started."""
+    """A running CLI."""
 
     client: ClaudeSDKClient
     process: CLIProcess
 
     async def converse(self, wire: Sequence[Wire]) -> AsyncGenerator[Message, None]:
-        """Tell the CLI the conversation so far, and give what it says to its last message. Raises `CLIError`.
+        """Send the conversation to the CLI, and yield its messages after the last one. Raises `CLIError`.
 
-        The CLI takes one message after the other: what came before is told as history, which it does not answer.
+        The CLI reads one message at a time: earlier messages are sent as history, which it does not answer.
         """
         try:
             said = self.client.receive_messages()
@@ -109,8 +109,8 @@ class CLI:
 
 @asynccontextmanager
 async def start_cli(setting: CLISettings, url: str) -> AsyncIterator[CLI]:
-    """A CLI whose model is at `url`, in a home of its own that goes with it. Raises `CLIError`."""
-    home = Path(tempfile.mkdtemp(prefix="karenina-"))  # not in a thread: one that is cancelled would leave it there
+    """Start a CLI whose model is at `url`, in a temporary home directory. Raises `CLIError`."""
+    home = Path(tempfile.mkdtemp(prefix="karenina-"))  # not in a thread, which would leave the folder if cancelled
     try:
         folder = setting.folder if setting.folder is not None else home / "empty"
         for path in (home / "config", home / "empty", home / "tmp"):
@@ -122,8 +122,8 @@ async def start_cli(setting: CLISettings, url: str) -> AsyncIterator[CLI]:
             try:
                 await client.connect()
             except OSError as error:
-                raise CLIError(f"it cannot be started: {error}", lasting=True) from None
-            except Exception as error:  # the SDK raises plain ones, for a CLI that does not answer
+                raise CLIError(f"it could not be started: {error}", lasting=True) from None
+            except Exception as error:  # the SDK raises `Exception` if the CLI does not answer
                 raise CLIError(await _why(f"it did not start: {error}", process)) from None
             yield CLI(client, process)
         finally:
@@ -135,7 +135,7 @@ async def start_cli(setting: CLISettings, url: str) -> AsyncIterator[CLI]:
 
 
 async def _why(error: str, process: CLIProcess) -> str:
-    return "; it said: ".join(part for part in (error, await process.read_error_output()) if part)
+    return "; its error output: ".join(part for part in (error, await process.read_error_output()) if part)
 
 
 def _to_entry(entry: Wire) -> Wire:
@@ -145,9 +145,11 @@ def _to_entry(entry: Wire) -> Wire:
 def _command(setting: CLISettings, home: Path) -> list[str]:
     cli = cli_of(setting.extra)
     if cli is None:
-        raise CLIError("there is none; install claude-agent-sdk from its wheel, or set extra.cli_path", lasting=True)
+        raise CLIError(
+            "it is not installed; install claude-agent-sdk from its wheel, or set extra.cli_path", lasting=True
+        )
     prompt = home / "system.md"
-    prompt.write_text(setting.system, "utf-8")  # an argument would be limited, and seen by other users
+    prompt.write_text(setting.system, "utf-8")  # an argument would be limited in length, and visible to other users
     allowed = [rule for rule in (_rule(tool) for tool in setting.tools) if rule]
     if setting.server is not None:
         allowed.append(f"mcp__{SERVER}")
@@ -167,7 +169,7 @@ def _command(setting: CLISettings, home: Path) -> list[str]:
 
 
 def _rule(tool: str) -> str | None:
-    """What a tool may do without asking, which nobody could answer. To read in its folder it needs no rule."""
+    """Return the permission rule of a tool, because the CLI cannot ask a user. Reading its folder needs no rule."""
     if tool in _EDITORS:
         return "Edit(./**)"
     return tool if tool == _SHELL else None

@@ -1,4 +1,4 @@
-"""The process of the CLI: its environment is what we give it and nothing else, and it ends with all that it started."""
+"""The process of the CLI: it has only the environment that it is given, and ends with all its descendants."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from claude_agent_sdk import CLIConnectionError, Transport
 
 _CHUNK: Final = 2**16
 _LONGEST_LINE: Final = 256 * 2**20
-"""Bytes of one message of the CLI; the largest holds a reply of the model, which is bounded before."""
+"""Maximum bytes of one message of the CLI; the largest contains a reply of the model, which has its own bound."""
 _KEPT_OF_STDERR: Final = 2000
 _MOMENT: Final = 0.5
 _PROC = Path("/proc")
 
 
 class CLIProcess(Transport):
-    """Speaks with the CLI over its standard input and output, line by line in JSON.
+    """A transport over the CLI's standard input and output, with one JSON message per line.
 
-    The SDK's own transport hands the whole environment of this process on, and takes seconds to end its process.
-    `env` is all that the CLI gets; `mark` is a text in a value of it that no other process has, by which what the
-    CLI started is found and ended, too (on Linux; elsewhere by its process group).
+    The SDK's own transport passes on the whole environment of this process, and takes seconds to end the CLI. `env` is
+    the complete environment of the CLI; `mark` is a unique text in one of its values, by which the CLI's descendants
+    are found and ended (on Linux; elsewhere by the process group).
     """
 
     def __init__(self, command: Sequence[str], env: Mapping[str, str], folder: Path, mark: str) -> None:
@@ -53,7 +53,7 @@ class CLIProcess(Transport):
         self._watch = asyncio.create_task(self._read_stderr(self._process))
 
     async def write(self, data: str) -> None:
-        """Send a line. Raises `CLIConnectionError` where the CLI has ended."""
+        """Send a line. Raises `CLIConnectionError` if the CLI has ended."""
         if self._process is None or self._process.stdin is None:
             raise CLIConnectionError("it has ended")
         try:
@@ -63,7 +63,7 @@ class CLIProcess(Transport):
             raise CLIConnectionError("it has ended") from None
 
     async def read_messages(self) -> AsyncIterator[dict[str, Any]]:
-        """What the CLI says, until it is closed. Raises `CLIConnectionError` where it ends by itself."""
+        """Yield the CLI's messages until it is closed. Raises `CLIConnectionError` if it ends by itself."""
         process = self._process
         if process is None or process.stdout is None:
             return
@@ -82,22 +82,22 @@ class CLIProcess(Transport):
             raise CLIConnectionError("it has ended")
 
     async def end_input(self) -> None:
-        """Say that nothing more will come."""
+        """Close the CLI's input."""
         if self._process is not None and self._process.stdin is not None:
             self._process.stdin.close()
 
     def is_ready(self) -> bool:
-        """Whether the CLI runs."""
+        """Return whether the CLI is running."""
         return self._process is not None and self._process.returncode is None
 
     async def read_error_output(self) -> str:
-        """The end of what the CLI wrote as an error, on one line; it is waited for a moment."""
+        """Return the end of the CLI's error output on one line, after waiting for it briefly."""
         if self._watch is not None:
             await asyncio.wait([self._watch], timeout=_MOMENT)
         return " ".join(self._stderr.split())
 
     async def close(self) -> None:
-        """End the CLI, and all that it started."""
+        """End the CLI and its descendants."""
         process, self._process = self._process, None
         watch, self._watch = self._watch, None
         if process is None:
@@ -125,7 +125,7 @@ def _message(line: bytearray) -> dict[str, Any]:
     try:
         found: dict[str, Any] = json.loads(line)
     except (ValueError, RecursionError):
-        raise CLIConnectionError(f"it wrote what is not JSON: {bytes(line[:200])!r}") from None
+        raise CLIConnectionError(f"it wrote a line that is not JSON: {bytes(line[:200])!r}") from None
     return found
 
 
@@ -142,7 +142,7 @@ def _end_all(pids: set[int]) -> None:
 
 
 def _find_descendants(pid: int) -> set[int]:
-    """The processes that `pid` started, and those that they started; empty where the system does not say."""
+    """Return the descendants of the process `pid`; empty if the system does not list them."""
     found: set[int] = set()
     left = [pid]
     while left:
@@ -155,7 +155,7 @@ def _find_descendants(pid: int) -> set[int]:
 
 
 def _find_marked(mark: bytes) -> set[int]:
-    """The processes with `mark` in their environment: also those whose parents have ended."""
+    """Return the processes with `mark` in their environment, also those without a parent."""
     found = set()
     for environ in _PROC.glob("[0-9]*/environ"):
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""What the ports share: the relay of a model, and a run of the CLI that ends as soon as its port has what it wants."""
+"""Runs of the CLI for one model, which end as soon as the port has its result."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ T = TypeVar("T")
 
 
 class CLITask(Protocol[T]):
-    """What a port wants of a run of the CLI."""
+    """The task of a run of the CLI."""
 
     @property
     def end(self) -> asyncio.Future[T]:
-        """Done when the run is over: with what came of it, or with a `PortError`."""
+        """Return a future for the end of the run, with its result or a `PortError`."""
 
     async def answer(self, request: Wire, headers: Mapping[str, str]) -> Wire | None:
-        """The reply to a request of the CLI; None where the run is over."""
+        """Return the reply to a request of the CLI, or None if the run is over."""
 
     def on_message(self, message: claude_agent_sdk.Message) -> None:
-        """Take what the CLI tells of its work."""
+        """Process a message of the CLI."""
 
 
 class CLIRunner:
-    """Runs the CLI for one model. Made without I/O."""
+    """A runner of the CLI for one model. Its creation makes no I/O."""
 
     def __init__(self, model: ModelConfig) -> None:
         self.extra = extra_of(model)
@@ -49,10 +49,10 @@ class CLIRunner:
         self._model_proxy = ModelProxy()
 
     async def run(self, setting: CLISettings, wire: Sequence[Wire], work: CLITask[T]) -> T:
-        """Let the CLI work on the conversation until `work.end`. Raises `PortError`."""
+        """Run the CLI on the conversation until `work.end`. Raises `PortError`."""
         if not wire or wire[-1]["role"] != "user":
             raise PortError(
-                f"{self.where}: the Claude CLI answers what a user says, and the last message is not a user's",
+                f"{self.where}: the last message must be a user's, because the Claude CLI answers only those",
                 category=ErrorCategory.PERMANENT,
             )
         try:
@@ -68,7 +68,7 @@ class CLIRunner:
         return work.end.result()
 
     async def aclose(self) -> None:
-        """Close what is open."""
+        """Close the proxy and the connections."""
         await self._model_proxy.aclose()
         await self.messages_client.aclose()
 
@@ -91,7 +91,7 @@ async def _run_until_done(said: AsyncGenerator[claude_agent_sdk.Message, None], 
 
 
 class SingleReply:
-    """The work of the ports that want one reply of the model and no more: the CLI is not given it."""
+    """The task of ports that need one reply of the model, which the CLI does not get."""
 
     def __init__(self, runner: CLIRunner, prompt: Sequence[Message], fields: Wire) -> None:
         self.end: asyncio.Future[Turn] = asyncio.get_running_loop().create_future()
@@ -100,7 +100,7 @@ class SingleReply:
         self._fields = fields
 
     async def answer(self, request: Wire, headers: Mapping[str, str]) -> Wire | None:
-        """Ask the server once; what comes of it is the end."""
+        """Send one request; its reply or error ends the run."""
         if not self.end.done():
             try:
                 turn = await self._runner.messages_client.post({**request, **self._fields}, headers, self._prompt)
@@ -111,12 +111,12 @@ class SingleReply:
         return None
 
     def on_message(self, message: claude_agent_sdk.Message) -> None:
-        """Nothing but its end is of interest."""
+        """Ignore the message, unless it is the end of the run."""
         refuse_end(message)
 
 
 def refuse_end(message: claude_agent_sdk.Message) -> None:
-    """Raise `CLIError` where the CLI says that it is done: a run ends here before it can."""
+    """Raise `CLIError` if the CLI reports its end, because a run always ends before the CLI does."""
     from claude_agent_sdk import ResultMessage
 
     if isinstance(message, ResultMessage):

@@ -1,4 +1,4 @@
-"""Karenina's messages to those of the Messages API, and replies back."""
+"""Conversion between Karenina's messages and those of the Messages API."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from karenina_toolkit.traces.format_error import TraceFormatError
 Wire = dict[str, Any]
 
 SERVER = "karenina"
-"""The name under which the CLI knows the tools that a run brings."""
+"""The name of the server of the run's tools in the CLI."""
 
 _PREFIX = f"mcp__{SERVER}__"
 _FINISH: dict[str, FinishReason] = {
@@ -27,10 +27,10 @@ _FINISH: dict[str, FinishReason] = {
 
 
 def to_wire(messages: Sequence[Message], brought: Sequence[str] = ()) -> tuple[str, list[Wire]]:
-    """The system prompt, and the other messages as the Messages API wants them.
+    """Return the system prompt, and the other messages in the format of the Messages API.
 
-    What one side says without a word of the other is one message. `brought` are the names of the tools that the run
-    brings, which the CLI knows under longer ones.
+    Consecutive messages of one side are merged. `brought` are the names of the run's tools, which have a prefix in the
+    CLI.
     """
     system: list[str] = []
     wire: list[Wire] = []
@@ -48,10 +48,10 @@ def to_wire(messages: Sequence[Message], brought: Sequence[str] = ()) -> tuple[s
 
 
 def turn_of(reply: Wire) -> Turn:
-    """A reply as a turn; `wire` is the reply itself. Raises `ValueError`, which says what is missing."""
+    """Return a reply as a turn; `wire` is the reply itself. Raises `ValueError` with the problem."""
     content = reply.get("content")
     if not isinstance(content, list) or not all(isinstance(block, dict) for block in content):
-        raise ValueError("its content is no list of blocks")
+        raise ValueError("its content is not a list of blocks")
     blocks = [
         {**block, "name": plain_tool_name(block["name"])} if isinstance(block.get("name"), str) else block
         for block in content
@@ -71,7 +71,7 @@ def turn_of(reply: Wire) -> Turn:
 
 
 def results_in(request: Wire) -> dict[str, tuple[str, bool]]:
-    """What the CLI tells the model of its last turn's tools: text and whether it failed, by the id of the call."""
+    """Return the tool results of the last turn: text and whether the tool failed, by call id."""
     blocks: list[Wire] = []
     for entry in reversed(request.get("messages", [])):
         if entry["role"] == "assistant":
@@ -82,7 +82,7 @@ def results_in(request: Wire) -> dict[str, tuple[str, bool]]:
 
 
 def results_of(blocks: Sequence[Wire]) -> dict[str, tuple[str, bool]]:
-    """The results of tools among `blocks`: text and whether the tool failed, by the id of the call."""
+    """Return the tool results in `blocks`: text and whether the tool failed, by call id."""
     found = [block for block in blocks if block.get("type") == "tool_result"]
     return {
         str(said.tool_call_id): (said.content, said.is_error)
@@ -92,7 +92,7 @@ def results_of(blocks: Sequence[Wire]) -> dict[str, tuple[str, bool]]:
 
 
 def plain_tool_name(name: str) -> str:
-    """The name of a tool as it is called outside the CLI."""
+    """Return the name of a tool without the prefix of the CLI."""
     return name.removeprefix(_PREFIX)
 
 
@@ -118,7 +118,7 @@ def _is_blank(block: Wire) -> bool:
 
 
 def reply_of(turn: Turn, brought: Sequence[str]) -> Wire:
-    """The reply of the Messages API that is this turn: as it came, or where that was not kept, what it says."""
+    """Return a turn as a reply of the Messages API: the original reply, or else one with the same content."""
     if isinstance(turn.wire, dict):
         return turn.wire
     reason = next((name for name, reason in _FINISH.items() if reason == turn.finish_reason), "end_turn")

@@ -1,4 +1,4 @@
-"""Replies of the Messages API as streams of events, and back."""
+"""Conversion between replies of the Messages API and streams of events."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from karenina_toolkit.reply_bounds import read_json
 from karenina_toolkit.traces.openai_chat import read_arguments
 
 _TEXTS = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
-"""The kinds of deltas that go on with a text of their block, and the name that it has there."""
+"""The kinds of deltas that extend a text of their block, and the name of that text."""
 
 
 class ServerReportedError(Exception):
-    """An error that a server reports inside a reply of status 200: `kind` is the API's own name for it."""
+    """An error that a server reports in a reply of status 200; `kind` is its name in the API."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
@@ -34,7 +34,7 @@ def read_reply(raw: bytes) -> Wire:
 
 
 def events_of(reply: Wire) -> Iterator[bytes]:
-    """The stream of events that brings `reply`."""
+    """Yield the stream of events of `reply`."""
     usage = reply.get("usage") or {"input_tokens": 0, "output_tokens": 0}
     head = {"id": "msg", "type": "message", "role": "assistant", "model": "", **reply}
     yield _event("message_start", message={**head, "content": [], "stop_reason": None, "usage": usage})
@@ -50,7 +50,7 @@ def events_of(reply: Wire) -> Iterator[bytes]:
 
 
 PING = b'event: ping\ndata: {"type": "ping"}\n\n'
-"""An event that says nothing but that the server lives."""
+"""An event without content, which keeps the connection alive."""
 
 
 def _event(kind: str, **fields: Any) -> bytes:
@@ -105,7 +105,7 @@ def _assemble_reply(text: str) -> Wire:
 def _collect_delta(
     content: list[Wire], event: Wire, written: dict[int, list[str]], said: dict[tuple[int, str], list[str]]
 ) -> None:
-    """Note what a delta adds; texts are joined at the end, as joining each would take the square of their number."""
+    """Collect the content of a delta; texts are joined at the end, because joining each would take quadratic time."""
     index = event.get("index")
     if not isinstance(index, int) or not 0 <= index < len(content):
         raise ValueError("an event of its stream belongs to no block")
@@ -127,7 +127,7 @@ def _event_data(text: str) -> Iterator[str]:
 
 def _check_reply(reply: Any) -> Wire:
     if not isinstance(reply, dict):
-        raise ValueError("it is no JSON object")  # noqa: TRY004 - what came is wrong, not its type in Python
+        raise ValueError("it is not a JSON object")  # noqa: TRY004 - invalid data, not a wrong type
     if isinstance(reply.get("error"), dict) and not reply.get("content"):
         raise _error(reply)
     if not isinstance(reply.get("content"), list):

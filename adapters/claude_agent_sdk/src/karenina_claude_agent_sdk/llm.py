@@ -1,4 +1,4 @@
-"""Plain text from the Claude CLI, without tools."""
+"""The LLM port: text from the Claude CLI, without tools."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 
 class ClaudeAgentLLM:
-    """The LLM port. Each call is a run of the CLI, which is given no tools and ends with the model's first reply."""
+    """The LLM port. Each call is a run of the CLI without tools, which ends with the model's first reply."""
 
     def __init__(self, model: ModelConfig) -> None:
         self._runner = CLIRunner(model)
 
     async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
-        """The model's reply to `messages`. Raises `PortError`."""
+        """Return the model's reply to `messages`. Raises `PortError`."""
         runner = self._runner
         system, wire = to_wire(messages)
         setting = CLISettings(runner.model_name, runner.extra, system, runner.thinking, bare=True)
@@ -31,5 +31,5 @@ class ClaudeAgentLLM:
         return LLMReply(said.content, turn.usage, turn.finish_reason, turn.model, said.reasoning)
 
     async def aclose(self) -> None:
-        """Close what is open."""
+        """Close the proxy and the connections."""
         await self._runner.aclose()

@@ -1,4 +1,4 @@
-"""The server of the Messages API, as one model is reached on it."""
+"""A client of the Messages API for one model."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig
 
 _PAGE: Final = 5000
-"""Bytes that are looked at to see a web page."""
+"""Bytes that are checked for a web page."""
 _PATH_CURE: Final = "check endpoint_base_url (without /v1/messages)"
 _CURES: Final = {
     **CURES,
@@ -47,7 +47,7 @@ _KEPT_HEADERS: Final = ("anthropic-version", "anthropic-beta", "user-agent", "x-
 
 
 class MessagesClient:
-    """Posts requests of the CLI. Made without I/O; connections are opened by the first request."""
+    """A client that sends requests of the CLI. Connections are opened by the first request."""
 
     def __init__(self, model: ModelConfig) -> None:
         base_url = base_url_of(model)
@@ -75,9 +75,9 @@ class MessagesClient:
         self._closed = False
 
     async def post(self, request: Wire, headers: Mapping[str, str], prompt: Sequence[Message]) -> Turn:
-        """The reply to a request that the CLI made, with the parameters of the model. Raises `PortError`.
+        """Send a request of the CLI with the model's parameters, and return the reply. Raises `PortError`.
 
-        `prompt` is what is not to be shown of what the server says.
+        `prompt` is removed from messages of the server in errors.
         """
         sent = {**self._headers, **{name: headers[name] for name in _KEPT_HEADERS if name in headers}}
         raw = await self._post(json.dumps({**request, **self._fields}).encode(), sent, prompt)
@@ -141,6 +141,6 @@ class MessagesClient:
                 cookie_jar=aiohttp.DummyCookieJar(),
                 timeout=aiohttp.ClientTimeout(total=self.timeout),
                 trust_env=False,
-                auto_decompress=False,  # it is unpacked within bounds
+                auto_decompress=False,  # decompressed with a bound on its size
             )
         return self._session

@@ -1,8 +1,8 @@
-"""A server on loopback between the CLI and the model's own server.
+"""A proxy on the loopback interface between the CLI and the model's server.
 
-The CLI is sent here for its model, so that each of its requests is seen, counted and, where it fails, judged by status
-and not by what the CLI makes of it; so that no retry is hidden; and so that the key stays out of a process whose
-commands could read it.
+The CLI sends its requests to this proxy, so that each request is counted, and its errors are classified by their status
+rather than by the CLI; so that there are no hidden retries; and so that the API key is not in a process whose commands
+could read it.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _PING_SECONDS: Final = 10.0
 _LONGEST_REQUEST: Final = 256 * 2**20
 
 Answer = Callable[[Wire, Mapping[str, str]], Awaitable[Wire | None]]
-"""Gives the reply to a request of a CLI; None where it is to get none, because its run is over."""
+"""Returns the reply to a request of a CLI, or None if its run is over."""
 
 
 class ModelProxy:
-    """Answers the requests of runs of the CLI, each under an address of its own. Started by the first run."""
+    """A proxy for the requests of runs of the CLI, each with its own address. It is started by the first run."""
 
     def __init__(self) -> None:
         self._runs: dict[str, Answer] = {}
@@ -35,7 +35,7 @@ class ModelProxy:
         self._url = ""
 
     async def start(self) -> None:
-        """Listen, if it does not yet."""
+        """Start the proxy if it is not running."""
         async with self._starting:
             if self._runner is not None:
                 return
@@ -45,7 +45,7 @@ class ModelProxy:
             try:
                 await runner.setup()
                 await web.TCPSite(runner, "127.0.0.1", 0).start()
-            except BaseException:  # a run that is cancelled here leaves the next one to start afresh
+            except BaseException:  # after a cancellation, the next run starts it again
                 await asyncio.shield(runner.cleanup())
                 raise
             self._url = f"http://127.0.0.1:{runner.addresses[0][1]}"
@@ -53,7 +53,7 @@ class ModelProxy:
 
     @contextmanager
     def answering(self, answer: Answer) -> Iterator[str]:
-        """The base URL under which one run asks, as long as the block lasts."""
+        """Register the requests of one run while the block lasts, and yield its base URL."""
         name = secrets.token_urlsafe(24)
         self._runs[name] = answer
         try:
@@ -94,7 +94,7 @@ class ModelProxy:
 
     @staticmethod
     async def _wait_for_reply(asked: asyncio.Future[Wire | None]) -> Wire:
-        """The reply; where the CLI is to get none, wait until it is gone, which cancels this."""
+        """Return the reply; if the CLI gets none, wait until it ends, which cancels this task."""
         reply = await asked
         if reply is None:
             await asyncio.Event().wait()

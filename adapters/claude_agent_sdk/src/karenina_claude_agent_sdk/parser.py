@@ -1,4 +1,4 @@
-"""JSON from the Claude CLI, to fit a schema."""
+"""The parser port: JSON from the Claude CLI that fits a schema."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 _TOOL: Final = "StructuredOutput"
 _STAND_IN: Final = '{"type": "object"}'
-"""What the CLI is told of the schema: it refuses some that the API takes, and long ones."""
+"""The schema for the CLI, which refuses long schemas and some that the API accepts."""
 
 
 class ClaudeAgentParser:
-    """The parser port: the CLI's structured output, which is a tool that the model has to call.
+    """The parser port, with the CLI's structured output, which is a tool that the model must call.
 
-    The CLI would ask again by itself, several times, where the JSON does not fit; it is not given the reply, so that
-    the core does so, the same for all adapters. Without thoughts, because a model that thinks cannot be made to call.
+    The CLI does not get the reply, because it would retry by itself if the JSON does not fit; retries are the same for
+    all adapters. Thinking is disabled, because a model that thinks cannot be forced to call a tool.
     """
 
     def __init__(self, model: ModelConfig) -> None:
@@ -33,7 +33,7 @@ class ClaudeAgentParser:
     async def parse(
         self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
     ) -> ParserReply:
-        """The model's JSON for `messages`. Raises `PortError`."""
+        """Return the model's JSON for `messages`. Raises `PortError`."""
         runner = self._runner
         system, wire = to_wire(messages)
         setting = CLISettings(runner.model_name, runner.extra, system, thinking="disabled", bare=True, schema=_STAND_IN)
@@ -45,5 +45,5 @@ class ClaudeAgentParser:
         return ParserReply(text, "tool", turn.usage, "stop" if filled else turn.finish_reason, turn.model)
 
     async def aclose(self) -> None:
-        """Close what is open."""
+        """Close the proxy and the connections."""
         await self._runner.aclose()

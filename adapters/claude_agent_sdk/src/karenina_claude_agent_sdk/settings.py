@@ -1,4 +1,4 @@
-"""What can be set for the `claude_agent_sdk` interface, and where the server and the key come from."""
+"""Settings of the `claude_agent_sdk` interface, and the sources of server and key."""
 
 from __future__ import annotations
 
@@ -30,49 +30,49 @@ class ClaudeAgentExtra(endpoints.ServerExtra):
     from_files: ClassVar[FromFiles] = "never"
     tools: tuple[CLITool, ...] = Field(
         default=("Read", "Glob", "Grep", "Write", "Edit"),
-        description="The tools of the CLI that an agent has in its workspace. All but Bash stay inside the workspace; "
-        "Bash runs any command with the rights of this process, network included: allow it in a container only.",
+        description="Tools of the CLI for an agent in its workspace. All except Bash stay inside the workspace; Bash "
+        "runs any command with the rights of this process, including the network: allow it in a container only.",
     )
     thinking: Literal["adaptive", "disabled"] | None = Field(
         default=None,
-        description="Whether the model thinks before it speaks; the CLI decides where absent.",
+        description="Whether the model thinks before it answers; by default, the CLI decides.",
         json_schema_extra={"from_files": "any"},
     )
     pass_env: tuple[str, ...] = Field(
         default=(),
-        description="Names of environment variables that the CLI, and commands that an agent runs, see as well.",
+        description="Names of environment variables that are passed to the CLI and to commands of an agent.",
     )
-    cli_path: Path | None = Field(default=None, description="Another Claude CLI than the one that the SDK brings.")
+    cli_path: Path | None = Field(default=None, description="Path of a Claude CLI to use instead of the SDK's.")
     max_concurrency: int = Field(
         default=4,
         ge=1,
-        description="Most runs of the CLI at once; each is a process of some 250 MB.",
+        description="Maximum concurrent runs of the CLI; each is a process of some 250 MB.",
         json_schema_extra={"from_files": "any"},
     )
 
 
 def extra_of(model: ModelConfig) -> ClaudeAgentExtra:
-    """The validated `extra` of `model`. Raises `AdapterConfigError`, which shows no value."""
+    """Return the validated `extra` of `model`. Raises `AdapterConfigError`, which shows no value."""
     return adapters.extra_of(model, ClaudeAgentExtra)
 
 
 def base_url_of(model: ModelConfig) -> str:
-    """The server's base URL without `/v1`: the model's, else `ANTHROPIC_BASE_URL`'s, else Anthropic's own."""
+    """Return the server's base URL without `/v1`: the model's, else `ANTHROPIC_BASE_URL`, else Anthropic's."""
     return _base(model.endpoint_base_url) if model.endpoint_base_url else _environment_base_url()
 
 
 def key_of(model: ModelConfig) -> str | None:
-    """The API key: the model's, else `ANTHROPIC_API_KEY`; None where there is none.
+    """Return the API key: the model's, else `ANTHROPIC_API_KEY`, else None.
 
-    The key of the environment goes only where the user's environment points to, to Anthropic's own service and to
-    this machine: a configuration that came with a stranger's benchmark cannot have it sent elsewhere.
+    The key of the environment is sent only to the URL in the user's environment, to Anthropic's service and to this
+    machine: a configuration in somebody else's benchmark cannot send it elsewhere.
     """
     own = (OFFICIAL_BASE_URL, _environment_base_url())
     return endpoints.find_api_key(model, base_url_of(model), own, ["ANTHROPIC_API_KEY"])
 
 
 def cli_of(extra: ClaudeAgentExtra) -> Path | None:
-    """The Claude CLI: the one that is set, else the one in the SDK's wheel; None where there is none."""
+    """Return the path of the Claude CLI: the configured one, else the one in the SDK's wheel, else None."""
     if extra.cli_path is not None:
         return extra.cli_path
     found = find_spec("claude_agent_sdk")
@@ -83,31 +83,31 @@ def cli_of(extra: ClaudeAgentExtra) -> Path | None:
 
 
 def concurrency(model: ModelConfig) -> int:
-    """How many runs of the CLI there may be at once."""
+    """Return the maximum number of concurrent runs of the CLI."""
     return extra_of(model).max_concurrency
 
 
 def unavailable() -> str | None:
-    """Why the adapter cannot work here: the SDK is not installed. Imports nothing."""
+    """Return why the adapter is not available, without importing the SDK, or None if it is installed."""
     missing = [name for name in ("claude_agent_sdk", "mcp", "aiohttp") if find_spec(name) is None]
     return f"{missing[0]} is not installed: pip install 'karenina[claude_agent_sdk]'" if missing else None
 
 
 def check(model: ModelConfig) -> None:
-    """Refuse what would fail every item: a bad URL, unknown settings, no CLI, Anthropic's own host without a key."""
+    """Raise `AdapterConfigError` for an invalid URL or setting, a missing CLI, or a missing key of Anthropic's host."""
     extra = extra_of(model)
     url = endpoints.check_base_url(model, base_url_of(model), like="http://localhost:8000")
     if not model.model_name:
-        raise AdapterConfigError(f"model {model.id!r}, model_name: name the model, such as claude-sonnet-5")
+        raise AdapterConfigError(f"model {model.id!r}: model_name is missing: set it, for example to claude-sonnet-5")
     if model.temperature is not None and (model.temperature > 1 or extra.thinking == "adaptive"):
         raise AdapterConfigError(
-            f"model {model.id!r}, temperature: the Messages API takes 0 to 1, and none for a model that thinks"
+            f"model {model.id!r}, temperature: the Messages API accepts 0 to 1, and none if the model thinks"
         )
     cli = cli_of(extra)
     if cli is None or not os.access(cli, os.X_OK):
         raise AdapterConfigError(
-            f"model {model.id!r}: there is no Claude CLI that can be run{f' at {cli}' if cli else ''}; the SDK brings "
-            "one for Linux, macOS and Windows: install it from its wheel, or set extra.cli_path"
+            f"model {model.id!r}: there is no executable Claude CLI{f' at {cli}' if cli else ''}: install the SDK from "
+            "its wheel, which contains one for Linux, macOS and Windows, or set extra.cli_path"
         )
     needed = _is_official(url) and not extra.has_header("authorization", "x-api-key")
     why = (

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 def make_tool_server(tools: Mapping[str, Tool], lost: Callable[[PortError], None]) -> McpSdkServerConfig | None:
-    """A server that offers `tools`; None where there are none. `lost` is called if a tool is gone.
+    """Return an MCP server that offers `tools`, or None without tools. `lost` is called if a tool is gone.
 
-    Calls are answered as those of all other adapters are, so that the same call fails in the same words everywhere.
+    Tools are called like those of all other adapters, so that the same call fails with the same message.
     """
     if not tools:
         return None

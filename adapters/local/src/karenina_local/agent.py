@@ -56,7 +56,7 @@ class TextCallConversation:
 
     @property
     def where(self) -> str:
-        """The model and its server."""
+        """Return the model and its server, for errors."""
         return self._chat.where
 
     async def request_turn(self, tools: Mapping[str, Tool], *, first: bool) -> Turn:

@@ -135,7 +135,7 @@ class LocalLLM:
         return self._local.speed
 
     async def aclose(self) -> None:
-        """Give the server back."""
+        """Release the server."""
         await self._local.aclose()
 
 
@@ -165,5 +165,5 @@ class LocalParser:
             raise self._local.with_hint(error) from error
 
     async def aclose(self) -> None:
-        """Give the server back."""
+        """Release the server."""
         await self._local.aclose()

@@ -44,7 +44,7 @@ class RecordedLLM:
         return LLMReply(final, _NO_CALLS)
 
     async def aclose(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no connection is open."""
 
 
 class RecordedAgent:
@@ -68,7 +68,7 @@ class RecordedAgent:
         raise _no_answer_error(self._model, info, "it has no message of the assistant")
 
     async def aclose(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no connection is open."""
 
 
 def _no_answer_error(model: ModelConfig, info: CallInfo, why: str) -> PortError:
