@@ -155,7 +155,7 @@ class _Reply:
         given = piece.get("index")
         id = piece.get("id")
         known = id if isinstance(id, str) else ""
-        index = given if isinstance(given, int) else self._unnumbered(known, place)
+        index = given if isinstance(given, int) else self._index_without_number(known, place)
         call = self._calls.setdefault(index, _Call())
         check_tool_call_count(self._where, self._calls)
         self._last = max(self._last, index)
@@ -170,7 +170,7 @@ class _Reply:
             if isinstance(arguments := function.get("arguments"), str):
                 call.arguments.append(arguments)
 
-    def _unnumbered(self, id: str, place: int) -> int:
+    def _index_without_number(self, id: str, place: int) -> int:
         """Return the index of a call without one: a new one if its id is new, else that of the last call."""
         if id:
             return self._by_id.get(id, len(self._calls))

@@ -23,7 +23,7 @@ class AgentClock:
 
     def __init__(self, where: str, options: AgentOptions) -> None:
         guard = options.guard
-        self.options = options if guard is None else replace(options, guard=self._without_waiting(guard))
+        self.options = options if guard is None else replace(options, guard=self._exclude_waiting(guard))
         self._where = where
         self._clock: asyncio.Timeout | None = None
         self._left: float | None = None
@@ -54,7 +54,7 @@ class AgentClock:
         finally:
             self._clock = None  # a request may be cancelled later
 
-    def _without_waiting(self, guard: TurnGuard) -> TurnGuard:
+    def _exclude_waiting(self, guard: TurnGuard) -> TurnGuard:
         async def guard_without_clock(ask: Callable[[], Awaitable[Turn]], trace: Sequence[Message]) -> Turn:
             self._stop()
             try:

@@ -93,12 +93,12 @@ def read_bytes(path: Path, *, max_bytes: int | None = None) -> bytes:
     with limit_file_size(max_bytes):
         most = max_file_bytes()
         try:
-            with _opened(path) as file:
+            with _open(path) as file:
                 if _kind(file) is None:
                     _check_size(file, path, most)
                     found = file.read(most + 1) or b""  # some system files return None if they have no data
                 elif stat.S_ISFIFO(os.fstat(file.fileno()).st_mode):
-                    found = _piped(file, path, most)
+                    found = _read_pipe(file, path, most)
                 else:
                     raise _not_a_file(path, file)
         except OSError as error:
@@ -111,7 +111,7 @@ def read_bytes(path: Path, *, max_bytes: int | None = None) -> bytes:
 def open_file(path: Path, *, any_size: bool = False) -> IO[bytes]:
     """Open a file to read parts of it. Raises `FileError` if it is larger than the bound, unless `any_size` is set."""
     try:
-        file = _opened(path)
+        file = _open(path)
         try:
             if _kind(file) is not None:
                 raise _not_a_file(path, file)
@@ -174,7 +174,7 @@ def size_limit_cure(most: int) -> str:
     )
 
 
-def _opened(path: Path) -> IO[bytes]:
+def _open(path: Path) -> IO[bytes]:
     # Without O_NONBLOCK, opening a pipe waits for a writer; of a regular file it changes nothing.
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     try:
@@ -200,7 +200,7 @@ def _check_size(file: IO[bytes], path: Path, most: int) -> None:
         raise too_large_error(path, f"it has {format_size(found)}, and at most {format_size(most)} are read", most)
 
 
-def _piped(file: IO[bytes], path: Path, most: int) -> bytes:
+def _read_pipe(file: IO[bytes], path: Path, most: int) -> bytes:
     handle, found = file.fileno(), bytearray()
     cure = "write its content to a file, and use that file"
     while len(found) <= most:

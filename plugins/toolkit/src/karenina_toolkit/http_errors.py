@@ -50,18 +50,18 @@ def status_error(
     `where` names the model and its server; `secrets` and passages of `prompt` are masked in the message; `cures` are
     the cures by status, used unless the server's message suggests a better one.
     """
-    said, codes = _read_message(body)
+    detail, codes = _read_message(body)
     category = category_of_status(status) if status >= 400 else ErrorCategory.PERMANENT
-    cure = cure_for_message(status, said, codes) or cures.get(status, "")
-    if has_no_credit(said, codes):
+    cure = cure_for_message(status, detail, codes) or cures.get(status, "")
+    if has_no_credit(detail, codes):
         category, cure = ErrorCategory.PERMANENT, NO_CREDIT
     elif status < 400:
         cure = "the server redirects requests; set endpoint_base_url to the address that it names"
     page = read_page_text(body)
-    shown = redact_text(said if page is None else f"a web page, {page}", secrets, prompt)
+    shown = redact_text(detail if page is None else f"a web page, {page}", secrets, prompt)
     message = f"{where} answered HTTP {status}{f': {shown}' if shown else ''}"
     message = f"{message.removesuffix('.')}; {cure}" if cure else message
-    return HTTPStatusError(message, said, category, status, retry_after(headers))
+    return HTTPStatusError(message, detail, category, status, retry_after(headers))
 
 
 def not_json_error(where: str, raw: bytes, secrets: Sequence[str], prompt: Sequence[Message], path: str) -> PortError:
@@ -74,8 +74,8 @@ def not_json_error(where: str, raw: bytes, secrets: Sequence[str], prompt: Seque
     if page is not None:
         return web_page_error(where, page, secrets, prompt, path)
     shown = redact_text(body, secrets, prompt)
-    said = f"its body is not JSON: {shown}" if shown else "its body is empty" if not raw.strip() else "it is not JSON"
-    return BrokenReply(f"{where} sent no usable reply: {said}")
+    detail = f"its body is not JSON: {shown}" if shown else "its body is empty" if not raw.strip() else "it is not JSON"
+    return BrokenReply(f"{where} sent no usable reply: {detail}")
 
 
 def web_page_error(where: str, page: str, secrets: Sequence[str], prompt: Sequence[Message], path: str) -> PortError:
@@ -84,8 +84,8 @@ def web_page_error(where: str, page: str, secrets: Sequence[str], prompt: Sequen
     The category is permanent, because a retry would get the same page.
     """
     shown = redact_text(page, secrets, prompt)
-    said = f"{where} sent a web page instead of JSON{f' ({shown})' if shown else ''}; {path}"
-    return PortError(said, category=ErrorCategory.PERMANENT)
+    detail = f"{where} sent a web page instead of JSON{f' ({shown})' if shown else ''}; {path}"
+    return PortError(detail, category=ErrorCategory.PERMANENT)
 
 
 def find_system_error(error: BaseException) -> OSError | None:
@@ -156,8 +156,8 @@ def _join_details(details: Sequence[Any]) -> str:
     found = []
     for detail in details:
         place = ".".join(map(str, detail.get("loc") or ())) if isinstance(detail, dict) else ""
-        said = detail.get("msg", "") if isinstance(detail, dict) else detail
-        found.append(f"{place}: {said}" if place else str(said))
+        text = detail.get("msg", "") if isinstance(detail, dict) else detail
+        found.append(f"{place}: {text}" if place else str(text))
     return "; ".join(found)
 
 

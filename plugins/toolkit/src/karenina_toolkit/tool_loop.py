@@ -142,7 +142,7 @@ class _Work:
     def add(self, turn: Turn) -> tuple[ToolCall, ...]:
         """Add a turn, and return its tool calls."""
         if self.paused:
-            self.trace[-1] = _joined(self.trace[-1], turn.message)
+            self.trace[-1] = _join(self.trace[-1], turn.message)
         else:
             self.trace.append(turn.message)
         self.paused = turn.unfinished and not turn.message.tool_calls
@@ -160,7 +160,7 @@ class _Work:
         return AgentReply(tuple(self.trace), self.usage, limit_reached, self.finish_reason, self.model)
 
 
-def _joined(before: Message, after: Message) -> Message:
+def _join(before: Message, after: Message) -> Message:
     thoughts = [thought for thought in (before.reasoning, after.reasoning) if thought]
     return replace(
         before,

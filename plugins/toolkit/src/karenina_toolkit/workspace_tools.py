@@ -77,7 +77,7 @@ class _WorkspaceTool(ABC):
 
     async def call(self, arguments: Mapping[str, Any]) -> str:
         """Return the result. Raises `ToolError`."""
-        return await to_thread.run_sync(self._checked, arguments)
+        return await to_thread.run_sync(self._run, arguments)
 
     @abstractmethod
     def work(self, arguments: Mapping[str, Any]) -> str:
@@ -123,7 +123,7 @@ class _WorkspaceTool(ABC):
             if not inside:
                 yield entry
 
-    def _checked(self, arguments: Mapping[str, Any]) -> str:
+    def _run(self, arguments: Mapping[str, Any]) -> str:
         try:
             return self.work(arguments)
         except (OSError, RuntimeError) as error:  # RuntimeError: a loop of links, from Path.resolve
@@ -131,7 +131,7 @@ class _WorkspaceTool(ABC):
             where = arguments.get("path", ".")
             raise ToolError(f"{self.name} failed for {where!r}: {reason}") from None
 
-    def _existing(self, arguments: Mapping[str, Any]) -> Path:
+    def _locate_existing(self, arguments: Mapping[str, Any]) -> Path:
         path = arguments.get("path", ".")
         found = self.locate(path)
         if not found.exists():
@@ -158,14 +158,14 @@ class ReadFile(_WorkspaceTool):
 
     def work(self, arguments: Mapping[str, Any]) -> str:
         """Return the text from `start_line` on."""
-        file = self._existing(arguments)
+        file = self._locate_existing(arguments)
         if not file.is_file():
             raise ToolError(f"{arguments['path']!r} is not a file; list_files shows the content of a folder")
         with self.open(file) as opened:
             if _is_binary(opened):
                 raise ToolError(f"{arguments['path']!r} is not a text file ({os.fstat(opened.fileno()).st_size} bytes)")
             with io.TextIOWrapper(opened, encoding="utf-8", errors="replace", newline="") as lines:
-                return _part_of(lines, max(1, arguments.get("start_line", 1)))
+                return _read_part(lines, max(1, arguments.get("start_line", 1)))
 
 
 class ListFiles(_WorkspaceTool):
@@ -180,7 +180,7 @@ class ListFiles(_WorkspaceTool):
 
     def work(self, arguments: Mapping[str, Any]) -> str:
         """Return one line for each file, empty folder and link."""
-        folder = self._existing(arguments)
+        folder = self._locate_existing(arguments)
         if folder.is_file():
             return f"{self.show(folder)} ({folder.stat().st_size} bytes)"
         lines: list[str] = []
@@ -260,7 +260,7 @@ class SearchFiles(_WorkspaceTool):
             return None
 
     def _files(self, arguments: Mapping[str, Any]) -> Iterator[Path]:
-        place = self._existing(arguments)
+        place = self._locate_existing(arguments)
         if place.is_file():
             yield place
             return
@@ -304,7 +304,7 @@ def make_workspace_tools(workspace: Path) -> tuple[Tool, ...]:
     return (ReadFile(root), ListFiles(root), SearchFiles(root), WriteFile(root))
 
 
-def _part_of(lines: io.TextIOWrapper, first: int) -> str:
+def _read_part(lines: io.TextIOWrapper, first: int) -> str:
     """Return the text from line `first` on, up to the limit of one call."""
     parts: list[str] = []
     room = MOST_CHARACTERS

@@ -89,7 +89,7 @@ class AgentContract(CallContract):
         call = self.reads("note.txt", "call_1")
         with self.server(self.saying("I look.", call), self.saying("It is 4711.")) as server:
             reply = self.run(server.url)
-            told = self.read(server.requests[-1])
+            sent = self.read(server.requests[-1])
         asked, result, answer = reply.trace
         assert (asked, answer) == (Message.assistant("I look.", [call]), Message.assistant("It is 4711."))
         assert (result.role, result.tool_call_id, result.tool_name, result.is_error) == (
@@ -99,9 +99,9 @@ class AgentContract(CallContract):
             False,
         )
         assert NOTE in result.content
-        assert [said.role for said in told] == ["system", "user", "assistant", "tool"]
-        assert told[2].tool_calls == (call,)
-        assert (told[3].tool_call_id, NOTE in told[3].content) == (call.id, True)
+        assert [said.role for said in sent] == ["system", "user", "assistant", "tool"]
+        assert sent[2].tool_calls == (call,)
+        assert (sent[3].tool_call_id, NOTE in sent[3].content) == (call.id, True)
 
     def test_usage_is_the_sum_of_all_turns(self) -> None:
         with self.server(self.saying("", self.reads("note.txt", "call_1")), self.saying("It is 4711.")) as server:

@@ -181,7 +181,7 @@ class CallContract(Wire):
             return list(await asyncio.gather(self.call(port), self.call(port)))
 
         with self.server(self.good(), together) as server:
-            assert [said.usage for said in self.using(two, server.url)] == [self.usage, self.usage]
+            assert [reply.usage for reply in self.using(two, server.url)] == [self.usage, self.usage]
 
     def test_a_call_that_is_cancelled_ends_and_leaves_nothing_behind(self) -> None:
         async def cancel(port: Port) -> None:
@@ -214,8 +214,8 @@ class CallContract(Wire):
         caplog.set_level(logging.DEBUG)
         with self.server(self.failing(status, f"the key {KEY} is wrong")) as server:
             error = self.failed(server.url)
-        told = "".join(traceback.format_exception(error))
-        places = {"error": f"{error} {error!r} {error.args}", "traceback": told, "log": caplog.text}
+        shown = "".join(traceback.format_exception(error))
+        places = {"error": f"{error} {error!r} {error.args}", "traceback": shown, "log": caplog.text}
         assert [place for place, text in places.items() if KEY in text] == []
 
     def test_the_log_of_a_successful_call_shows_no_secret(self, caplog: pytest.LogCaptureFixture) -> None:

@@ -114,20 +114,20 @@ class LiveContract(Wire):
         return asyncio.run(run())
 
     def test_a_call_is_answered_and_its_tokens_are_counted(self) -> None:
-        said = self.using(self.call)
-        assert said.usage.calls == 1
-        assert min(said.usage.input_tokens, said.usage.output_tokens) > 0
-        assert said.finish_reason in ("stop", "length")
+        reply = self.using(self.call)
+        assert reply.usage.calls == 1
+        assert min(reply.usage.input_tokens, reply.usage.output_tokens) > 0
+        assert reply.finish_reason in ("stop", "length")
 
     def test_the_limit_of_tokens_holds_and_is_told(self) -> None:
-        said = self.using(self.long_call, max_tokens=self.few_tokens)
-        assert (said.finish_reason, said.usage.output_tokens) == ("length", self.few_tokens)
+        reply = self.using(self.long_call, max_tokens=self.few_tokens)
+        assert (reply.finish_reason, reply.usage.output_tokens) == ("length", self.few_tokens)
 
     def test_calls_side_by_side_are_both_answered(self) -> None:
         async def two(port: Any) -> list[PortReply]:
             return list(await asyncio.gather(self.call(port), self.call(port)))
 
-        assert [said.usage.calls for said in self.using(two)] == [1, 1]
+        assert [reply.usage.calls for reply in self.using(two)] == [1, 1]
 
     def test_a_reply_that_takes_too_long_is_a_time_out(self) -> None:
         async def run(port: Any) -> PortError:
@@ -157,9 +157,9 @@ class LiveContract(Wire):
         secrets: list[str] = []
 
         async def show(port: Any) -> str:
-            said = await self.call(port)
+            reply = await self.call(port)
             secrets.extend(self.secrets())
-            return f"{port!r} {port} {said!r} {self.live()!r}"
+            return f"{port!r} {port} {reply!r} {self.live()!r}"
 
         places = {"repr": self.using(show), "log": caplog.text}
         assert [place for place, text in places.items() if any(secret in text for secret in secrets)] == []
@@ -239,8 +239,8 @@ class LiveAgentContract(LiveContract):
         assert len(spoken) == reply.usage.calls <= most
         assert reply.limit_reached is bool(spoken[-1].tool_calls)
         asked = [(call.id, call.name) for message in spoken[:-1] for call in message.tool_calls]
-        told = [(message.tool_call_id, message.tool_name) for message in reply.trace if message.role == "tool"]
-        assert told == asked
+        answered = [(message.tool_call_id, message.tool_name) for message in reply.trace if message.role == "tool"]
+        assert answered == asked
         assert len(set(asked)) == len(asked)
 
     def test_an_agent_that_takes_too_long_is_a_time_out(self) -> None:

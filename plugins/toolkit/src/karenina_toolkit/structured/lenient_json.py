@@ -82,7 +82,7 @@ class LenientReader:
 
     def _key(self, text: str, at: int) -> tuple[str, int]:
         if text[at : at + 1] in _STRINGS:
-            return _string(text, at)
+            return _read_string(text, at)
         name = _NAME.match(text, at)
         if name is None:
             _refuse("a key expected", text, at)
@@ -95,7 +95,7 @@ class LenientReader:
         if first == "[":
             return self._list_at(text, at)
         if first in _STRINGS:
-            return _string(text, at)
+            return _read_string(text, at)
         number = _NUMBER.match(text, at)
         if number is not None:
             return self._number(number[0]), number.end()
@@ -110,7 +110,7 @@ def _after_space(text: str, at: int) -> int:
     return found.end() if found is not None else at
 
 
-def _string(text: str, at: int) -> tuple[str, int]:
+def _read_string(text: str, at: int) -> tuple[str, int]:
     found = _STRINGS[text[at]].match(text, at)
     if found is None:
         _refuse("a string that does not end", text, at)

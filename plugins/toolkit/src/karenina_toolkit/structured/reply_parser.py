@@ -94,11 +94,11 @@ def _inside(text: str) -> dict[str, Any]:
     outside.append(text[at:])
     if not objects:
         raise ValueError("the reply holds no JSON object")
-    said = [value for value in objects if value] or objects
-    if any(not json_equal(said[0], other) for other in said):
+    filled = [value for value in objects if value] or objects
+    if any(not json_equal(filled[0], other) for other in filled):
         raise ValueError("the reply holds more than one JSON object")
     _check_outside(outside)
-    return said[0]
+    return filled[0]
 
 
 def _without_thoughts(text: str) -> str:
@@ -126,17 +126,17 @@ def _check_outside(parts: list[str]) -> None:
 def _object_at(text: str, at: int) -> tuple[dict[str, Any], int]:
     """Return the object that begins here, read leniently if it is not JSON, and where it ends."""
     try:
-        return _guarded(lambda: _DECODER.raw_decode(text, at))
+        return _with_clear_errors(lambda: _DECODER.raw_decode(text, at))
     except json.JSONDecodeError:
         if text.find("}", at) < 0:
             raise ValueError("the JSON object in the reply is not complete") from None
     try:
-        return _guarded(lambda: _LENIENT.object_at(text, at))
+        return _with_clear_errors(lambda: _LENIENT.object_at(text, at))
     except ValueError as error:
         raise ValueError(f"the JSON object in the reply is broken ({error})") from None
 
 
-def _guarded(read: Callable[[], T]) -> T:
+def _with_clear_errors(read: Callable[[], T]) -> T:
     """Return the result of `read`. Raises `ValueError` with a clear message."""
     try:
         return read()
@@ -151,7 +151,7 @@ def _guarded(read: Callable[[], T]) -> T:
 
 
 def _loads(text: str) -> Any:
-    return _guarded(lambda: _DECODER.decode(text))
+    return _with_clear_errors(lambda: _DECODER.decode(text))
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -74,7 +74,7 @@ def repair_and_check(data: Mapping[str, Any], schema: Schema) -> tuple[dict[str,
     """Return `data` after `repair`, whether that changed anything, and the mismatches that are left."""
     schema = _Root.of(schema)
     given = dict(data)
-    unwrapped = _unwrapped(given, schema, schema)
+    unwrapped = _unwrap(given, schema, schema)
     problems = find_mismatches(unwrapped, schema)
     if not problems:  # data that fits is not changed
         return unwrapped, unwrapped is not given, problems
@@ -87,7 +87,7 @@ def allows_null(schema: Schema, root: Schema) -> bool:
     """Return whether `schema`, a part of `root`, allows null itself; one without a type does."""
     root = _Root.of(root)
     root.step()
-    schema = _resolved(schema, root)
+    schema = _resolve(schema, root)
     options = _options(schema)
     if options:
         return any(allows_null(option, root) for option in options)
@@ -97,8 +97,8 @@ def allows_null(schema: Schema, root: Schema) -> bool:
     return bool(schema.get("type", "object" if "properties" in schema else "null") == "null")
 
 
-def _unwrapped(data: dict[str, Any], schema: Schema, root: Schema) -> dict[str, Any]:
-    schema = _resolved(schema, root)
+def _unwrap(data: dict[str, Any], schema: Schema, root: Schema) -> dict[str, Any]:
+    schema = _resolve(schema, root)
     known = schema.get("properties")
     if not isinstance(known, Mapping) or len(data) != 1:
         return data
@@ -111,7 +111,7 @@ def _unwrapped(data: dict[str, Any], schema: Schema, root: Schema) -> dict[str, 
 
 def _repair(value: Any, schema: Schema, root: _Root) -> Any:
     root.step()
-    schema = _resolved(schema, root)
+    schema = _resolve(schema, root)
     if value is None:
         return None
     options = _options(schema)
@@ -119,7 +119,7 @@ def _repair(value: Any, schema: Schema, root: _Root) -> Any:
         return _repair_by_option(value, options, root)
     allowed = _allowed(schema)
     if allowed is not None:
-        return _matching(value, allowed)
+        return _match_enum(value, allowed)
     return _repair_typed(value, schema, root)
 
 
@@ -150,7 +150,7 @@ def _repair_typed(value: Any, schema: Schema, root: _Root) -> Any:
 def _repair_list(value: Any, schema: Schema, root: _Root) -> Any:
     items = schema.get("items")
     if isinstance(value, str):
-        held = _held_list(value)
+        held = _parse_list(value)
         if held is not None:
             value = held
         elif value.strip().casefold() in _MAY_BE_NOTHING or _MAY_BE_A_LIST.search(value):
@@ -178,7 +178,7 @@ def _repair_by_option(value: Any, options: list[Schema], root: _Root) -> Any:
 
 def _misfits(value: object, schema: Schema, root: _Root, place: str) -> Iterator[str]:
     root.step()
-    schema = _resolved(schema, root)
+    schema = _resolve(schema, root)
     if value is None:
         return
     options = _options(schema)
@@ -215,7 +215,7 @@ def _fails(value: object, schema: Schema, root: _Root) -> bool:
     return next(_misfits(value, schema, root, ""), None) is not None
 
 
-def _resolved(schema: Schema, root: Schema) -> Schema:
+def _resolve(schema: Schema, root: Schema) -> Schema:
     """Return the schema that `schema` refers to; a single `allOf` entry, as pydantic writes around references, is
     followed.
     """
@@ -250,16 +250,16 @@ def _allowed(schema: Schema) -> list[Any] | None:
     return list(allowed) if isinstance(allowed, list) else None
 
 
-def _matching(value: Any, allowed: list[Any]) -> Any:
+def _match_enum(value: Any, allowed: list[Any]) -> Any:
     if isinstance(value, (int, float)) and not isinstance(value, bool) and number_text(value) in allowed:
         return value if any(json_equal(value, option) for option in allowed) else number_text(value)
     if not isinstance(value, str) or value in allowed:
         return value
-    matches = [option for option in allowed if isinstance(option, str) and _folded(option) == _folded(value)]
+    matches = [option for option in allowed if isinstance(option, str) and _fold(option) == _fold(value)]
     return matches[0] if len(matches) == 1 else value
 
 
-def _folded(text: str) -> str:
+def _fold(text: str) -> str:
     return "".join(text.casefold().split())
 
 
@@ -274,7 +274,7 @@ def _number(word: str, kind: str, value: str) -> int | float | str:
     return float(word) if kind == "number" else value
 
 
-def _held_list(text: str) -> list[Any] | None:
+def _parse_list(text: str) -> list[Any] | None:
     if not text.lstrip().startswith("["):
         return None
     try:
@@ -286,7 +286,7 @@ def _held_list(text: str) -> list[Any] | None:
 
 def _wants_objects(schema: Schema, root: Schema) -> bool:
     items = schema.get("items")
-    return isinstance(items, Mapping) and _resolved(items, root).get("type") == "object"
+    return isinstance(items, Mapping) and _resolve(items, root).get("type") == "object"
 
 
 def _is(value: object, kind: str) -> bool:

@@ -43,7 +43,7 @@ def _cached_form(text: bytes, official: bool) -> tuple[dict[str, Any], bool]:
 def _strict_form(schema: Mapping[str, Any], official: bool) -> tuple[dict[str, Any], bool]:
     if not _can_be_strict(schema):
         return dict(schema), False
-    return _adapted(schema, official), True
+    return _adapt(schema, official), True
 
 
 def schema_name(schema: Mapping[str, Any]) -> str:
@@ -77,7 +77,7 @@ def _subschemas(schema: Mapping[str, Any]) -> list[Any]:
     return found
 
 
-def _adapted(schema: Mapping[str, Any], official: bool) -> dict[str, Any]:
+def _adapt(schema: Mapping[str, Any], official: bool) -> dict[str, Any]:
     if schema.keys().isdisjoint(_CHANGED):
         return dict(schema)
     found: dict[str, Any] = {}
@@ -85,11 +85,11 @@ def _adapted(schema: Mapping[str, Any], official: bool) -> dict[str, Any]:
         if key == "default" or (official and key in _UNKNOWN_TO_OPENAI):
             continue
         if key in ("properties", "$defs"):
-            found[key] = {name: _adapted(inner, official) for name, inner in value.items()}
+            found[key] = {name: _adapt(inner, official) for name, inner in value.items()}
         elif key in ("anyOf", "oneOf", "allOf"):
-            found["anyOf"] = [_adapted(inner, official) for inner in value]
+            found["anyOf"] = [_adapt(inner, official) for inner in value]
         elif key == "items" and isinstance(value, Mapping):
-            found[key] = _adapted(value, official)
+            found[key] = _adapt(value, official)
         else:
             found[key] = value
     if "properties" in found:

@@ -44,14 +44,14 @@ def get_name(data: Mapping[str, Any], key: str) -> str | None:
 
 def as_json(value: Any) -> str:
     """Return `value` as JSON on one line, with encoded bytes replaced by their length."""
-    return json.dumps(_shortened(value), ensure_ascii=False)
+    return json.dumps(_shorten(value), ensure_ascii=False)
 
 
-def _shortened(value: Any) -> Any:
+def _shorten(value: Any) -> Any:
     if isinstance(value, str):
         return f"({len(value)} encoded characters)" if _ENCODED.fullmatch(value) else value
     if isinstance(value, Mapping):
-        return {key: _shortened(item) for key, item in value.items()}
+        return {key: _shorten(item) for key, item in value.items()}
     if isinstance(value, Sequence):
-        return [_shortened(item) for item in value]
+        return [_shorten(item) for item in value]
     return value

@@ -66,11 +66,11 @@ def open_recording(recording: object) -> OpenedRecording:
         if envelope is None:
             keys = ", ".join(f"'{one.key}'" for one in _ENVELOPES)
             raise TraceFormatError(f"it is an object without {keys}; known formats are {_NAMES}")
-        said = next((recording[key] for key in envelope.instructions if recording.get(key)), None)
-        if isinstance(said, Mapping) and envelope.format is GOOGLE:
-            before = list(google.read([{**said, "role": "system"}]))
-        elif said is not None:
-            before = [Message.system(openai_chat.read_content(said))]
+        instructions = next((recording[key] for key in envelope.instructions if recording.get(key)), None)
+        if isinstance(instructions, Mapping) and envelope.format is GOOGLE:
+            before = list(google.read([{**instructions, "role": "system"}]))
+        elif instructions is not None:
+            before = [Message.system(openai_chat.read_content(instructions))]
         implied = envelope.format
         recording = recording[envelope.key]
         if implied is RESPONSES and isinstance(recording, str):
@@ -124,13 +124,13 @@ def _read_own(entries: Sequence[Entry]) -> Iterable[Message]:
             message = Message.from_dict(entry)
         except (ValueError, TypeError) as error:
             raise TraceFormatError(f"entry {number}: {error}") from None
-        wrong = _mistyped(message)
+        wrong = _find_mistyped(message)
         if wrong is not None:
             raise TraceFormatError(f"entry {number}: {wrong}")
         yield message
 
 
-def _mistyped(message: Message) -> str | None:
+def _find_mistyped(message: Message) -> str | None:
     """Return which field of a message in our format has a value of the wrong type, if any."""
     texts: list[tuple[str, object]] = [("content", message.content)]
     texts += [(name, value) for name in _OWN_NAMES if (value := getattr(message, name)) is not None]

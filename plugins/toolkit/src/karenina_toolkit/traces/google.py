@@ -100,7 +100,7 @@ def _add_to_turn(turn: TurnBuilder, parts: Sequence[tuple[str, Any, bool]], call
         elif kind == "functionCall":
             turn.add_call(_call(value, calls))
         elif kind == "executableCode":
-            code = _mapping(kind, value)
+            code = _require_mapping(kind, value)
             turn.add_call(calls.open(code.get("id"), CODE_TOOL, {key: code[key] for key in code if key != "id"}))
         elif is_thought:
             turn.add_thought(_part_text(kind, value))
@@ -129,7 +129,7 @@ def _read_user_content(role: str, parts: Sequence[tuple[str, Any, bool]], calls:
 
 
 def _call(value: Any, calls: _Calls) -> ToolCall:
-    call = _mapping("functionCall", value)
+    call = _require_mapping("functionCall", value)
     arguments = call.get("args") or {}
     if not isinstance(call.get("name"), str) or not isinstance(arguments, Mapping):
         raise TraceFormatError("a functionCall has no name, or its args are not an object")
@@ -137,7 +137,7 @@ def _call(value: Any, calls: _Calls) -> ToolCall:
 
 
 def _result(kind: str, value: Any, calls: _Calls) -> Message:
-    result = _mapping(kind, value)
+    result = _require_mapping(kind, value)
     if kind == "codeExecutionResult":
         call_id, name = calls.close(result.get("id"), CODE_TOOL)
         outcome, output = str(result.get("outcome") or "OUTCOME_OK"), str(result.get("output") or "")
@@ -149,7 +149,7 @@ def _result(kind: str, value: Any, calls: _Calls) -> Message:
         call_id, name = calls.close(get_name(result, "id"), result["name"])
         response = result.get("response")
         failed = isinstance(response, Mapping) and bool(response.get("error"))
-        more = [describe_block("part", _mapping("part", part)) for part in get_entries(result, "parts")]
+        more = [describe_block("part", _require_mapping("part", part)) for part in get_entries(result, "parts")]
         text = "\n".join([_response_text(response), *more])
     return Message("tool", text, tool_call_id=call_id, tool_name=name, is_error=failed)
 
@@ -191,7 +191,7 @@ def _camel(key: str) -> str:
     return re.sub(r"_([a-z])", lambda found: found[1].upper(), key)
 
 
-def _mapping(kind: str, value: Any) -> Mapping[str, Any]:
+def _require_mapping(kind: str, value: Any) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
         raise TraceFormatError(f"a {kind} is {type(value).__name__}, not an object")
     return value

@@ -31,10 +31,10 @@ def read_message(data: Mapping[str, Any], names: Mapping[str, str] | None = None
     Parts other than text are kept as `describe_block` writes them, such as `[image_url] {...}`; a refusal and the
     transcript of audio count as text. Raises `TraceFormatError` for any other shape.
     """
-    said = data.get("role")
-    role = _ROLES.get(said) if isinstance(said, str) else None
+    given_role = data.get("role")
+    role = _ROLES.get(given_role) if isinstance(given_role, str) else None
     if role is None:
-        raise TraceFormatError(f"its role is {said!r:.80}")
+        raise TraceFormatError(f"its role is {given_role!r:.80}")
     content = read_content(data.get("content"))
     if role == "assistant":
         calls = [read_tool_call(call) for call in get_entries(data, "tool_calls")]

@@ -36,18 +36,18 @@ def from_wire(data: Mapping[str, Any]) -> ChatReply:
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], Mapping):
         raise ValueError("it has no choices")
     choice = choices[0]
-    said = choice.get("message")
-    if not isinstance(said, Mapping):
+    message_data = choice.get("message")
+    if not isinstance(message_data, Mapping):
         raise ValueError("its choice has no message")  # noqa: TRY004 - it is data from outside
     try:
-        message = read_message({**said, "role": "assistant"})
+        message = read_message({**message_data, "role": "assistant"})
     except TraceFormatError as error:
         raise ValueError(f"its message cannot be read: {error}") from None
     model = data.get("model")
     return ChatReply(
         message,
         _usage(data.get("usage")),
-        "content_filter" if refused(said) else _finish_reason(choice.get("finish_reason")),
+        "content_filter" if refused(message_data) else _finish_reason(choice.get("finish_reason")),
         model if isinstance(model, str) else None,
     )
 
