@@ -10,7 +10,7 @@ import pytest
 from typer import BadParameter
 
 from karenina_benchmark import Benchmark
-from karenina_cli.configuration import configuration
+from karenina_cli.configuration import read_configuration
 from karenina_core.data.outcome import Outcome
 from karenina_core.data.trust import Trust
 from karenina_core.errors import KareninaError
@@ -70,7 +70,7 @@ class BenchmarkFile(pytest.File):
         option = self.config.getoption
         file = option("karenina_config") or self.config.getini("karenina_config")
         recordings = option("karenina_recordings")
-        return configuration(
+        return read_configuration(
             self.benchmark,
             self.config.rootpath / file if file else None,
             option("karenina_set"),
