@@ -1,4 +1,4 @@
-"""What the tests of the LangChain adapter talk to: a server of the standard library, which says what it is told to."""
+"""A scripted server of the standard library for the tests of the LangChain adapter."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ async def test_an_answer_in_the_last_turn_is_no_limit(server: Scripted, open_por
         ("delete_file", {"path": "note.txt"}, "there is no tool 'delete_file'"),
     ],
 )
-async def test_a_tool_that_fails_is_an_entry_of_the_trace_and_the_agent_goes_on(
+async def test_a_failed_tool_is_in_the_trace(
     server: Scripted, open_port: Keep, workspace: Path, name: str, arguments: dict[str, Any] | str, told: str
 ) -> None:
     server.says(calls((name, arguments)), calls(("read_file", {"path": "note.txt"})), completion("It is 4711."))
@@ -117,9 +117,7 @@ async def test_a_time_out_keeps_what_was_done(server: Scripted, open_port: Keep,
     assert error.partial.usage == Usage(7, 3, 5, 2, 1)
 
 
-async def test_a_failed_request_is_repeated_alone_where_the_run_guards_it(
-    server: Scripted, open_port: Keep, workspace: Path
-) -> None:
+async def test_a_failed_request_is_repeated_alone(server: Scripted, open_port: Keep, workspace: Path) -> None:
     failures = [True]
 
     def answer(body: dict[str, Any]) -> Answer:

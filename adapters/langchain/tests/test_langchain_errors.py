@@ -1,4 +1,4 @@
-"""What fails through LangChain, and what the user is told about it."""
+"""Errors through LangChain, and their messages."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ async def test_an_account_without_credit_is_not_tried_again(server: Scripted, op
 
 
 @pytest.mark.parametrize("kind", ["openai", "anthropic"])
-async def test_no_secret_and_no_prompt_is_in_an_error_a_repr_or_a_log(
+async def test_errors_reprs_and_logs_contain_no_secret_or_prompt(
     kind: str, server: Scripted, open_port: Keep, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -183,7 +183,7 @@ async def test_what_else_the_environment_holds_is_not_sent_to_strangers(
         ("openrouter", 'pip install "karenina-langchain[openai]"'),
     ],
 )
-def test_a_missing_provider_is_named_with_the_line_that_installs_it(
+def test_a_missing_provider_is_an_error_with_the_cure(
     interface: str, line: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     unavailable = SPECS[interface].unavailable
@@ -193,7 +193,7 @@ def test_a_missing_provider_is_named_with_the_line_that_installs_it(
     assert line in (unavailable() or "")
 
 
-def test_a_model_of_a_provider_that_is_not_installed_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_of_a_missing_provider_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     found = importlib.util.find_spec
     monkeypatch.setattr(
         "karenina_langchain.providers.find_spec", lambda name: None if name == "langchain_anthropic" else found(name)
@@ -220,7 +220,7 @@ def test_an_unknown_provider_leads_to_no_package(provider: str, said: str) -> No
     assert "pip install" not in str(refused.value)
 
 
-def test_a_known_provider_without_its_package_is_named_with_the_line_that_installs_it(
+def test_a_missing_package_of_a_provider_has_the_cure(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("karenina_langchain.providers.find_spec", lambda _: None)

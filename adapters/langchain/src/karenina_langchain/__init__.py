@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["LangchainExtra", "plugin"]
 
 _INTERFACES = {
-    "langchain": "Any provider that LangChain has a chat model for; model_provider names it (openai, anthropic, ...).",
+    "langchain": "Any provider with a chat model in LangChain; model_provider names it (openai, anthropic, ...).",
     "openai_endpoint": "Any server that speaks OpenAI's chat completions, through langchain-openai.",
     "openrouter": "The models of openrouter.ai, through langchain-openai.",
 }
@@ -57,10 +57,10 @@ SPECS = [_spec(interface, description) for interface, description in _INTERFACES
 
 
 class plugin:  # noqa: N801 - the entry point's name
-    """What this distribution offers to Karenina."""
+    """The adapters of this distribution."""
 
     @staticmethod
     @hookimpl
     def karenina_adapters() -> list[AdapterSpec]:
-        """The interfaces `langchain`, `openai_endpoint` and `openrouter`."""
+        """Offer the interfaces `langchain`, `openai_endpoint` and `openrouter`."""
         return list(SPECS)

@@ -1,4 +1,4 @@
-"""An agent on a chat model of LangChain."""
+"""The agent port on a chat model of LangChain."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class LangchainAgent:
-    """The agent port. A turn is one reply of the model; each is a request of its own, repeated alone where it fails."""
+    """The agent port. Each turn is a separate request, which is repeated alone if it fails."""
 
     guards_calls: ClassVar[bool] = True
 
@@ -48,7 +48,7 @@ class LangchainAgent:
 
 
 class _Chat:
-    """A conversation in Karenina's terms, and as it goes to the model."""
+    """A conversation as Karenina's messages, and as LangChain's messages for the model."""
 
     def __init__(self, client: Client, messages: Sequence[Message], first: Mapping[str, Any]) -> None:
         self._client = client
@@ -59,11 +59,11 @@ class _Chat:
 
     @property
     def where(self) -> str:
-        """The model and its server."""
+        """Return the model and its server, for errors."""
         return self._client.where
 
     async def request_turn(self, tools: Mapping[str, Tool], *, first: bool) -> Turn:
-        """One reply of the chat model."""
+        """Return one reply of the chat model."""
         chosen = first and bool(self._first)
         if chosen not in self._runnables:
             self._runnables[chosen] = self._bind_tools(tools, **(self._first if chosen else {}))
@@ -72,13 +72,13 @@ class _Chat:
         return Turn(reply.message, reply.usage, reply.finish_reason, reply.model, wire=message_to_dict(said))
 
     def add_turn(self, turn: Turn) -> None:
-        """Take the reply as it came, as some providers want their own signed thoughts again beside the calls."""
+        """Add the original reply, because some providers require their own signed reasoning beside the calls."""
         self._messages.append(turn.message)
         said = messages_from_dict([turn.wire])[0] if turn.wire is not None else None
         self._sent.append(said if isinstance(said, AIMessage) else to_langchain([turn.message])[0])
 
     def add_results(self, results: Sequence[Message]) -> None:
-        """Take the tools' messages."""
+        """Add the messages of the tools."""
         self._messages += results
         self._sent += to_langchain(results)
 
@@ -89,7 +89,7 @@ class _Chat:
             return self._client.chat.bind_tools([_tool_schema(tool) for tool in tools.values()], **choice)
         except NotImplementedError:
             raise PortError(
-                f"{self._client.where}: LangChain's chat model of this provider cannot call tools; choose another "
+                f"{self._client.where}: LangChain's chat model of this provider does not support tools: choose another "
                 "model for an agent",
                 category=ErrorCategory.PERMANENT,
             ) from None

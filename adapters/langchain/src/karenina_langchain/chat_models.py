@@ -1,4 +1,4 @@
-"""LangChain's chat model for one of Karenina's, made without a request."""
+"""Creation of LangChain's chat models from Karenina's model configurations, without a request."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _HEADERS_VARIABLES = ("OPENAI_CUSTOM_HEADERS", "ANTHROPIC_CUSTOM_HEADERS")
 
 
 def make_chat_model(model: ModelConfig) -> tuple[BaseChatModel, Callable[[], Awaitable[None]]]:
-    """The chat model, which neither repeats nor remembers calls, and what closes its connections.
+    """Return the chat model, without retries and cache, and a function that closes its connections.
 
-    Nothing is sent to LangSmith, unless the user's environment turns that on. Raises `AdapterConfigError`.
+    Nothing is sent to LangSmith unless the user's environment enables it. Raises `AdapterConfigError`.
     """
     if not any(name in os.environ for name in _TRACING):
         os.environ["LANGSMITH_TRACING"] = "false"
@@ -43,7 +43,7 @@ def make_chat_model(model: ModelConfig) -> tuple[BaseChatModel, Callable[[], Awa
         return _anthropic(model) if provider.name == "anthropic" else _openai(model)
     except ImportError as error:
         raise AdapterConfigError(f"model {model.id!r}: {error.msg}") from None
-    except (TypeError, ValueError) as error:  # pydantic's errors show what they were given
+    except (TypeError, ValueError) as error:  # pydantic's errors contain the values
         raise AdapterConfigError(
             f"model {model.id!r}: LangChain's chat model refused its arguments ({type(error).__name__}"
             f"{_error_locations(error)}); see extra.parameters"
@@ -57,7 +57,7 @@ def _openai(model: ModelConfig) -> tuple[BaseChatModel, Callable[[], Awaitable[N
     http = openai.DefaultAsyncHttpxClient(**_http_settings(model))
     own_service = model.interface == "langchain" and model.endpoint_base_url is None
     arguments: dict[str, Any] = {
-        # Elsewhere LangChain would turn to the Responses API for models with certain names.
+        # Otherwise, LangChain would use the Responses API for models with certain names.
         **({} if own_service else {"use_responses_api": False}),
         **_common(model),
         "base_url": base_url_of(model),
@@ -81,7 +81,7 @@ def _anthropic(model: ModelConfig) -> tuple[BaseChatModel, Callable[[], Awaitabl
     }
     chat = ChatAnthropic(**arguments)
     http = anthropic.DefaultAsyncHttpxClient(**_http_settings(model))
-    # Its own client is shared by all models of the process, and cannot be closed for one of them.
+    # The default client is shared by all models of the process, so it cannot be closed for one of them.
     chat.__dict__["_async_client"] = anthropic.AsyncAnthropic(
         api_key=key,
         base_url=base_url_of(model),
@@ -94,7 +94,7 @@ def _anthropic(model: ModelConfig) -> tuple[BaseChatModel, Callable[[], Awaitabl
 
 
 def _other(model: ModelConfig) -> tuple[BaseChatModel, Callable[[], Awaitable[None]]]:
-    """A provider of which nothing is known here: it gets what chat models of LangChain have in common."""
+    """Return the chat model of any other provider, with the arguments that all chat models of LangChain accept."""
     from langchain.chat_models import init_chat_model
 
     arguments = _common(model)
@@ -109,7 +109,7 @@ def _other(model: ModelConfig) -> tuple[BaseChatModel, Callable[[], Awaitable[No
     chat: BaseChatModel = init_chat_model(name, model_provider=provider_name(model), **arguments)
 
     async def nothing() -> None:
-        """Its connections are LangChain's own affair."""
+        """Close nothing: LangChain owns the connections."""
 
     return chat, nothing
 
@@ -140,8 +140,8 @@ def describe_server(model: ModelConfig) -> str:
 def _http_settings(model: ModelConfig) -> dict[str, Any]:
     """Return settings of the HTTP client.
 
-    It follows no redirects, uses no proxy to this machine, sends no header that the server must not see, and bounds
-    the bodies of replies.
+    It follows no redirects, uses no proxy for this machine, removes headers that the server must not see, and limits
+    the size of replies.
     """
     import httpx2
 
@@ -165,14 +165,14 @@ def _http_settings(model: ModelConfig) -> dict[str, Any]:
 
 @cache
 def _tls() -> ssl.SSLContext:
-    """The certificates that are trusted, read once in a process: it takes longer than all else of a client."""
+    """Return the trusted certificates, cached because reading them takes longer than the rest of a client."""
     import httpx2
 
     return httpx2.create_ssl_context()
 
 
 def _unwanted_headers(model: ModelConfig) -> list[str]:
-    """The headers that the SDKs take from the environment, where the server is none of the environment's."""
+    """Return the headers of the SDKs' environment variables that must not be sent to another server."""
     own = {name.lower() for name in extra_of(model).headers}
     found = [] if key_of(model) is not None else [*_KEY_HEADERS]
     if not is_trusted(model):

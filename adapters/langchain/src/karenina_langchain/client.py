@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Client:
-    """Calls the model. Made without I/O; connections are opened by the first call, inside the loop that runs it."""
+    """A client of the model. Connections are opened by the first call, in its event loop."""
 
     def __init__(self, model: ModelConfig) -> None:
         base_url = base_url_of(model)
@@ -45,9 +45,10 @@ class Client:
     async def ask(
         self, runnable: Runnable[Any, Any], messages: Sequence[Message], sent: list[BaseMessage]
     ) -> AIMessage:
-        """What `runnable`, which is the chat model with something bound to it, says to `sent`.
+        """Return the reply of `runnable`, the chat model with bound arguments, to `sent`.
 
-        `sent` stands for `messages`. Of a structured runnable the raw reply is given. Raises `PortError`.
+        `sent` is `messages` in LangChain's format. For a structured runnable, the raw reply is returned. Raises
+        `PortError`.
         """
         if self._closed:
             raise PortError(f"{self.where}: this port was closed", category=ErrorCategory.PERMANENT)
@@ -74,23 +75,23 @@ class Client:
             check_tool_call_count(self.where, [*raw.tool_calls, *raw.invalid_tool_calls])
         if not isinstance(raw, AIMessage):
             raise PortError(
-                f"{self.where} sent no usable reply: it is none of the model's", category=ErrorCategory.SERVER
+                f"{self.where} sent no usable reply: it is not a message of the model", category=ErrorCategory.SERVER
             )
         return raw
 
     def explain_unsupported(self, way: str) -> str:
-        """What is told of a chat model that cannot be asked for JSON in this way at all."""
-        return f"{self.where}: LangChain's chat model has no {way}; set extra.structured to auto or prompt"
+        """Return the message for a chat model that does not support a mode of structured output."""
+        return f"{self.where}: LangChain's chat model does not support {way}: set extra.structured to auto or prompt"
 
     async def aclose(self) -> None:
-        """Close the connections. A call after it raises `PortError`."""
+        """Close the connections. Later calls raise `PortError`."""
         if not self._closed:
             self._closed = True
             await self._close()
 
 
 def _rebuild_message(completion: Any) -> AIMessage:
-    """The message of a completion that the SDK read, and then refused to hand out."""
+    """Return the message of a completion that the SDK parsed but did not return."""
     reply = from_wire(completion)
     usage = reply.usage
     return AIMessage(

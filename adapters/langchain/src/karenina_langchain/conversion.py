@@ -1,4 +1,4 @@
-"""Karenina's messages to LangChain's, and replies back."""
+"""Conversion between Karenina's messages and LangChain's."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ _FINISH: dict[str, FinishReason] = {
 
 
 _CACHE_WRITES: Final = ("cache_creation", "ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens")
-"""LangChain's names for what went into a cache: in one of them, or parted by how long it is kept."""
+"""LangChain's names for tokens written to a cache, in total or by lifetime."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChatReply:
-    """A reply in Karenina's terms."""
+    """A reply of a chat model as Karenina's message, usage and finish reason."""
 
     message: Message
     usage: Usage
@@ -51,12 +51,12 @@ class ChatReply:
 
 
 def to_langchain(messages: Sequence[Message]) -> list[BaseMessage]:
-    """`messages` as LangChain's. Reasoning is not sent back."""
+    """Return `messages` as LangChain's messages, without reasoning."""
     return [_to_langchain(message) for message in messages]
 
 
 def from_langchain(said: AIMessage) -> ChatReply:
-    """A reply of the model. A refusal counts as its text; calls whose arguments are no JSON object are kept."""
+    """Return a reply of the model. A refusal counts as its text; calls with invalid arguments are kept."""
     refusal = said.additional_kwargs.get("refusal")
     texts = (str(said.text), refusal if isinstance(refusal, str) else "")
     calls = [ToolCall(call["id"] or "", call["name"], call["args"]) for call in said.tool_calls]
@@ -72,9 +72,9 @@ def from_langchain(said: AIMessage) -> ChatReply:
 
 
 def call_arguments(said: AIMessage) -> str:
-    """The arguments of the tool that the model called, as JSON; of several calls all, as the core refuses to choose.
+    """Return the arguments of the model's tool call as JSON, or its text if it called no tool.
 
-    What it said, where it called none.
+    The arguments of several calls are all returned, which is an error later.
     """
     reply = from_langchain(said)
     if not reply.message.tool_calls:

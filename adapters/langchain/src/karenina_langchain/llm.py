@@ -1,4 +1,4 @@
-"""Plain text from a chat model of LangChain."""
+"""The LLM port: text from a chat model of LangChain."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 class LangchainLLM:
-    """The LLM port. A refusal counts as the answer; thoughts that LangChain hands on apart are `reasoning`."""
+    """The LLM port. A refusal counts as the answer; reasoning that LangChain returns separately is `reasoning`."""
 
     def __init__(self, model: ModelConfig) -> None:
         self._client = Client(model)
 
     async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
-        """The model's reply to `messages`. Raises `PortError`."""
+        """Return the model's reply to `messages`. Raises `PortError`."""
         said = await self._client.ask(self._client.chat, messages, to_langchain(messages))
         reply = from_langchain(said)
         return LLMReply(reply.message.content, reply.usage, reply.finish_reason, reply.model, reply.message.reasoning)

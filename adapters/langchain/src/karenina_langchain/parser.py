@@ -1,4 +1,4 @@
-"""JSON from a chat model of LangChain, by the best mode that its server supports."""
+"""The parser port: JSON from a chat model of LangChain, in the best mode that its server supports."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _METHODS: dict[StructuredMode, Literal["json_schema", "function_calling"]] = {
 
 
 class LangchainParser:
-    """The parser port. It finds out once what the server accepts: native schema, else tool call, else prompt."""
+    """The parser port. It detects once which mode the server supports: native schema, tool call or prompt."""
 
     def __init__(self, model: ModelConfig) -> None:
         self._client = Client(model)
@@ -37,9 +37,9 @@ class LangchainParser:
     async def parse(
         self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
     ) -> ParserReply:
-        """The model's reply, asked to be a JSON object that fits `schema`. Raises `PortError`.
+        """Return the model's reply, which should be a JSON object that fits `schema`. Raises `PortError`.
 
-        The raw text is handed on, whatever LangChain made of it.
+        The raw text is returned, not the result of LangChain's parsing.
         """
         said, mode = await with_best_mode(
             self._server, self._modes, schema, lambda mode: self._ask(mode, messages, schema)

@@ -1,4 +1,4 @@
-"""Which provider serves a model, and whether its package is installed."""
+"""Providers of models, and whether their packages are installed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """A provider whose chat model this adapter makes itself, and the variables that name its server and key."""
+    """A provider whose chat model this adapter creates, and the variables of its server and key."""
 
     name: str
     package: str
@@ -39,7 +39,7 @@ _BEGINNINGS: Final = {
     "o3": "openai",
     "o4": "openai",
 }
-# Only these are named in a line to install: a misspelt name must not lead to a package of that name.
+# Only these are suggested for installation: a misspelt name must not suggest a package of that name.
 _PACKAGES: Final = {
     "azure_openai": "langchain_openai",
     "bedrock": "langchain_aws",
@@ -65,9 +65,9 @@ _PACKAGES: Final = {
 
 
 def provider_name(model: ModelConfig) -> str:
-    """The provider of `model`: the one that it names, else the one that its model's name gives away.
+    """Return the provider of `model`: the configured one, else the one that the model's name implies.
 
-    Raises `AdapterConfigError` where neither tells.
+    Raises `AdapterConfigError` if neither is known.
     """
     if model.interface != "langchain":
         return "openai"
@@ -77,18 +77,18 @@ def provider_name(model: ModelConfig) -> str:
         if model.model_name.startswith(beginning):
             return name
     raise AdapterConfigError(
-        f"model {model.id!r}: {model.model_name!r} does not say whose model it is; set model_provider, such as openai "
-        "or anthropic"
+        f"model {model.id!r}: the provider of {model.model_name!r} is not known: set model_provider, for example to "
+        "openai or anthropic"
     )
 
 
 def provider_of(model: ModelConfig) -> Provider | None:
-    """What is known about the provider; None for one that LangChain's `init_chat_model` serves."""
+    """Return the known provider, or None for one that LangChain's `init_chat_model` serves."""
     return OPENROUTER if model.interface == "openrouter" else _KNOWN.get(provider_name(model))
 
 
 def explain_missing_package(name: str) -> str | None:
-    """What is not installed of that which the provider `name` needs, with the line that installs it."""
+    """Return which package of the provider `name` is missing, with the command that installs it, or None."""
     if name in _KNOWN:
         if find_spec(_KNOWN[name].package) is None:
             return (
@@ -108,7 +108,7 @@ def explain_missing_package(name: str) -> str | None:
 
 
 def unavailable(interface: str) -> str | None:
-    """Why no model of `interface` can be used, with the line that mends it."""
+    """Return why no model of `interface` is available, with the command that installs it, or None."""
     if interface != "langchain":
         return explain_missing_package("openai")
     if find_spec("langchain") is not None or any(find_spec(own.package) is not None for own in _KNOWN.values()):

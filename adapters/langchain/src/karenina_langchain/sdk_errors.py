@@ -1,4 +1,4 @@
-"""What LangChain and the SDKs below it raise, as `PortError`s that show no secret and no prompt."""
+"""Conversion of errors of LangChain and its SDKs to `PortError`s without secrets and prompts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BY_CLASS: Final[tuple[tuple[type[Exception], ErrorCategory], ...]] = (
     (TimeoutError, ErrorCategory.TIMEOUT),
     (OSError, ErrorCategory.CONNECTION),
 )
-# Classes of HTTP clients and SDKs, by name: several packages have them, and none of them is a requirement.
+# Classes of HTTP clients and SDKs by name, because several packages define them and none is required.
 _BY_NAME: Final = {
     "TimeoutException": ErrorCategory.TIMEOUT,
     "APITimeoutError": ErrorCategory.TIMEOUT,
@@ -35,7 +35,7 @@ _CURES: Final = {**CURES, 401: "check the API key", 404: "check model_name, and 
 
 
 def port_error(where: str, error: Exception, secrets: Sequence[str], prompt: Sequence[Message]) -> PortError:
-    """The `PortError` for `error`, by its class and by the HTTP status that it carries, never by its words."""
+    """Return the `PortError` for `error`, from its class and its HTTP status, never from its text."""
     status, headers, body = _response(error)
     if status is not None and status >= 300:
         return status_error(where, status, headers, body, secrets, prompt, _CURES)
@@ -55,11 +55,11 @@ def port_error(where: str, error: Exception, secrets: Sequence[str], prompt: Seq
             said = f"{where}: no connection is possible ({cause}); {cure}"
             return PortError(said, category=ErrorCategory.PERMANENT)
         return PortError(
-            f"{where}: no connection, or it broke ({cause}); is the server running, and is its base URL right?",
+            f"{where}: no connection, or it broke ({cause}): check that the server is running, and its base URL",
             category=category,
         )
     if category is None and isinstance(error, _UNREADABLE):
-        page = find_page_text(str(error))  # the SDK quotes what came, and keeps it nowhere else
+        page = find_page_text(str(error))  # the SDK has the reply only in its message
         if page is not None:
             return web_page_error(where, page, secrets, prompt, "check the base URL of the server, and its path")
         return PortError(f"{where} sent no usable reply ({reason})", category=ErrorCategory.SERVER)
@@ -67,7 +67,7 @@ def port_error(where: str, error: Exception, secrets: Sequence[str], prompt: Seq
 
 
 def find_truncated_reply(error: Exception) -> Mapping[str, Any] | None:
-    """The completion that the openai SDK threw away because the model was cut short or filtered; else None."""
+    """Return the completion that the openai SDK dropped because it was truncated or filtered, else None."""
     if type(error).__name__ not in ("LengthFinishReasonError", "ContentFilterFinishReasonError"):
         return None
     status, _, body = _response(error)
@@ -83,7 +83,7 @@ def find_truncated_reply(error: Exception) -> Mapping[str, Any] | None:
 def _gateway_error(
     where: str, error: Mapping[str, Any], secrets: Sequence[str], prompt: Sequence[Message]
 ) -> PortError:
-    """Gateways pass on a provider's error as a reply of status 200, with the real status inside."""
+    """Return the error of a provider that a gateway sent as a reply of status 200, with the real status inside."""
     code = error.get("code")
     shown = redact_text(str(error.get("message") or dict(error)), secrets, prompt)
     if isinstance(code, int) and 400 <= code < 600:
@@ -102,7 +102,7 @@ def _category(error: Exception) -> ErrorCategory | None:
 
 
 def _response(error: Exception) -> tuple[int | None, Mapping[str, str], str]:
-    """The HTTP status, headers and body that an SDK's error carries; (None, {}, "") where it has none."""
+    """Return the HTTP status, headers and body of an SDK's error, or (None, {}, "") if it has none."""
     response: Any = getattr(error, "response", None)
     status = getattr(response, "status_code", None)
     if not isinstance(status, int):
@@ -112,6 +112,6 @@ def _response(error: Exception) -> tuple[int | None, Mapping[str, str], str]:
         return (status, {}, str(error)) if status is not None and 300 <= status < 600 else (None, {}, "")
     try:
         body = str(response.text)
-    except Exception:  # a body that was never read is not worth another error
+    except Exception:  # a body that was not read must not raise another error
         body = str(error)
     return status, response.headers, body

@@ -1,4 +1,4 @@
-"""What can be set for these interfaces, and where the server and the key come from."""
+"""Settings of these interfaces, and the sources of server and key."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class LangchainExtra(endpoints.ToolLoopExtra):
 
     from_files: ClassVar[FromFiles] = "never"
     parameters: dict[str, Any] = Field(
-        default_factory=dict, description="More arguments of LangChain's chat model, such as seed or thinking."
+        default_factory=dict, description="Further arguments of LangChain's chat model, such as seed or thinking."
     )
 
     @field_validator("parameters")
@@ -57,20 +57,20 @@ class LangchainExtra(endpoints.ToolLoopExtra):
         for name in parameters:
             if name in _RESERVED or name.endswith(_RESERVED_ENDINGS):
                 raise ValueError(
-                    f"parameters.{name} is set by Karenina; remove it, or use the model's own field for it"
+                    f"parameters.{name} is set by Karenina: remove it, or use the model's own field for it"
                 )
         return parameters
 
 
 def extra_of(model: ModelConfig) -> LangchainExtra:
-    """The validated `extra` of `model`. Raises `AdapterConfigError`, which shows no value."""
+    """Return the validated `extra` of `model`. Raises `AdapterConfigError`, which shows no value."""
     return adapters.extra_of(model, LangchainExtra)
 
 
 def base_url_of(model: ModelConfig) -> str | None:
-    """The server's base URL without a closing slash: the model's, else the environment's, else the provider's own.
+    """Return the server's base URL without a trailing slash: the model's, else the environment's, else the provider's.
 
-    None where only LangChain knows it, and for an `openai_endpoint` that names none.
+    It is None if only LangChain knows it, and for an `openai_endpoint` without one.
     """
     if model.interface == "openai_endpoint":
         return (model.endpoint_base_url or "").rstrip("/") or None
@@ -80,21 +80,21 @@ def base_url_of(model: ModelConfig) -> str | None:
     if found is None:
         return None
     found = found.rstrip("/")
-    # Anthropic's clients add the version themselves.
+    # Anthropic's clients add the version.
     return found.removesuffix("/v1") if provider is not None and provider.name == "anthropic" else found
 
 
 def served_by(model: ModelConfig) -> str | None:
-    """Who serves the model: the base URL of the server, else the provider that LangChain is told."""
+    """Return what serves the model: the base URL of the server, else the configured provider."""
     return base_url_of(model) or model.model_provider
 
 
 def key_of(model: ModelConfig) -> str | None:
-    """The API key: the model's, else that of the provider's environment variable; None where there is none.
+    """Return the API key: the model's, else that of the provider's environment variable, else None.
 
-    The key of the environment goes only to the provider's own host, where the user's environment points to
-    (`OPENAI_BASE_URL`, `ANTHROPIC_BASE_URL`) and to this machine: a configuration that came with a stranger's
-    benchmark cannot have it sent elsewhere. For other providers, None leaves it to LangChain to find their key.
+    The key of the environment is sent only to the provider's own host, to the URL in the user's environment
+    (`OPENAI_BASE_URL`, `ANTHROPIC_BASE_URL`) and to this machine: a configuration in somebody else's benchmark cannot
+    send it elsewhere. For other providers, None means that LangChain finds the key.
     """
     provider = provider_of(model)
     variables = [provider.key_variable] if provider is not None else []
@@ -102,17 +102,17 @@ def key_of(model: ModelConfig) -> str | None:
 
 
 def is_trusted(model: ModelConfig) -> bool:
-    """Whether what the user's environment holds for this provider may go to the model's server."""
+    """Return whether secrets of the user's environment for this provider may be sent to the model's server."""
     return endpoints.may_receive_secrets(base_url_of(model), _own_base_urls(model))
 
 
 def concurrency(model: ModelConfig) -> int | None:
-    """How many requests may be under way at once."""
+    """Return the maximum number of concurrent requests."""
     return extra_of(model).max_concurrency
 
 
 def check(model: ModelConfig) -> None:
-    """Refuse what would fail every item: a missing package or key, a bad URL or unknown settings."""
+    """Raise `AdapterConfigError` for a missing package or key, an invalid URL, or unknown settings."""
     extra = extra_of(model)
     name = provider_name(model)
     reason = explain_missing_package(name)
@@ -120,7 +120,7 @@ def check(model: ModelConfig) -> None:
         raise AdapterConfigError(f"model {model.id!r}: {reason}")
     if model.interface == "openrouter" and model.endpoint_base_url is not None:
         raise AdapterConfigError(
-            f"model {model.id!r}: the interface 'openrouter' has its own base URL; remove endpoint_base_url, or use "
+            f"model {model.id!r}: the interface 'openrouter' has its own base URL: remove endpoint_base_url, or use "
             "the interface openai_endpoint"
         )
     if model.interface == "openai_endpoint" and model.endpoint_base_url is None:
@@ -135,15 +135,15 @@ def check(model: ModelConfig) -> None:
 
 
 def _why_needed(model: ModelConfig, extra: LangchainExtra) -> str | None:
-    """Why the model cannot do without an API key; None where it can, or LangChain finds one."""
+    """Return why an API key is needed, or None if it is not, or if LangChain finds one."""
     provider, base_url = provider_of(model), base_url_of(model)
     host = urlsplit(base_url or "").hostname
     if provider is None:
         if base_url is None or is_loopback(host or ""):
             return None
         return (
-            "set endpoint_api_key beside endpoint_base_url; a key of the environment is not sent to a server that a "
-            "configuration names"
+            "set endpoint_api_key beside endpoint_base_url: a key of the environment is not sent to a server from a "
+            "configuration"
         )
     if host != urlsplit(provider.base_url).hostname or extra.has_header("authorization", "x-api-key"):
         return None
@@ -151,13 +151,13 @@ def _why_needed(model: ModelConfig, extra: LangchainExtra) -> str | None:
 
 
 def _own_base_urls(model: ModelConfig) -> list[str]:
-    """Where the user's environment has the provider, and the provider's own address."""
+    """Return the provider's own URL, and the one in the user's environment."""
     provider, own = provider_of(model), _own_base_url(model)
     return [] if provider is None or own is None else [provider.base_url, own]
 
 
 def _own_base_url(model: ModelConfig) -> str | None:
-    """Where the user's environment has the provider, else the provider's own address."""
+    """Return the provider's URL in the user's environment, else its own URL."""
     provider = provider_of(model)
     if provider is None:
         return None
