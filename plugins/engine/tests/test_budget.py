@@ -1,4 +1,4 @@
-"""A budget holds: calls are paid for before they are made, and a run that it stops goes on when it is raised."""
+"""Tests of budgets: calls are reserved before they are made, and a stopped run continues when the budget is raised."""
 
 from __future__ import annotations
 
@@ -68,9 +68,7 @@ async def make(calls: CallRunner, one: Call, output: int) -> bool:
     places=st.integers(1, 8),
     begins=st.integers(0, 30),
 )
-def test_a_budget_is_not_exceeded_where_calls_cost_what_they_may(
-    outputs: list[int], limit: int, places: int, begins: int
-) -> None:
+def test_budget_holds_if_calls_cost_their_maximum(outputs: list[int], limit: int, places: int, begins: int) -> None:
     calls = calls_of(limit * 10**6, places)
     budget = budget_of(calls)
 
@@ -89,7 +87,7 @@ def test_a_budget_is_not_exceeded_where_calls_cost_what_they_may(
     assert budget.exhausted == (not all(made))
 
 
-def test_a_call_that_is_not_covered_waits_for_those_under_way() -> None:
+def test_uncovered_call_waits_for_calls_in_flight() -> None:
     async def three() -> list[bool]:
         calls = calls_of(350 * 10**6, 8)
         most = budget_of(calls).max_cost(call(1))
@@ -99,7 +97,7 @@ def test_a_call_that_is_not_covered_waits_for_those_under_way() -> None:
     assert asyncio.run(three()) == [True, True, True]
 
 
-def test_when_it_is_spent_answers_are_judged_as_far_as_it_reaches_and_none_begins() -> None:
+def test_exhausted_budget_judges_existing_answers_and_starts_none() -> None:
     async def run() -> list[bool]:
         calls = calls_of(260 * 10**6, 1)
         calls.budget = Budget(260 * 10**6, calls.ledger, spent=100 * 10**6)  # type: ignore[arg-type] # it has one
@@ -129,7 +127,7 @@ def test_what_is_waited_for_in_vain_is_not_held() -> None:
     assert asyncio.run(run()) == 0
 
 
-def test_what_was_reserved_for_a_call_that_nobody_knows_of_is_kept_and_who_waits_is_told() -> None:
+def test_forfeited_reservation_is_not_spent_again() -> None:
     async def run() -> tuple[int, bool]:
         budget = budget_of(calls_of(350 * 10**6, 8))
         lost = [await budget.reserve(call(order)) for order in (1, 2)]
@@ -161,7 +159,7 @@ def world() -> ScriptedRuns:
     )
 
 
-def test_a_run_stops_at_its_budget_and_goes_on_when_it_is_raised(tmp_path: Path) -> None:
+def test_run_stops_at_its_budget_and_continues_when_raised(tmp_path: Path) -> None:
     ids = [f"q{number}" for number in range(40)]
     whole, stopped = world(), world()
     undisturbed = whole.run(make_benchmark(*ids), journal=tmp_path / "whole.journal", config=PRICED)
@@ -180,7 +178,7 @@ def test_a_run_stops_at_its_budget_and_goes_on_when_it_is_raised(tmp_path: Path)
     assert _spent(tmp_path / "a.journal") == _spent(tmp_path / "whole.journal") == EACH * len(ids)
 
 
-def test_a_budget_that_earlier_runs_have_spent_lets_no_call_begin(tmp_path: Path) -> None:
+def test_budget_spent_by_earlier_runs_allows_no_call(tmp_path: Path) -> None:
     one = world()
     one.run(make_benchmark("a", "b"), journal=tmp_path / "a.journal", config=PRICED)
     known = len(one.calls)
@@ -209,9 +207,7 @@ MODELS = ("-a", "scripted:m", "-j", "scripted:j", "--set", "evaluation_mode=rubr
 PRICES = ("--set", 'prices={"m": {"input": 1, "output": 1}, "j": {"input": 10, "output": 10}}')
 
 
-def test_the_command_says_how_to_go_on_and_ends_with_a_code_of_its_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_command_says_how_to_continue_after_the_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     file, here = write_benchmark(tmp_path, *(f"q{number}" for number in range(9))), world()
     first = run_karenina("run", file, *MODELS, *PRICES, "--budget", "0.05", "--json", plugins=here.plugins())

@@ -1,4 +1,4 @@
-"""Agents and the journal: each turn is kept, so that a run which was stopped makes none of its requests twice."""
+"""Tests of agents with a journal: each turn is stored, so that a resumed run repeats no request."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ class _Talk:
 
 @pytest.mark.parametrize("stop", [1, 2, 3])
 @pytest.mark.parametrize("in_folder", [False, True])
-def test_an_agent_that_was_stopped_goes_on_at_its_next_turn(tmp_path: Path, stop: int, *, in_folder: bool) -> None:
+def test_stopped_agent_continues_at_its_next_turn(tmp_path: Path, stop: int, *, in_folder: bool) -> None:
     folder = tmp_path if in_folder else None
     stopped, rest, whole = Agents(folder, dies_at=stop), Agents(folder), Agents(folder)
     with pytest.raises(RunKilled):
@@ -140,7 +140,7 @@ def test_an_agent_that_was_stopped_goes_on_at_its_next_turn(tmp_path: Path, stop
     assert found[0].template.usage_metadata == expected[0].template.usage_metadata
 
 
-def test_an_agent_that_has_ended_is_not_run_again_where_nobody_reads_its_folder(tmp_path: Path) -> None:
+def test_finished_agent_is_not_repeated_if_its_folder_is_unread(tmp_path: Path) -> None:
     Agents().run(journal=tmp_path / "j.journal")
     extended = Agents()
     results = _run_with_other_name(extended, tmp_path / "j.journal")
@@ -149,7 +149,7 @@ def test_an_agent_that_has_ended_is_not_run_again_where_nobody_reads_its_folder(
     assert results[0].template.raw_llm_response == "There is nothing."
 
 
-def test_an_agent_whose_folder_is_read_works_again_by_the_turns_of_then(tmp_path: Path) -> None:
+def test_agent_whose_folder_is_read_repeats_its_stored_turns(tmp_path: Path) -> None:
     Agents(tmp_path).run(journal=tmp_path / "j.journal")
     extended = Agents(tmp_path)
     _run_with_other_name(extended, tmp_path / "j.journal")

@@ -1,4 +1,4 @@
-"""`karenina status` and `resume`, and what `karenina run` does with its journal."""
+"""Tests of `karenina status` and `resume`, and of the journal of `karenina run`."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_a_run_that_was_stopped_goes_on_with_resume_alone(tmp_path: Path) -> Non
     assert not Path("out-1.jsonl").exists()
 
 
-def test_resume_works_from_another_folder_and_with_keys_of_the_configuration_file(
+def test_resume_works_from_another_folder_with_keys_from_the_configuration(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = write_benchmark(tmp_path, "a", "b")
@@ -135,7 +135,7 @@ def test_resume_works_from_another_folder_and_with_keys_of_the_configuration_fil
     assert len(done.json["results"]) == 2
 
 
-def test_resume_tells_of_a_benchmark_that_changed_and_runs_what_did(tmp_path: Path) -> None:
+def test_resume_reports_a_changed_benchmark_and_runs_changed_items(tmp_path: Path) -> None:
     file, rest = write_benchmark(tmp_path, "a", "b"), ScriptedRuns()
     run(ScriptedRuns(), file)
     file.write_text(file.read_text().replace("What is b?", "What is B, then?"))

@@ -1,4 +1,4 @@
-"""The file of a journal: one process at a time, and a clear word where it cannot be used."""
+"""Tests of the file of a journal: one process at a time, and errors with a cure."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def another_process_with(journal: Path) -> Iterator[subprocess.Popen[str]]:
         holder.wait()
 
 
-def test_a_second_process_is_refused_and_told_which_is_the_first(tmp_path: Path) -> None:
+def test_second_process_is_refused_with_the_id_of_the_first(tmp_path: Path) -> None:
     journal = tmp_path / "j.journal"
     with another_process_with(journal) as other:
         with pytest.raises(JournalInUse, match=f"process {other.pid} is working on the journal") as refused:
@@ -105,7 +105,7 @@ ROW_ERRORS = {
 
 
 @pytest.mark.parametrize("case", ROW_ERRORS)
-def test_what_cannot_be_a_journal_is_refused_before_anything_is_asked(tmp_path: Path, case: str) -> None:
+def test_other_file_is_refused_before_any_call(tmp_path: Path, case: str) -> None:
     make, words_of_it = ROW_ERRORS[case]
     file, world = tmp_path / "x.journal", ScriptedRuns()
     make(file)
@@ -134,7 +134,7 @@ def no_file_above(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-def test_a_full_disk_stops_the_run_and_loses_nothing_that_was_stored(tmp_path: Path) -> None:
+def test_full_disk_stops_the_run_and_loses_no_stored_row(tmp_path: Path) -> None:
     ids = [f"q{number}" for number in range(30)]
     journal, stopped, rest = tmp_path / "j.journal", ScriptedRuns(), ScriptedRuns()
     stopped.answers = rest.answers = lambda text: text + " x" * 1500
@@ -151,7 +151,7 @@ def test_a_full_disk_stops_the_run_and_loses_nothing_that_was_stored(tmp_path: P
     assert summarize(results) == summarize(expected.run(make_benchmark(*ids)))
 
 
-def test_a_process_that_is_killed_while_it_makes_a_journal_leaves_one_to_go_on_with(tmp_path: Path) -> None:
+def test_journal_of_a_process_killed_during_creation_can_be_used(tmp_path: Path) -> None:
     journal, undisturbed = tmp_path / "j.journal", ScriptedRuns()
     with closing(sqlite3.connect(journal, isolation_level=None)) as begun:
         begun.execute("PRAGMA journal_mode = WAL")
@@ -162,7 +162,7 @@ def test_a_process_that_is_killed_while_it_makes_a_journal_leaves_one_to_go_on_w
     )
 
 
-def test_what_ended_a_run_is_told_also_where_the_journal_cannot_be_closed(tmp_path: Path) -> None:
+def test_cause_of_the_end_is_reported_if_closing_fails(tmp_path: Path) -> None:
     def run_that_ends_on_a_full_disk() -> None:
         with ExitStack() as full_disk, Journal.open(tmp_path / "j.journal"):
             full_disk.enter_context(no_file_above(0))
@@ -173,7 +173,7 @@ def test_what_ended_a_run_is_told_also_where_the_journal_cannot_be_closed(tmp_pa
 
 
 @pytest.mark.parametrize("left", [1, 15, 16, 50, 71, 99, 100, 512, 4096, 20000])
-def test_a_journal_that_was_cut_off_is_told_as_damaged_and_how_to_go_on(tmp_path: Path, left: int) -> None:
+def test_truncated_journal_is_reported_as_damaged_with_the_cure(tmp_path: Path, left: int) -> None:
     journal = tmp_path / "j.journal"
     ScriptedRuns().run(make_benchmark("a"), journal=journal)
     cut = journal.read_bytes()[:left]
@@ -206,7 +206,7 @@ async def _seconds(journal: Journal, *under_way: int) -> float:
     [((5, 4, 3), GATHERING), ((0,), 0.0), ((2, 1, 0), 0.0)],
     ids=["others may come", "nobody else is waited for", "the last one has come"],
 )
-def test_what_comes_while_models_answer_is_committed_together_and_nobody_waits_for_nothing(
+def test_rows_written_while_models_answer_are_committed_together(
     under_way: tuple[int, ...], waited: float, tmp_path: Path
 ) -> None:
     with Journal.open(tmp_path / "j.journal") as journal:
@@ -233,7 +233,7 @@ def test_ctrl_c_just_when_a_transaction_has_begun_loses_nothing(tmp_path: Path) 
         assert database.execute("SELECT question_id FROM results").fetchall() == [("q",)]
 
 
-def test_a_run_whose_models_answer_at_once_waits_for_no_commit(tmp_path: Path) -> None:
+def test_instant_models_wait_for_no_commit(tmp_path: Path) -> None:
     async def seconds(run: RunSession) -> float:
         await collect_results(run)
         return asyncio.get_running_loop().time()

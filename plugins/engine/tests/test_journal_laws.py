@@ -1,4 +1,4 @@
-"""A law: wherever a run is stopped, and however often, going on loses nothing and asks nothing twice."""
+"""A property test: wherever and however often a run is stopped, resuming loses nothing and repeats no call."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ async def stopped_at(world: ScriptedRuns, call: int, turns: int, **more: Any) ->
 
 @settings(max_examples=12, deadline=None)
 @given(st.lists(st.tuples(st.integers(1, CALLS + 4), st.integers(0, 30)), min_size=1, max_size=4))
-def test_a_run_that_is_stopped_anywhere_ends_as_if_it_had_not_been(stops: list[tuple[int, int]]) -> None:
+def test_run_stopped_anywhere_resumes_to_the_same_results(stops: list[tuple[int, int]]) -> None:
     once: Counter[str] = Counter()
     expected = summarize(troubled(Counter(), once).run(make_benchmark(*IDS)))
     asked: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""A replay: the journal answers, nobody is asked, and the same comes out."""
+"""Tests of replays: all replies come from the journal, and the results are the same."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_a_replay_writes_the_same_file_to_the_byte(tmp_path: Path) -> None:
     assert b"b is refused" in then
 
 
-def test_a_call_that_the_journal_does_not_hold_is_an_error_of_its_item(tmp_path: Path) -> None:
+def test_missing_reply_is_an_error_of_its_item(tmp_path: Path) -> None:
     ScriptedRuns().run(
         make_benchmark("a"), journal=tmp_path / "j.journal", config={"answering_models": [make_model("m")]}
     )
@@ -121,7 +121,7 @@ def test_a_new_truth_is_judged_by_the_replies_of_then(tmp_path: Path) -> None:
     assert {one.metadata.raw_answer for one in replay(changed, journal=tmp_path / "j.journal")} == {"new"}
 
 
-def test_half_a_character_in_what_a_model_thought_or_a_call_failed_with_is_kept(tmp_path: Path) -> None:
+def test_half_a_character_in_reasoning_or_errors_is_stored(tmp_path: Path) -> None:
     def broken(text: str) -> None:
         if "b" in text and "many" not in text:
             raise PortError("half \ud800", category=ErrorCategory.PERMANENT, status=400)

@@ -1,4 +1,4 @@
-"""A journal and trust: what code was found out with trust does not stand where it has none any more."""
+"""Tests of trust: results of trusted code are not used after the trust has ended."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def with_template() -> Benchmark:
 
 
 @pytest.mark.parametrize(("made", "code"), [(with_trait, CODE), (with_template, TEMPLATE)], ids=["trait", "template"])
-def test_a_result_does_not_outlive_the_trust_that_its_code_had(tmp_path: Path, made: Any, code: str) -> None:
+def test_result_does_not_outlive_the_trust_of_its_code(tmp_path: Path, made: Any, code: str) -> None:
     world, which = Trusting(), (CODE, TEMPLATE).index(code)
 
     def trusted(trust: Trust) -> bool:

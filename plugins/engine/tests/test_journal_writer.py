@@ -1,4 +1,4 @@
-"""The writes to a journal: every task that waits for a row goes on, whatever becomes of the row or the file."""
+"""Tests of writes to a journal: every task that waits for a row goes on, whatever happens to the row or the file."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_bad_row_does_not_spoil_the_next_flush(tmp_path: Path) -> None:
     assert not {"b", "c"} & kept
 
 
-def test_row_in_a_flush_that_ctrl_c_ended_is_written_by_the_next(tmp_path: Path) -> None:
+def test_row_of_an_interrupted_flush_is_written_next(tmp_path: Path) -> None:
     def interrupted() -> NoReturn:
         raise KeyboardInterrupt
 

@@ -1,4 +1,4 @@
-"""Sums of money that lose nothing, and where the price of a model is from."""
+"""Tests of exact amounts of money, and of the origin of prices."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ def test_each_kind_of_token_has_its_price(usage: Usage, cost: str) -> None:
     assert to_dollars(mini.cost(usage)) == Decimal(cost)
 
 
-def test_tokens_without_a_price_of_their_own_cost_what_the_others_do() -> None:
+def test_tokens_without_their_own_price_cost_the_default() -> None:
     assert tariff("2", "8").cost(Usage(10, 10, 10, 10, cache_write_tokens=10)) == tariff("2", "8").cost(Usage(10, 10))
 
 
 @pytest.mark.parametrize(("size", "cost"), [(200_000, "0.2"), (200_001, "0.400002"), (300_000, "0.9")])
-def test_a_long_request_costs_the_rates_of_its_step_for_all_its_tokens(size: int, cost: str) -> None:
+def test_long_request_costs_the_rates_of_its_step(size: int, cost: str) -> None:
     rates = [Rates.per_million(Decimal(price), Decimal(0)) for price in ("1", "2", "3")]
     stepped = Tariff(rates[0], ((200_000, rates[1]), (299_999, rates[2])))
     assert to_dollars(stepped.cost(Usage(size, 5, calls=1))) == Decimal(cost)
@@ -75,9 +75,7 @@ prices = st.decimals(0, 1000, places=6)
 
 
 @given(st.lists(st.tuples(tokens, tokens)), prices, prices)
-def test_the_sum_of_many_costs_is_the_cost_of_the_sum(
-    counts: list[tuple[int, int]], read: Decimal, said: Decimal
-) -> None:
+def test_costs_are_additive(counts: list[tuple[int, int]], read: Decimal, said: Decimal) -> None:
     one = Tariff(Rates.per_million(read, said))
     usages = [Usage(*count) for count in counts]
     assert sum(map(one.cost, usages)) == one.cost(sum(usages, Usage()))
@@ -161,7 +159,7 @@ def test_a_server_on_this_machine_is_assumed_to_be_free(address: str) -> None:
     assert "if a provider behind it is paid, set prices.mine = " in price.why
 
 
-def test_a_server_on_this_machine_is_not_free_where_other_models_have_prices() -> None:
+def test_local_server_is_not_free_if_other_models_have_prices() -> None:
     price = priced(own={"another": OWN["mine"]}).price(
         model("unsaid", "o", endpoint_base_url="http://localhost:8000/v1")
     )
@@ -185,7 +183,7 @@ def test_a_server_on_this_machine_is_not_free_where_other_models_have_prices() -
         (model("here"), OWN, 3 * MILLION, "your own price of 'mine'"),
     ],
 )
-def test_a_price_is_the_users_or_nothing_or_the_first_lists_that_has_it(
+def test_price_is_the_users_or_zero_or_the_first_lists(
     asked: ModelConfig, own: dict[str, OwnPrice], rate: int | None, why: str
 ) -> None:
     found = priced(Listed("b-list", "m"), Listed("a-list"), own=own).price(asked)
@@ -215,7 +213,7 @@ def test_lists_are_asked_with_who_serves_the_model_once(asked: ModelConfig, serv
     assert listed.asked == [("m", server)]
 
 
-def test_what_was_found_is_told_with_the_edition_of_the_list() -> None:
+def test_snapshot_names_the_edition_of_the_list() -> None:
     prices = priced(Listed("a-list", "m"))
     prices.price(model("remote"))
     snapshot = prices.snapshot()

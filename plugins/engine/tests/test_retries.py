@@ -1,4 +1,4 @@
-"""What failed and was asked again stands in the result of the item, whether or not a reply came at last."""
+"""Tests of retries in results: each failed request is recorded, whether or not a reply came at last."""
 
 from __future__ import annotations
 

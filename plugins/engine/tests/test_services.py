@@ -1,4 +1,4 @@
-"""Services that a stage consults and that are no models: in the way of every call, kept, replayed and repeated."""
+"""Tests of services that stages call: their replies are stored, replayed and retried as those of models."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_a_replay_asks_no_service_and_writes_the_same_bytes(tmp_path: Path) -> N
     assert (len(library.asked), away.asked) == (2, [])
 
 
-def test_a_run_that_goes_on_asks_a_service_only_what_it_has_not_said(tmp_path: Path) -> None:
+def test_resumed_run_sends_a_service_only_new_queries(tmp_path: Path) -> None:
     library = Library()
     run(library, make_benchmark("a"), journal=tmp_path / "j")
     more_judges = {"parsing_models": [make_model("j"), make_model("k")]}
@@ -104,7 +104,7 @@ def test_a_run_that_goes_on_asks_a_service_only_what_it_has_not_said(tmp_path: P
     assert found(results) == [f"a book on an answer to What is {id}?" for id in "aabb"]
 
 
-def test_what_a_replay_does_not_find_is_an_error_of_the_item_though_its_stage_goes_on(tmp_path: Path) -> None:
+def test_missing_service_reply_is_an_error_of_its_item(tmp_path: Path) -> None:
     world, library = ScriptedRuns(), Library()
     with plugin_room.use_plugins(world.plugins()):
         make_benchmark("a").run_verification(ONE, journal=tmp_path / "j")
@@ -115,7 +115,7 @@ def test_what_a_replay_does_not_find_is_an_error_of_the_item_though_its_stage_go
     assert library.asked == []
 
 
-def test_a_failure_is_no_answer_and_the_item_is_asked_again_when_its_run_goes_on(tmp_path: Path) -> None:
+def test_failed_service_call_is_repeated_on_resume(tmp_path: Path) -> None:
     def closed(_query: str) -> str:
         raise OSError("the doors are shut")
 
@@ -150,7 +150,7 @@ def test_a_service_that_fails_for_a_while_is_asked_again(category: ErrorCategory
     assert record.failed_calls == (asked == 1)
 
 
-def test_a_service_that_hangs_is_left_after_the_time_of_a_request() -> None:
+def test_service_that_hangs_is_cancelled_after_the_request_timeout() -> None:
     goes_on = threading.Event()
 
     def hangs(_query: str) -> str:
@@ -181,7 +181,7 @@ def test_a_service_counts_as_no_call_of_a_model(tmp_path: Path) -> None:
     assert kept == [("service", "library", "LookUp", 0)]
 
 
-def test_a_service_that_cannot_be_asked_here_refuses_the_run_before_anything_is_paid() -> None:
+def test_unavailable_service_is_reported_before_any_call() -> None:
     world = ScriptedRuns()
     with pytest.raises(ConfigError, match="the library: it is closed today"):
         run(Library(closed="it is closed today"), make_benchmark("a"), world)

@@ -1,4 +1,4 @@
-"""Tools that a run brings to its agents: who gets them, how often they are started, and when they end."""
+"""Tests of the tools of agents: who gets them, how often they are started, and when they are closed."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_agents_of_one_run_share_tools_until_the_run_ends() -> None:
     assert (source.opened, source.closed) == ([None], [None])
 
 
-def test_models_that_say_other_things_of_their_tools_do_not_share_them() -> None:
+def test_models_with_different_tool_settings_share_no_session() -> None:
     source, models = Hills(), ScriptedModels(wants_tools=True)
     plain, filtered = (
         models.model(id, mcp_urls_dict=SERVERS, mcp_tool_filter=f) for id, f in (("a", None), ("b", ["x"]))
@@ -122,7 +122,7 @@ def test_models_that_say_other_things_of_their_tools_do_not_share_them() -> None
     assert source.opened == source.closed == [None, None]
 
 
-def test_a_model_that_names_no_servers_gets_no_tools_and_starts_none() -> None:
+def test_model_without_servers_gets_no_tools() -> None:
     source, models = Hills(), ScriptedModels(wants_tools=True)
 
     async def run() -> None:
@@ -168,7 +168,7 @@ def test_tools_of_a_workspace_end_when_its_last_user_leaves(tmp_path: Path) -> N
     assert source.closed == [here, there]
 
 
-def test_tools_that_cannot_be_had_are_asked_for_again_as_calls_are() -> None:
+def test_failed_start_of_tools_is_retried_as_calls_are() -> None:
     lost = PortError("no road to the hills", category=ErrorCategory.CONNECTION)
     source, models = Hills(failures=[lost]), ScriptedModels(wants_tools=True)
 
@@ -188,7 +188,7 @@ def test_tools_that_cannot_be_had_are_asked_for_again_as_calls_are() -> None:
         (KeyError("map"), "the tool source 'hills' failed: KeyError: 'map'"),
     ],
 )
-def test_tools_that_are_never_had_are_an_error_of_everybody_who_waits(failure: Exception, said: str) -> None:
+def test_tools_that_never_start_are_an_error_of_all_waiters(failure: Exception, said: str) -> None:
     source, models = Hills(failures=[failure]), ScriptedModels(wants_tools=True)
     model = models.model(mcp_urls_dict=SERVERS)
 
@@ -205,7 +205,7 @@ def test_tools_that_are_never_had_are_an_error_of_everybody_who_waits(failure: E
     assert models.requests == []
 
 
-def test_a_run_that_is_cancelled_while_tools_are_opened_leaves_none_open() -> None:
+def test_run_cancelled_while_tools_open_leaves_none_open() -> None:
     source, models = Hills(), ScriptedModels(wants_tools=True)
 
     async def run() -> None:
@@ -239,7 +239,7 @@ def with_source(plugins: Plugins) -> None:
         (with_source, {"mcp_tool_filter": ["look"]}, True, "mcp_tool_filter is set, and there is no MCP server"),
     ],
 )
-def test_what_would_keep_a_model_from_its_tools_is_said_before_a_run(
+def test_problems_with_tools_are_reported_before_a_run(
     prepare: Callable[[Plugins], None], fields: dict[str, Any], wants_tools: bool, problem: str | None
 ) -> None:
     models, plugins = ScriptedModels(wants_tools=wants_tools), Plugins()
@@ -252,7 +252,7 @@ def test_what_would_keep_a_model_from_its_tools_is_said_before_a_run(
         check_models(plugins, [("answering model", models.model(**fields))])
 
 
-def test_tools_for_a_model_whose_adapter_has_no_agent_port_are_refused() -> None:
+def test_tools_require_an_adapter_with_an_agent_port() -> None:
     models = ScriptedModels(wants_tools=True)
     (spec,) = models.karenina_adapters()
     textual = type(

@@ -1,4 +1,4 @@
-"""A run with a journal: nothing is asked twice, and the same call goes on where an earlier one stopped."""
+"""Tests of runs with a journal: no call is repeated, and the same command resumes a stopped run."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_the_same_call_again_asks_nobody_and_gives_the_same(tmp_path: Path) -> N
     assert not (tmp_path / "out-1.jsonl").exists()
 
 
-def test_the_file_has_the_lines_of_the_journal_also_of_a_run_that_goes_on(tmp_path: Path) -> None:
+def test_output_of_resumed_run_has_the_lines_of_the_journal(tmp_path: Path) -> None:
     journal, output = tmp_path / "j.journal", tmp_path / "out.jsonl"
     ScriptedRuns().run(make_benchmark("a"), journal=journal)
     results = ScriptedRuns().run(
@@ -59,7 +59,7 @@ def test_more_kept_results_than_fit_at_once_come_all(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("stop", [1, 2, 5, 8])
-def test_a_run_that_was_stopped_goes_on_and_makes_no_finished_call_twice(tmp_path: Path, stop: int) -> None:
+def test_resumed_run_repeats_no_finished_call(tmp_path: Path, stop: int) -> None:
     whole, rest, stopped = ScriptedRuns(), ScriptedRuns(), dies_after(stop)
     expected = summarize(whole.run(make_benchmark("a", "b")))
 
@@ -73,7 +73,7 @@ def test_a_run_that_was_stopped_goes_on_and_makes_no_finished_call_twice(tmp_pat
     assert summarize(VerificationResultSet.load(tmp_path / "out.jsonl")) == expected
 
 
-def test_more_questions_models_judges_or_replicates_ask_only_what_is_missing(tmp_path: Path) -> None:
+def test_larger_run_makes_only_the_missing_calls(tmp_path: Path) -> None:
     journal = tmp_path / "j.journal"
     ScriptedRuns().run(make_benchmark("a"), journal=journal, config={"answering_models": [make_model("m")]})
     asked = {}
@@ -90,7 +90,7 @@ def test_more_questions_models_judges_or_replicates_ask_only_what_is_missing(tmp
     assert asked == {"question": (2, 2), "model": (4, 4), "judge": (8, 4), "replicate": (16, 12)}
 
 
-def test_a_changed_question_model_or_truth_is_not_answered_from_before(tmp_path: Path) -> None:
+def test_changed_question_model_or_truth_uses_no_stored_result(tmp_path: Path) -> None:
     journal = tmp_path / "j.journal"
     one = {"answering_models": [make_model("m")]}
     ScriptedRuns().run(make_benchmark("a"), journal=journal, config=one)
@@ -111,7 +111,7 @@ def test_a_changed_question_model_or_truth_is_not_answered_from_before(tmp_path:
     assert len(asked_anew.calls) == 2
 
 
-def test_calls_that_failed_are_made_again_and_the_item_gets_its_result(tmp_path: Path) -> None:
+def test_failed_calls_are_repeated_on_resume(tmp_path: Path) -> None:
     journal = tmp_path / "j.journal"
 
     def no(text: str) -> None:
@@ -127,7 +127,7 @@ def test_calls_that_failed_are_made_again_and_the_item_gets_its_result(tmp_path:
     assert [call.split()[-1] for call in mended.calls] == ["b?", "b?"]
 
 
-def test_a_reply_that_was_cut_off_is_no_answer_to_go_on_with(tmp_path: Path) -> None:
+def test_truncated_reply_is_not_used_on_resume(tmp_path: Path) -> None:
     journal = tmp_path / "j.journal"
     one = {"answering_models": [make_model("m")]}
     stopped = dies_after(2)

@@ -1,4 +1,4 @@
-"""How a run limits its calls over servers that refuse some: too many at once, too many a second, or just some."""
+"""Tests of the limiter with simulated servers that refuse some calls: for their number, their rate, or at random."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_other_shares_of_refusals_keep_calls_under_way(share: float) -> None:
 
 @pytest.mark.parametrize("allowed", [1, 5, 20, 50])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_server_that_allows_some_at_once_is_used_in_full(allowed: int, seed: int) -> None:
+def test_server_with_a_limit_is_used_in_full(allowed: int, seed: int) -> None:
     found = simulate(RefusingServer(0.1, allowed=lambda _: allowed, seed=seed), 20 * allowed + 100)
 
     ideal = 0.1 * found.replies / allowed
@@ -100,7 +100,7 @@ def test_a_server_that_only_refuses_gets_few_requests() -> None:
     assert found.refusals <= 2000 + 200
 
 
-def test_a_server_that_only_refuses_ends_the_run_soon_after_the_patience() -> None:
+def test_server_that_only_refuses_ends_the_run_after_patience() -> None:
     found = simulate(RefusingServer(0.5, lambda _: 1.0), 2000)
 
     assert found.seconds <= 300 + 2000 * 0.2

@@ -1,4 +1,4 @@
-"""The places of a server: how many there are, who gets them, and that none is ever lost."""
+"""Tests of the limiter of a server: how many permits there are, who gets them, and that none is lost."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_places_that_nobody_wants_do_not_become_more() -> None:
     run(work)
 
 
-def test_many_refusals_of_calls_that_were_under_way_together_halve_once() -> None:
+def test_refusals_of_simultaneous_calls_halve_the_limit_once() -> None:
     async def work() -> None:
         server = places(32)
         burst = [await taken(server) for _ in range(32)]
@@ -83,7 +83,7 @@ def test_many_refusals_of_calls_that_were_under_way_together_halve_once() -> Non
     run(work)
 
 
-def test_one_refusal_below_the_level_of_an_earlier_one_does_not_halve() -> None:
+def test_refusal_below_an_earlier_level_does_not_halve_the_limit() -> None:
     async def work() -> None:
         server = places(32)
         for place in [await taken(server) for _ in range(32)][31:]:
@@ -98,7 +98,7 @@ def test_one_refusal_below_the_level_of_an_earlier_one_does_not_halve() -> None:
     run(work)
 
 
-def test_a_server_that_only_refuses_keeps_one_place_and_is_left_alone_for_a_while() -> None:
+def test_server_that_only_refuses_keeps_one_permit_and_pauses() -> None:
     async def work() -> None:
         server = places(4)
         for _ in range(4):
@@ -111,7 +111,7 @@ def test_a_server_that_only_refuses_keeps_one_place_and_is_left_alone_for_a_whil
     run(work)
 
 
-def test_after_a_refusal_the_places_come_back_up_to_just_below_where_it_was() -> None:
+def test_limit_returns_to_just_below_the_refusal() -> None:
     async def work() -> None:
         server = places(32)
         waiting = [asyncio.create_task(taken(server)) for _ in range(400)]
@@ -160,7 +160,7 @@ def test_of_calls_that_wait_those_of_earlier_items_go_first() -> None:
     run(work)
 
 
-def test_all_servers_together_keep_to_the_most_and_the_earliest_item_goes_first() -> None:
+def test_common_limit_holds_and_the_earliest_item_is_first() -> None:
     async def work() -> None:
         limits = ConcurrencyLimits(lambda _model: Bounds(10, 10), most=2)
         one, other = (limits.limiter(MODEL.model_copy(update={"model_name": name})) for name in ("x", "y"))
@@ -178,7 +178,7 @@ def test_all_servers_together_keep_to_the_most_and_the_earliest_item_goes_first(
     run(work)
 
 
-def test_models_of_one_server_share_its_places_and_the_narrowest_bounds_hold() -> None:
+def test_models_of_one_server_share_permits_and_narrowest_bounds() -> None:
     bounds = Concurrency(models={"a": 7}).bounds
     limits = ConcurrencyLimits(lambda model: bounds(model, None))
     a, b = (MODEL.model_copy(update={"id": id}) for id in ("a", "b"))
@@ -217,9 +217,7 @@ def test_bounds_follow_from_configuration_and_adapter(
         (ErrorCategory.CONNECTION, None, False),
     ],
 )
-def test_a_refusal_is_a_rate_limit_or_a_server_that_is_overloaded(
-    category: ErrorCategory, status: int | None, refused: bool
-) -> None:
+def test_rate_limits_and_overload_are_refusals(category: ErrorCategory, status: int | None, refused: bool) -> None:
     assert is_refusal(PortError("no", category=category, status=status)) is refused
 
 
@@ -229,7 +227,7 @@ STEPS = st.lists(
 
 
 @given(STEPS, st.integers(1, 12), st.integers(1, 12), st.booleans(), st.sampled_from([1, 3, float("inf")]))
-def test_the_limit_stays_within_its_bounds_and_no_place_is_lost(
+def test_limit_stays_within_its_bounds_and_loses_no_permit(
     steps: list[str], start: int, ceiling: int, fixed: bool, most: float
 ) -> None:
     async def work() -> None:
