@@ -33,7 +33,7 @@ def open_run(request: RunRequest) -> Iterator[RunSession]:
     `RestrictedValues`, `JournalError`, `ConfigError` and `PlanError`.
     """
     if request.replay and request.journal is None:
-        raise ConfigError(["replay asks a journal instead of models: say which (journal, --journal)"])
+        raise ConfigError(["a replay needs a journal, which replaces the models: give one (journal, --journal)"])
     trusted = replace(request, trust=require_trust(request.benchmark, request.config, request.trust))
     prepared, executor = _prepare_with_executor(trusted, offline=request.replay, trust_checked=True)
     with _open_journal(trusted) as (journal, command):

@@ -210,10 +210,8 @@ class ProcessPool(Generic[J, R]):
         parent = os.getpid()
         pid = os.fork()
         if pid == 0:
-            for other in (
-                *self._processes,
-                _Process(0, jobs, results),
-            ):  # otherwise they would stay open when the parent ends
+            # Copies of the other pipes would otherwise stay open when the parent ends.
+            for other in (*self._processes, _Process(0, jobs, results)):
                 other.jobs.close()
                 other.results.close()
             _run_process(parent, work, jobs_in, results_out)
