@@ -59,7 +59,7 @@ class plugin:  # noqa: N801 - what entry points name
     @staticmethod
     @hookimpl
     def karenina_finalize_result() -> Sequence[type[Stage]]:
-        """Slot 13."""
+        """Offer the stage of slot 13."""
         return [FinalizeResult]
 
 
