@@ -35,7 +35,7 @@ class Agents:
     tools_called: int = 0
 
     def run(self, **more: Any) -> VerificationResultSet:
-        """One run over one question."""
+        """Run over one question."""
         plugins = Plugins()
         plugins.register(self, distribution="karenina-test", version="1")
         with plugin_room.use_plugins(plugins):
@@ -167,7 +167,7 @@ def test_a_replay_gives_an_agents_trace_without_its_tools(tmp_path: Path) -> Non
 
 
 def _run_with_other_name(world: Agents, journal: Path) -> VerificationResultSet:
-    """The same calls in a run whose results are not those that the journal keeps."""
+    """Run the same calls again without using the journal's results."""
     plugins = Plugins()
     plugins.register(world, distribution="karenina-test", version="1")
     with plugin_room.use_plugins(plugins):

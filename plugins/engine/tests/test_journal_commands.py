@@ -29,7 +29,7 @@ def run(world: ScriptedRuns, file: Path, *more: str) -> CommandResult:
 
 
 def stops_at(call: int) -> ScriptedRuns:
-    """A world in which somebody presses Ctrl-C at the call of this number."""
+    """Return a world in which Ctrl-C is pressed at the call of this number."""
     world = ScriptedRuns()
 
     def on_call(_text: str) -> None:

@@ -189,14 +189,14 @@ def test_truncated_journal_is_reported_as_damaged_with_the_cure(tmp_path: Path, 
 
 
 async def _seconds(journal: Journal, *under_way: int) -> float:
-    """How long results that come at once wait to be kept after one that was, while so many calls are being answered."""
+    """Return how long later rows wait for their commit, while so many calls are being answered."""
     loop = asyncio.get_running_loop()
     await journal.finish(0, ("q0", "a", "j", 1), b"f", "correct", "{}", again=False)
     began = loop.time()
     waiting = []
-    for place, calls in enumerate(under_way, start=1):
+    for index, calls in enumerate(under_way, start=1):
         journal.answering = partial(int, calls)
-        waiting.append(journal.finish(place, (f"q{place}", "a", "j", 1), b"f", "correct", "{}", again=False))
+        waiting.append(journal.finish(index, (f"q{index}", "a", "j", 1), b"f", "correct", "{}", again=False))
     await asyncio.gather(*waiting)
     return loop.time() - began
 

@@ -21,7 +21,7 @@ CALLS = 24
 
 
 def troubled(seen: Counter[str], answered: Counter[str]) -> ScriptedRuns:
-    """A world whose servers refuse some calls at first: each once or twice, and then they answer.
+    """Return a world whose servers refuse some calls once or twice before they answer.
 
     `seen` and `answered` count how often each text came, and how often it brought a reply.
     """
@@ -38,7 +38,7 @@ def troubled(seen: Counter[str], answered: Counter[str]) -> ScriptedRuns:
 
 
 async def stopped_at(world: ScriptedRuns, call: int, turns: int, **more: Any) -> VerificationResultSet | None:
-    """A run that is cancelled `turns` turns of the event loop after its call of this number; None if it was."""
+    """Run, and cancel `turns` turns of the event loop after the call of this number; return None then."""
     begin = asyncio.Event()
     answer = world.on_call
 

@@ -48,7 +48,7 @@ class NobodyHome:
 
 
 def replay(benchmark: Benchmark, **more: Any) -> VerificationResultSet:
-    """A replay where nobody could be asked."""
+    """Replay a run whose servers are gone."""
     plugins = Plugins()
     plugins.register(StagesOnly(), distribution="karenina-test", version="1.2")
     plugins.register(NobodyHome())

@@ -14,7 +14,7 @@ from karenina_engine.results.result_set import VerificationResultSet
 
 
 def dies_after(calls: int) -> ScriptedRuns:
-    """A world that ends the run at the call of this number."""
+    """Return a world that ends the run at the call of this number."""
     world = ScriptedRuns()
 
     def on_call(_text: str) -> None:

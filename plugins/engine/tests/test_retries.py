@@ -18,7 +18,7 @@ RATE, SERVER, PERMANENT = ErrorCategory.RATE_LIMIT, ErrorCategory.SERVER, ErrorC
 
 
 def asked(failures: Sequence[ErrorCategory], policy: RetryPolicy = QUICK) -> VerificationResult:
-    """The result of one question, whose model fails so before it answers."""
+    """Return the result of one question, whose model fails in these ways before it answers."""
     left = list(failures)
 
     def say(_question: str) -> str:

@@ -33,13 +33,13 @@ class Library:
     asked: list[str] = field(default_factory=list)
 
     def ask(self, query: str) -> str | Awaitable[str]:
-        """One question to it."""
+        """Answer one query."""
         self.asked.append(query)
         return self.says(query)
 
 
 def looking_up(library: Library) -> object:
-    """A plugin with a stage that looks up what the answer says, and goes on without where it cannot."""
+    """Return a plugin with a stage that looks up the answer, and goes on if it cannot."""
 
     class LookUp(Stage):
         name = "LookUp"
@@ -69,7 +69,7 @@ def looking_up(library: Library) -> object:
 def run(
     library: Library, benchmark: Benchmark, world: ScriptedRuns | None = None, **more: Any
 ) -> VerificationResultSet:
-    """One run in which a library is asked."""
+    """Run with a library service."""
     plugins = (world or ScriptedRuns()).plugins()
     plugins.register(looking_up(library), distribution="karenina-library", version="1")
     if "replay" not in more:
@@ -79,7 +79,7 @@ def run(
 
 
 def found(results: VerificationResultSet) -> list[str]:
-    """What the stage found for each item."""
+    """Return what the stage found for each item."""
     return [one.extensions["karenina-library"]["found"] for one in results]
 
 

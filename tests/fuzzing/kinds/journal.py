@@ -245,8 +245,8 @@ def _looked_at(file: Path) -> bool:
             view.command()
             list(view.results())
             list(view.recordings())
-            view.asked()
-            view.kept_calls({("q1", 1), ("q2", 1)})
+            view.count_results()
+            view.count_reusable_calls({("q1", 1), ("q2", 1)})
             list(view.results_of(["q1"]))
     except JournalError as error:
         str(error).encode("utf-8")

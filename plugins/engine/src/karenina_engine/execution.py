@@ -81,7 +81,7 @@ def _result_file(run: RunSession, path: Path) -> ResultFile:
     """Return the open file for the results of a run; an earlier one is set aside."""
     last = run.journal.last_command() if run.journal is not None else None
     goes_on = last is not None and is_same_run(last, run.command)
-    moved = prepare_output(path, ours=run.journal.wrote if goes_on and run.journal is not None else None)
+    moved = prepare_output(path, ours=run.journal.holds_all_lines if goes_on and run.journal is not None else None)
     if moved is not None:
         logger.warning("%s held earlier results: they are kept in %s", path, moved)
     return ResultFile(path)

@@ -246,7 +246,7 @@ class Journal:
         self._database.execute("INSERT OR REPLACE INTO meta VALUES ('id', ?)", (id,))
         return id
 
-    def note_targets(self, digests: Mapping[tuple[str, str], Sequence[bytes]]) -> None:
+    def store_endpoint_digests(self, digests: Mapping[tuple[str, str], Sequence[bytes]]) -> None:
         """Store the endpoint digests of the run's models, by port and id: `rescore` finds their replies by them.
 
         An id that an answering model and a judge share has two.
@@ -256,8 +256,8 @@ class Journal:
             self._database.execute("DELETE FROM meta WHERE name GLOB ?", (f"{_TARGET}*",))
             self._database.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", rows)
 
-    def targets(self) -> dict[tuple[str, str], list[bytes]]:
-        """Return the digests that `note_targets` stored. Malformed ones are left out."""
+    def endpoint_digests(self) -> dict[tuple[str, str], list[bytes]]:
+        """Return the digests that `store_endpoint_digests` stored. Malformed ones are left out."""
         with journal_errors(self.path, "read"):
             query = "SELECT name, value FROM meta WHERE name GLOB ?"
             rows = self._database.execute(query, (f"{_TARGET}*",)).fetchall()
@@ -418,7 +418,7 @@ class Journal:
             return None
         return StoredResult(row[0], row[11], bool(row[9]), row[1], row[2])
 
-    def wrote(self, file: Path) -> bool:
+    def holds_all_lines(self, file: Path) -> bool:
         """Return whether all lines of `file` but its header are results of the last run, so that it may be replaced."""
         with journal_errors(self.path, "read"):
             rows = self._database.execute("SELECT result FROM results WHERE run = (SELECT max(id) FROM runs)")

@@ -140,7 +140,7 @@ class JournalView:
         """Return the sums of all runs, by model, stage and judge."""
         return sum_ledger_lines(self.path, self._all("SELECT * FROM spent"))
 
-    def kept_calls(self, answers: Set[tuple[str, int]]) -> dict[tuple[str, str], int]:
+    def count_reusable_calls(self, answers: Set[tuple[str, int]]) -> dict[tuple[str, str], int]:
         """Return the number of calls for these answers (question and replicate) whose reply may be used again.
 
         The keys are model ids and stages.
@@ -176,7 +176,7 @@ class JournalView:
                     raise_damaged(self.path, "results", f"a result of question {id!r}")
                 yield (row[2], row[3], row[4], row[5]), row[10]
 
-    def asked(self) -> Counter[str]:
+    def count_results(self) -> Counter[str]:
         """Return the number of results of the last run, by question id."""
         counts = self._all(
             "SELECT question_id, count(*) FROM results WHERE run = (SELECT max(id) FROM runs) GROUP BY question_id"

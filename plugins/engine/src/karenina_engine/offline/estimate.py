@@ -290,7 +290,7 @@ async def _make_estimate(
         stage: why for stage, why in found.not_counted.items() if stage not in counted_stages | found.failed.keys()
     }
     if view is not None:
-        found.kept = lines.subtract_kept(view.kept_calls(counted.answered))
+        found.kept = lines.subtract_kept(view.count_reusable_calls(counted.answered))
         found.spent = sum(line.spent.cost for line in view.spent())
     found.lines = lines.with_costs()
     found.prices = prices.snapshot()

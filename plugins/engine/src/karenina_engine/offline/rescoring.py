@@ -159,7 +159,7 @@ def rescore(
     began = time.monotonic()
     require_trust(benchmark, config, trust)
     with JournalView(journal) as view:
-        asked = view.asked()
+        asked = view.count_results()
     if not asked:
         raise ConfigError([f"the journal {journal} holds no result of its last run: there is nothing to rescore"])
     wanted = [id for id in (benchmark.ids if question_ids is None else question_ids) if id in benchmark]
@@ -220,7 +220,7 @@ async def _rescore_questions(job: _Job, ids: Sequence[str]) -> _ChunkReport:
     found: list[tuple[int, _Scores, Change | None, str]] = []
     sync = job.request.config.section(EngineSettings).journal_sync
     with Journal.open(job.journal, replaying=not job.ask, sync=sync) as journal:
-        replies = _RescoreReplies(journal, journal.targets() if job.by_id else {})
+        replies = _RescoreReplies(journal, journal.endpoint_digests() if job.by_id else {})
         if job.by_id:
             _record_conversations(job.request.config, earlier)
         prepared = prepare_run(replace(job.request, question_ids=ids), offline=not job.ask, trust_checked=True)

@@ -211,7 +211,7 @@ class RunSession:
         keeps_replies = self.reply_store is not None and not self.prepared.offline
         if journal is not None:
             journal.begin(len(self), self.command, self.ledger)
-            journal.note_targets(self.runner.model_identities())
+            journal.store_endpoint_digests(self.runner.model_identities())
         if self.budget is not None:
             self.budget.spent = self.ledger.earlier.cost
         self.prepared.observers.run_started(RunStarted(len(self), self.prepared.config))
