@@ -234,7 +234,7 @@ def test_failure_of_one_trait_leaves_the_others(strategy: str) -> None:
 
 SAYS = {
     "tone": "must be one of",
-    "endless": "did not end",
+    "endless": "did not finish",
     "gone": "install the package",
     "facts": "the judge is away",
 }

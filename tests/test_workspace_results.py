@@ -20,6 +20,6 @@ def test_a_result_is_invalid_after_its_files_changed(tmp_path: Path) -> None:
     def fingerprint(content: str) -> bytes:
         (tmp_path / "one").mkdir(exist_ok=True)
         (tmp_path / "one/table.csv").write_text(content)
-        return Fingerprints(config, plugins, Trust()).of(question, plan, model, model)
+        return Fingerprints(config, plugins, Trust()).compute(question, plan, model, model)
 
     assert fingerprint("1") == fingerprint("1") != fingerprint("2")
