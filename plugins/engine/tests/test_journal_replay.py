@@ -109,7 +109,7 @@ def test_a_replay_changes_nothing_in_the_journal_and_needs_one(tmp_path: Path) -
     assert journal.read_bytes() == before
     with pytest.raises(JournalError, match="there is no journal"):
         replay(make_benchmark("a"), journal=tmp_path / "none.journal")
-    with pytest.raises(ConfigError, match="say which"):
+    with pytest.raises(ConfigError, match="a replay needs a journal"):
         replay(make_benchmark("a"))
 
 
