@@ -34,7 +34,7 @@ NOTICED = {
     ],
     "TestMuddled": [
         "test_a_status_decides_the_category",
-        "test_the_time_that_the_server_asks_for_is_data",
+        "test_the_retry_after_header_is_returned",
         "test_a_silent_server_is_a_timeout_without_leftovers",
         "test_cut_json_is_the_servers_fault",
         "test_a_reply_that_is_none_is_the_servers_fault",
@@ -47,7 +47,7 @@ NOTICED = {
     "TestBreeding": ["test_a_closed_port_has_no_connection_open"],
     "TestClosedOnce": ["test_a_port_may_be_closed_twice"],
     "TestBlind": ["test_the_schema_and_the_messages_reach_the_server"],
-    "TestJudging": ["test_json_that_does_not_fit_is_handed_on", "test_prose_in_place_of_json_is_handed_on"],
+    "TestJudging": ["test_json_that_does_not_fit_is_returned", "test_prose_in_place_of_json_is_returned"],
     "TestFragile": [
         "test_a_tool_failure_is_in_the_trace_and_ends_nothing",
         "test_a_call_of_an_unknown_tool_is_in_the_trace",
@@ -66,7 +66,7 @@ NOTICED = {
         "test_the_adapter_says_whether_a_benchmark_may_choose_it",
         "test_an_unknown_setting_is_refused_before_the_run",
     ],
-    "TestEager": ["test_making_a_port_asks_nobody", "test_the_repr_of_model_and_port_shows_no_secret"],
+    "TestEager": ["test_making_a_port_opens_no_connection", "test_the_repr_of_model_and_port_shows_no_secret"],
 }
 
 RUN = """

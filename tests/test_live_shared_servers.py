@@ -67,7 +67,7 @@ class Shared(LiveContract):
 
     moment = 0.1
     provider: ClassVar[str | None] = None
-    test_the_limit_of_tokens_holds_and_is_told = None  # the servers know none
+    test_the_token_limit_is_enforced_and_reported = None  # the servers know none
 
     @pytest.fixture(autouse=True)
     def _server(self, request: pytest.FixtureRequest) -> None:

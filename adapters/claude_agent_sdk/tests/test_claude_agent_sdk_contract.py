@@ -17,7 +17,7 @@ _THROUGH_THE_AGENT_TOO = {
     "test_a_call_that_is_cancelled_ends_and_leaves_nothing_behind",
     "test_calls_are_under_way_side_by_side",
     "test_a_silent_server_is_a_timeout_without_leftovers",
-    "test_the_time_that_the_server_asks_for_is_data",
+    "test_the_retry_after_header_is_returned",
     "test_a_failed_call_leaves_the_port_usable",
 }
 

@@ -116,7 +116,7 @@ async def test_calls_without_ids_are_answered_under_new_ones(
     assert [block["tool_use_id"] for block in heard["content"]] == ids
 
 
-async def test_arguments_that_are_no_object_are_told_to_the_model(
+async def test_arguments_that_are_not_an_object_are_a_tool_error(
     server: Scripted, open_port: Keep, workspace: Path
 ) -> None:
     server.says(reply({**READ, "input": "{not json"}, stop="tool_use"), reply("Sorry."))

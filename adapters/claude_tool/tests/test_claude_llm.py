@@ -72,11 +72,11 @@ async def test_the_base_url_may_end_with_the_version(base: str, server: Scripted
         (None, "other"),
     ],
 )
-def test_why_it_ended_is_told_in_our_words(stop: Any, finish: str) -> None:
+def test_the_finish_reason_is_in_karenina_terms(stop: Any, finish: str) -> None:
     assert from_wire(reply("x", stop=stop)).finish_reason == finish
 
 
-async def test_thoughts_are_no_part_of_the_answer(server: Scripted, open_port: Keep) -> None:
+async def test_thoughts_are_not_part_of_the_answer(server: Scripted, open_port: Keep) -> None:
     server.says(reply(thought("France, so Paris."), {"type": "redacted_thinking", "data": "xx"}, "Par", "is."))
     found = await open_port(ClaudeLLM(model(server.url))).invoke(ASK)
     assert found.text == "Paris."

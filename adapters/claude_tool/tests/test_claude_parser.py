@@ -79,7 +79,7 @@ async def test_a_tool_has_the_whole_schema_and_is_forced(server: Scripted, open_
         ([call("answer", 1, a=1), call("answer", 2, a=2)], '{"a": 1}\n{"a": 2}'),
     ],
 )
-async def test_what_is_no_single_call_is_handed_on(
+async def test_zero_or_several_calls_are_returned_unchanged(
     blocks: list[Any], text: str, server: Scripted, open_port: Keep
 ) -> None:
     server.says(reply(*blocks))
@@ -211,7 +211,7 @@ def test_unsupported_schema_limits_move_to_the_description(schema: Any, native: 
         {"type": "object", "properties": {}, "additionalProperties": True},
     ],
 )
-def test_what_the_api_cannot_constrain_is_found_wherever_it_stands(part: Any) -> None:
+def test_unsupported_schemas_are_found_at_any_depth(part: Any) -> None:
     assert can_be_native(SCHEMA)
     for whole in (
         {"type": "object", "properties": {"a": part}},

@@ -86,7 +86,7 @@ async def test_the_turn_limit_is_exact_and_keeps_the_trace(
     assert reply.usage == Usage(7 * most, 3 * most, calls=most)
 
 
-async def test_an_answer_in_the_last_turn_is_no_limit(
+async def test_an_answer_in_the_last_turn_is_within_the_limit(
     server: Scripted, open_port: Callable[[Any], Any], workspace: Path
 ) -> None:
     server.answer = one_after_another(calls(("list_files", {})), completion("One file."))

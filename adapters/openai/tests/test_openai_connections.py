@@ -292,7 +292,7 @@ async def test_megabytes_go_both_ways() -> None:
         await port.aclose()
 
 
-async def test_a_reply_before_the_request_was_heard_out_is_taken() -> None:
+async def test_a_reply_before_the_end_of_the_request_is_accepted() -> None:
     async def script(wire: Wire, caller: Caller) -> None:
         await caller.reader.readuntil(b"\r\n\r\n")
         await caller.says(reply(b'{"error": {"message": "too long"}}', status="413 Content Too Large"))
@@ -358,7 +358,7 @@ async def test_all_addresses_of_a_host_are_tried() -> None:
         await port.aclose()
 
 
-async def test_a_name_that_nobody_knows_may_be_known_later() -> None:
+async def test_an_unknown_host_is_retriable() -> None:
     port = OpenAILLM(model("http://nowhere.invalid/v1"))
     errors = await asyncio.gather(*(fails(port) for _ in range(5)))
     assert {error.category for error in errors} == {C.CONNECTION}

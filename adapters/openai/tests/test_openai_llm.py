@@ -205,7 +205,7 @@ def test_arguments_that_are_not_json_are_sent_back_unchanged() -> None:
         ("http://api.openai.com/v1", None, False),
     ],
 )
-def test_the_environments_key_goes_only_where_the_environment_points(
+def test_the_environment_key_goes_only_to_the_environments_server(
     monkeypatch: pytest.MonkeyPatch, base_url: str | None, own_url: str | None, sent: bool
 ) -> None:
     from karenina_openai.settings import find_api_key

@@ -132,7 +132,7 @@ async def test_a_trailing_dot_of_a_host_is_not_sent(tmp_path: Path, monkeypatch:
 
 
 @pytest.mark.parametrize("proxy", ["http://127.0.0.1:port", "http://127.0.0.1:99999", "http://[::1", "http://"])
-async def test_a_proxy_that_is_no_url_is_refused_for_good(proxy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_invalid_proxy_url_is_a_permanent_error(proxy: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("no_proxy", raising=False)
     monkeypatch.setenv("http_proxy", proxy)
     port = OpenAILLM(model("http://model.example/v1"))
@@ -172,7 +172,7 @@ async def test_a_proxy_that_closes_the_tunnel_is_an_error(monkeypatch: pytest.Mo
         await port.aclose()
 
 
-async def test_a_port_that_nobody_closed_leaves_no_connection() -> None:
+async def test_an_unclosed_port_leaves_no_connection() -> None:
     async def script(wire: Wire, caller: Caller) -> None:
         await caller.request()
         await caller.says(reply())

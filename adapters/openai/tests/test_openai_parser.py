@@ -70,7 +70,9 @@ async def test_the_best_mode_is_found_once(
     assert replies == [expected] * 2
 
 
-async def test_many_at_once_learn_together(server: Scripted, open_port: Keep, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_concurrent_calls_share_what_is_learned(
+    server: Scripted, open_port: Keep, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("karenina_toolkit.structured.structured_modes.PATIENCE", 30.0)  # a busy machine refuses late
     server.answer = server_with("prompt")
     port = open_port(OpenAIParser(model(server.url)))
@@ -79,7 +81,7 @@ async def test_many_at_once_learn_together(server: Scripted, open_port: Keep, mo
     assert Counter(map(mode_of, server.bodies)) == {"json_schema": 1, "tool": 1, "prompt": 64}
 
 
-async def test_two_judges_on_one_server_and_model_learn_together(
+async def test_two_judges_of_one_model_share_what_is_learned(
     server: Scripted, open_port: Keep, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("karenina_toolkit.structured.structured_modes.PATIENCE", 30.0)  # a busy machine refuses late

@@ -144,7 +144,7 @@ async def test_a_cancelled_call_frees_its_connection_under_tls_too(trusted: trus
 CREDENTIALS = f"Proxy-Authorization: Basic {base64.b64encode(b'me:p@ss').decode()}"
 
 
-async def test_a_proxy_is_told_the_whole_address(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_proxy_gets_the_full_url(monkeypatch: pytest.MonkeyPatch) -> None:
     async with served(always()) as proxy:
         monkeypatch.setenv("http_proxy", f"http://me:p%40ss@127.0.0.1:{proxy.port}")
         assert await ask("http://model.example:8080/v1", extra={"query": {"a": "b"}}) == "Paris."
@@ -183,7 +183,7 @@ async def test_a_proxy_tunnels_tls_without_seeing_the_content(
         (b"HTTP/1.1 200 OK\r\n\r\nno TLS at all, but some text of a kind", ""),
     ],
 )
-async def test_a_proxy_that_leads_nowhere_is_named_without_its_password(
+async def test_an_unreachable_proxy_is_named_without_its_password(
     answer: bytes, why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with served(each(answer)) as proxy:

@@ -118,7 +118,7 @@ async def test_an_incomplete_stream_is_an_error_of_the_connection(
 @pytest.mark.parametrize(
     ("last", "usage"), [(USAGE, Usage(7, 3, calls=1)), (event("[DONE]"), Usage(calls=1)), ("", Usage(calls=1))]
 )
-async def test_a_reply_that_ended_is_whole_whatever_follows(
+async def test_data_after_a_complete_reply_is_ignored(
     last: str, usage: Usage, server: Scripted, open_port: Keep
 ) -> None:
     server.answer = lambda _: Pieces([(0, chunk(content="Paris.") + chunk("stop") + last)])
@@ -138,7 +138,7 @@ async def test_a_reply_that_ended_is_whole_whatever_follows(
         (event("[DONE]"), ErrorCategory.SERVER, "no choices"),
     ],
 )
-async def test_what_goes_wrong_in_a_stream_is_told(
+async def test_errors_in_a_stream_are_reported(
     said: str, category: ErrorCategory, told: str, server: Scripted, open_port: Keep
 ) -> None:
     server.answer = lambda _: Pieces([(0, said)])
@@ -169,7 +169,7 @@ async def test_a_server_that_keeps_the_stream_open_is_disconnected(server: Scrip
     assert await open_port(OpenAILLM(streaming(server, 0.3))).invoke(ASK) == PARIS
 
 
-async def test_thoughts_refusals_and_other_choices_are_told_apart(server: Scripted, open_port: Keep) -> None:
+async def test_thoughts_refusals_and_other_choices_are_distinguished(server: Scripted, open_port: Keep) -> None:
     other = event({"choices": [{"index": 1, "delta": {"content": "Rome"}, "finish_reason": "stop"}]})
     said = [chunk(reasoning_content="Well, "), chunk(reasoning_content="Paris?"), other, chunk(content="Paris.")]
     server.answer = lambda _: Pieces([(0, "".join([*said, chunk("stop"), USAGE, event("[DONE]")]))])

@@ -48,7 +48,7 @@ from karenina_mcp.tool_result import result_text
         ([], '{"gene": "BCL2"}'),
     ],
 )
-def test_results_become_text_and_what_is_no_text_is_described(blocks: list[ContentBlock], said: str) -> None:
+def test_results_become_text_and_other_content_is_described(blocks: list[ContentBlock], said: str) -> None:
     assert result_text(CallToolResult(content=blocks, structured_content={"gene": "BCL2"})) == said
 
 

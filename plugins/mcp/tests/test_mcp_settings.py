@@ -70,7 +70,7 @@ def test_what_would_fail_every_item_is_refused(servers: dict[str, str], fields: 
         MCPSource().check(model(servers, **fields))
 
 
-def test_all_problems_are_said_at_once() -> None:
+def test_all_problems_are_reported_at_once() -> None:
     with pytest.raises(AdapterConfigError) as caught:
         MCPSource().check(model({"a": "", "b": "ftp://x"}, mcp_tool_filter=[]))
     assert len(str(caught.value).split("; ")) >= 3

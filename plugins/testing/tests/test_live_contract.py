@@ -212,7 +212,7 @@ TURNS = "test_every_call_is_answered_and_the_turn_limit_is_exact"
     [
         (Uncounted, TestLLM, COUNTED, {}),
         (Uncounted, TestParser, COUNTED, {}),
-        (Boundless, TestLLM, "test_the_limit_of_tokens_holds_and_is_told", {}),
+        (Boundless, TestLLM, "test_the_token_limit_is_enforced_and_reported", {}),
         (Patient, TestParser, LATE, {}),
         (Stubborn, TestLLM, CANCELLED, {}),
         (Stubborn, TestAgent, CANCELLED, {}),

@@ -61,7 +61,7 @@ def test_environment_secrets_go_only_to_the_users_own_servers(
 
 
 @given(url=st.text(), own=st.text())
-def test_whatever_is_given_for_a_url_is_judged(url: str, own: str) -> None:
+def test_any_text_can_be_checked_for_trust(url: str, own: str) -> None:
     for begun in ("", "http://", "http://["):
         assert may_receive_secrets(begun + url, [own, begun + own]) in (True, False)
 

@@ -48,7 +48,7 @@ def openai(message: str, code: str | None = None) -> Any:
         (413, "Input is too long"),
     ],
 )
-def test_a_request_beyond_the_context_is_told_to_be_shortened(status: int, body: Any) -> None:
+def test_a_request_beyond_the_context_names_the_cure(status: int, body: Any) -> None:
     error = failure(status, body)
     assert error.category is ErrorCategory.PERMANENT
     assert str(error).endswith(f"; {TOO_LONG}")

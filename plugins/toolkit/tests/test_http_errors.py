@@ -61,7 +61,7 @@ def test_a_status_decides_the_category_and_what_to_do(status: int, category: Err
         ({"error": {"message": "x" * 5000}}, "x" * 300 + "…"),
     ],
 )
-def test_what_the_server_said_is_shown_briefly(body: Any, shown: str) -> None:
+def test_the_servers_message_is_shortened(body: Any, shown: str) -> None:
     assert str(failure(500, body)).endswith(f"HTTP 500: {shown}")
 
 
@@ -108,7 +108,7 @@ def test_no_secret_and_no_prompt_is_in_an_error() -> None:
     before=st.text(max_size=2100),
     after=st.text(max_size=400),
 )
-def test_whatever_surrounds_a_secret_it_is_not_shown(secret: str, before: str, after: str) -> None:
+def test_secrets_are_masked_in_any_context(secret: str, before: str, after: str) -> None:
     shown = redact_text(f"{before} {secret} {after}", [secret])
     assert secret not in shown
     assert len(shown) <= 301

@@ -59,7 +59,7 @@ def test_a_token_count_is_a_number_that_can_be_stored(given: object, counted: in
     assert sanitize_usage(Usage(usage, 3, calls=1)) == Usage(counted, 3, calls=1)
 
 
-def test_a_reply_asks_for_a_bounded_number_of_calls() -> None:
+def test_the_number_of_tool_calls_is_bounded() -> None:
     check_tool_call_count(WHERE, [0] * MOST_TOOL_CALLS)
     with pytest.raises(ReplyTooLarge, match=f"with {MOST_TOOL_CALLS + 1} tool calls"):
         check_tool_call_count(WHERE, [0] * (MOST_TOOL_CALLS + 1))

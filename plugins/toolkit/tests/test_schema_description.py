@@ -24,7 +24,7 @@ from karenina_toolkit.schema_description import describe_fields, describe_type
         ({}, "any value"),
     ],
 )
-def test_a_kind_is_told_in_words(part: dict[str, Any], words: str) -> None:
+def test_a_type_is_described_in_words(part: dict[str, Any], words: str) -> None:
     root = {"$defs": {"Point": {"type": "object", "properties": {"x": {"type": "integer"}}}}}
     assert describe_type(part, root) == words
 

@@ -72,7 +72,7 @@ def test_the_first_failing_finding_is_named(found: dict[Any, object], why: str) 
     ],
     ids=["nobody looked", "all is well", "sufficient", "the checks could not say"],
 )
-def test_where_nothing_fails_the_stage_runs(found: dict[Any, object]) -> None:
+def test_the_stage_runs_if_nothing_failed(found: dict[Any, object]) -> None:
     assert outcome(Reader, found)[0] == "ran"
 
 

@@ -214,7 +214,7 @@ def test_nested_objects_and_references_are_repaired_in_place() -> None:
     assert data == {"drugs": [{"name": "x", "approved": True, "phase": "Phase 1"}]}
 
 
-def test_an_echoed_schema_is_no_answer() -> None:
+def test_an_echoed_schema_is_not_an_answer() -> None:
     data, _ = repair({"properties": {"name": {"type": "string"}, "approved": {"type": "boolean"}}}, SCHEMA)
     assert find_mismatches(data, SCHEMA)
 
@@ -295,7 +295,7 @@ async def test_a_missing_optional_key_is_allowed() -> None:
 
 
 @pytest.mark.parametrize("depth", [400, 700, 5000])
-async def test_json_nested_without_end_is_no_reply(depth: int) -> None:
+async def test_deeply_nested_json_is_an_error(depth: int) -> None:
     with pytest.raises(StructuredError, match=r"nested too deeply|is missing"):
         await ask(Judge('{"a":' * depth + "1" + "}" * depth), reasks=0)
 
@@ -368,7 +368,7 @@ async def test_only_an_invalid_reply_tells_the_judge_its_message(error: ValueErr
     assert (str(error) in judge.asked[1][-1].content) is is_told
 
 
-async def test_pydantics_own_words_are_told_with_their_place() -> None:
+async def test_pydantics_own_messages_are_sent_with_their_place() -> None:
     judge = Judge('{"name": "aspirin", "approved": true, "dose": "much"}', GOOD)
     await call_structured(judge, QUESTION, {"type": "object"}, Drug.model_validate)
     assert "dose: Input should be a valid number" in judge.asked[1][-1].content

@@ -92,7 +92,7 @@ def test_ports_share_refusals_within_one_run_only() -> None:
     assert server.asked == ["json_schema", "tool", "prompt", "prompt"] * 2
 
 
-def test_servers_are_told_apart() -> None:
+def test_servers_are_distinguished() -> None:
     poor, rich = Server(name="poor"), Server(MODES, name="rich")
 
     async def both() -> tuple[str, str]:
@@ -171,7 +171,7 @@ def test_a_chosen_mode_is_the_only_one() -> None:
     assert server.asked == ["tool"]
 
 
-def test_nobody_waits_long_for_a_server_that_is_silent() -> None:
+def test_calls_do_not_wait_long_for_a_silent_server() -> None:
     server = Server(MODES, seconds=90)
 
     async def many() -> int:

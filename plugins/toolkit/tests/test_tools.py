@@ -77,7 +77,7 @@ def test_two_tools_with_one_name_are_an_error(workspace: Path, tools: tuple[Echo
         collect_tools(AgentOptions(workspace=workspace, tools=tools))
 
 
-def test_a_workspace_that_is_no_folder_is_an_error(workspace: Path) -> None:
+def test_a_workspace_that_is_not_a_folder_is_an_error(workspace: Path) -> None:
     with pytest.raises(ValueError, match="is not a folder"):
         collect_tools(AgentOptions(workspace=workspace / "note.txt"))
 
@@ -204,7 +204,7 @@ def test_no_tool_reaches_outside_the_workspace(workspace: Path, name: str, path:
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.sampled_from(["..", ".", "/", "out", "secret", "data", "note.txt", "~", "x"]), max_size=5))
-def test_whatever_the_path_the_secret_is_not_read(tmp_path_factory: pytest.TempPathFactory, parts: list[str]) -> None:
+def test_no_path_leads_to_the_secret(tmp_path_factory: pytest.TempPathFactory, parts: list[str]) -> None:
     base = tmp_path_factory.mktemp("law")
     (base / "workspace/data").mkdir(parents=True)
     (base / "secret.txt").write_text("SECRET")

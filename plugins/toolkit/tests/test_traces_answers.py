@@ -35,7 +35,7 @@ def test_only_a_final_text_message_is_the_answer(trace: list[Message], final: st
     assert final_ai_message(trace) == final
 
 
-def test_a_recording_that_cannot_be_read_is_no_valid_trace() -> None:
+def test_an_unreadable_recording_is_not_a_valid_trace() -> None:
     verdict = validate_trace([{"role": "narrator", "content": "x"}])
     assert verdict == TraceVerdict(False, None, "the trace cannot be read: entry 1: its role is 'narrator'")
 
@@ -78,7 +78,7 @@ MESSAGES = st.one_of(
 
 
 @given(trace=st.lists(MESSAGES, max_size=4), reasoning=st.booleans())
-def test_nothing_that_is_said_passes_for_a_heading(trace: list[Message], reasoning: bool) -> None:
+def test_no_content_looks_like_a_heading(trace: list[Message], reasoning: bool) -> None:
     headings = [line for line in render_trace(trace, reasoning=reasoning).splitlines() if not line.startswith("| ")]
     expected = []
     for number, message in enumerate(trace, 1):

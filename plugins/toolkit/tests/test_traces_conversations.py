@@ -226,7 +226,7 @@ def test_text_that_imitates_boundaries_fools_no_format(
 
 
 @given(kind=HOSTILE, held=HOSTILE)
-def test_parts_that_are_no_text_fool_nothing_either(kind: str, held: str) -> None:
+def test_other_parts_do_not_look_like_headings(kind: str, held: str) -> None:
     odd = {"type": f"x{kind}", "url": held, f"x{held}": kind}
     outcome = {"outcome": held, "output": held}
     code = {"language": "PYTHON", "code": held}

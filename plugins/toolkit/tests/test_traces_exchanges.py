@@ -58,7 +58,7 @@ def test_what_does_not_repeat_the_history_begins_another_conversation(other: JSO
 
 
 @pytest.mark.parametrize("changed", ["On 18.", "", "On 17q21. And more"])
-def test_a_history_that_was_changed_is_no_repetition(changed: str) -> None:
+def test_a_changed_history_is_not_a_repetition(changed: str) -> None:
     history = {"role": "assistant", "content": changed}
     assert len(convert_conversations([chat(ASK, reply=ANSWER), chat(ASK, history, ASK, reply=ANSWER)])) == 2
 
@@ -121,7 +121,7 @@ def test_what_cannot_be_read_is_named_with_its_exchange(exchange: Any, problem: 
         convert_exchanges([exchange])
 
 
-def test_no_exchange_is_no_trace() -> None:
+def test_no_exchange_is_an_error() -> None:
     assert convert_conversations([]) == []
     with pytest.raises(TraceFormatError, match="there is no exchange"):
         convert_exchanges([])

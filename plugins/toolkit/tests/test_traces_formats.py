@@ -122,7 +122,7 @@ def test_errors_of_server_side_tools_are_marked() -> None:
         ([{"role": "tool", "content": "x", "tool_name": "f", "colour": 1}], "no field 'colour'"),
     ],
 )
-def test_what_is_no_trace_is_named_with_its_entry(recording: Any, problem: str) -> None:
+def test_an_invalid_message_is_named_with_its_entry(recording: Any, problem: str) -> None:
     with pytest.raises(TraceFormatError, match=problem):
         convert_recording(recording)
 

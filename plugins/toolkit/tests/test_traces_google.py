@@ -60,7 +60,7 @@ def test_results_without_ids_match_the_first_open_call() -> None:
     ]
 
 
-def test_an_id_that_is_made_is_nobody_elses() -> None:
+def test_generated_ids_are_unique() -> None:
     trace = convert_recording([model(called("f"), called("f", id="call_1"))])
     assert [call.id for call in trace[0].tool_calls] == ["call_2", "call_1"]
 
@@ -143,6 +143,6 @@ def test_contents_without_a_role_are_the_users() -> None:
         ({"role": "user", "parts": ["x"]}, "entry 1: a part of it is str"),
     ],
 )
-def test_what_is_no_content_is_named_with_its_entry(content: dict[str, Any], problem: str) -> None:
+def test_an_invalid_content_is_named_with_its_entry(content: dict[str, Any], problem: str) -> None:
     with pytest.raises(TraceFormatError, match=problem):
         convert_recording([content])

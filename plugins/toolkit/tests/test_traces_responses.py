@@ -143,6 +143,6 @@ def test_pictures_in_a_message_are_kept_as_what_they_are() -> None:
         (5, "it is int"),
     ],
 )
-def test_what_is_no_item_is_named_with_its_entry(items: Any, problem: str) -> None:
+def test_an_invalid_item_is_named_with_its_entry(items: Any, problem: str) -> None:
     with pytest.raises(TraceFormatError, match=problem):
         convert_recording({"input": items})

@@ -80,5 +80,5 @@ def test_an_address_without_its_scheme_is_completed(address: str, url: str) -> N
         "ftp://a.b",
     ],
 )
-def test_other_texts_are_no_addresses(text: str) -> None:
+def test_other_texts_are_not_addresses(text: str) -> None:
     assert complete_url(text) is None

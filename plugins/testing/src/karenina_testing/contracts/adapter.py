@@ -49,7 +49,7 @@ class AdapterContract(Wire):
 
         asyncio.run(run())
 
-    def test_making_a_port_asks_nobody(self) -> None:
+    def test_making_a_port_opens_no_connection(self) -> None:
         async def run(url: str) -> None:
             for port in self.ports(url):
                 await port.aclose()

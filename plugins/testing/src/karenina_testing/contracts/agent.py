@@ -149,7 +149,7 @@ class AgentContract(CallContract):
         assert [message.role for message in reply.trace] == ["assistant", "tool"] * (most - 1) + ["assistant"]
         assert reply.trace[-1].tool_calls == (self.reads("note.txt", f"call_{most - 1}"),)
 
-    def test_an_answer_in_the_last_turn_is_no_limit(self) -> None:
+    def test_an_answer_in_the_last_turn_is_within_the_limit(self) -> None:
         with self.server(self.saying("", self.reads("note.txt", "call_1")), self.saying("It is 4711.")) as server:
             reply = self.run(server.url, max_turns=2)
         assert (reply.limit_reached, reply.trace[-1].content) == (False, "It is 4711.")

@@ -105,7 +105,7 @@ class CallContract(Wire):
         assert (error.category, error.status) == (category, status)
 
     @pytest.mark.parametrize("status", [429, 503])
-    def test_the_time_that_the_server_asks_for_is_data(self, status: int) -> None:
+    def test_the_retry_after_header_is_returned(self, status: int) -> None:
         with self.server(self.failing(status, Retry_After="7")) as server:
             assert self.failed(server.url).retry_after == 7
 

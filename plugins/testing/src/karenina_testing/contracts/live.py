@@ -119,7 +119,7 @@ class LiveContract(Wire):
         assert min(reply.usage.input_tokens, reply.usage.output_tokens) > 0
         assert reply.finish_reason in ("stop", "length")
 
-    def test_the_limit_of_tokens_holds_and_is_told(self) -> None:
+    def test_the_token_limit_is_enforced_and_reported(self) -> None:
         reply = self.using(self.long_call, max_tokens=self.few_tokens)
         assert (reply.finish_reason, reply.usage.output_tokens) == ("length", self.few_tokens)
 

@@ -62,11 +62,11 @@ class LLMContract(CallContract):
         assert [name for name, value in self.parameters.items() if value not in sent] == []
 
     @pytest.mark.parametrize("text", ["17p13.1", "Zürich, Ωmega, 🧬\n\n“quoted” {not: json}", " spaces stay "])
-    def test_the_text_comes_back_as_it_was_said(self, text: str) -> None:
+    def test_the_text_is_returned_unchanged(self, text: str) -> None:
         with self.server(self.saying(text)) as server:
             assert self.using(self._ask, server.url).text == text
 
-    def test_a_finish_reason_is_told(self) -> None:
+    def test_the_finish_reason_is_returned(self) -> None:
         for reason in self.finish_reasons:
             with self.server(self.saying("17p", finish_reason=reason)) as server:
                 assert self.using(self._ask, server.url).finish_reason == reason

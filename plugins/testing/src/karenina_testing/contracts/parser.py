@@ -65,11 +65,11 @@ class ParserContract(CallContract):
     @pytest.mark.parametrize(
         "text", ['{"cytogenetic_band": 17}', '{"something": "else"}', '{"cytogenetic_band": null, "is_certain": "?"}']
     )
-    def test_json_that_does_not_fit_is_handed_on(self, text: str) -> None:
+    def test_json_that_does_not_fit_is_returned(self, text: str) -> None:
         with self.server(self.filling(text)) as server:
             assert json.loads(self.using(self._fill, server.url).text) == json.loads(text)
 
-    def test_prose_in_place_of_json_is_handed_on(self) -> None:
+    def test_prose_in_place_of_json_is_returned(self) -> None:
         prose = "I am not able to tell."
         with self.server(self.saying(prose)) as server:
             assert self.using(self._fill, server.url).text == prose
