@@ -352,7 +352,7 @@ TOOLS: dict[str, Attack] = {
 }
 
 
-def test_a_tool_that_says_too_much_fails_and_its_agent_goes_on(site: Environment) -> None:
+def test_an_agent_continues_after_an_oversized_tool_result(site: Environment) -> None:
     """Attack: send a packed gigabyte, a body, an event or a nesting without an end as the result of a tool."""
     with hostile_server(TOOLS) as server:
         places = {"tools": f"{server.url}/mcp"}

@@ -15,7 +15,7 @@ from karenina import Benchmark
 
 
 def _save_checkpoints() -> list[Any]:
-    """Return the readable benchmarks as checkpoints."""
+    """Return the benchmarks in YAML as checkpoints."""
     found: list[Any] = []
     with tempfile.TemporaryDirectory() as name:
         (Path(name) / "rows.csv").write_text("text,gold,page\nWhich gene?,BCL2,3\n", "utf-8")
