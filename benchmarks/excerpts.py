@@ -22,7 +22,7 @@ from pathlib import Path
 
 from rapidfuzz import fuzz
 
-from karenina_deep_judgment.excerpt_search import SearchableText, find_excerpt
+from karenina_deep_judgment.excerpt_finder import SearchableText, find_excerpt
 
 FILES = ("ifeval", "xstest", "halueval_general_600", "kqa_physician_nli", "evouna", "geneturing_genegpt")
 SEED = 7

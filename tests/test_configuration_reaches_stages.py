@@ -46,7 +46,7 @@ EMBEDDING: Final = {
 }
 NEARLY: Final = ScriptedJudge(quote="It was BCL2, that keeps cells alive")
 ALTERED: Final = SAID.replace("BCL2", "BCL3")
-INVENTED: Final = ScriptedJudge(quote="Nothing of the kind was ever said by anybody at all")
+INVENTED: Final = ScriptedJudge(quote="Nothing of the kind was ever said anywhere at all")
 OTEL: Final = {"otel": True}
 WRONG: Final = ScriptedJudge(says={"gene": "TP53"})
 RECORDED: Final = {"id": "r", "interface": "manual", "model_name": "r", "manual_traces": {"q": SAID}}

@@ -189,7 +189,7 @@ def test_the_check_is_planned_only_with_templates_and_on_request(model: str) -> 
     assert result.outcome is Outcome.WRONG
 
 
-def test_without_its_library_nothing_is_asked_of_anybody(monkeypatch: pytest.MonkeyPatch, model: str) -> None:
+def test_without_its_library_no_call_is_made(monkeypatch: pytest.MonkeyPatch, model: str) -> None:
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)  # type: ignore[arg-type]  # as the import system has it
     models = judging("myocardial infarction")
     with pytest.raises(PlanError, match=r'pip install "karenina-embedding\[models\]"'):
@@ -198,7 +198,7 @@ def test_without_its_library_nothing_is_asked_of_anybody(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("enabled", [True, False])
-def test_without_its_model_nothing_is_asked_of_anybody(tmp_path: Path, model: str, enabled: bool) -> None:
+def test_without_its_model_no_call_is_made(tmp_path: Path, model: str, enabled: bool) -> None:
     (tmp_path / "nothing").mkdir()
     models = judging("myocardial infarction")
     with pytest.raises(ConfigError, match="does not contain an embedding model"):

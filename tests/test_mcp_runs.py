@@ -104,7 +104,7 @@ def test_each_workspace_has_its_own_server(tmp_path: Path, started: ServerProces
     offered = {one["function"]["name"] for body in map(asked, server.seen) for one in body.get("tools", ())}
     assert offered == {"read_file", "list_files", "search_files", "write_file", "git_log"}
     assert len(started.processes) == 2  # of the answer's copy, and of the judge's
-    assert max(at_once) == 1  # the answer's is gone before anybody judges
+    assert max(at_once) == 1  # the session of the answer ends before the judge's begins
     assert started.left == []
     assert [path.name for path in repository.parent.iterdir()] == ["repo"]
 

@@ -19,7 +19,7 @@ from karenina_engine.execution import collect_results
 from karenina_engine.journal.journal import Journal
 from karenina_engine.journal.request import RunRequest
 from karenina_engine.scheduling.prepare import prepare_session
-from karenina_ray.scheduler import ExecutorError
+from karenina_ray.worker_scheduler import ExecutorError
 
 FAKE_PLUGIN = str(Path(__file__).parent / "fake_plugin")
 

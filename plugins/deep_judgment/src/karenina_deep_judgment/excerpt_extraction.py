@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from karenina_deep_judgment.excerpt_search import SearchableText
+from karenina_deep_judgment.excerpt_finder import SearchableText
 from karenina_deep_judgment.prompts import EXCERPTS, excerpts_request
 from karenina_toolkit.structured import ask, object_schema
 

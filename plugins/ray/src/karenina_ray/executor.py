@@ -48,8 +48,8 @@ class RayExecutor(Executor):
     async def execute(self, run: RunSession) -> AsyncGenerator[IndexedResult]:
         """Yield the results in the order in which workers return them."""
         from karenina_ray.cluster import open_cluster
-        from karenina_ray.scheduler import Scheduler
         from karenina_ray.work_queue import WorkQueue
+        from karenina_ray.worker_scheduler import Scheduler
 
         queue = WorkQueue(run)
         while not queue.has_job:  # stored results need no worker, so Ray does not start for them
