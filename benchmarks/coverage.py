@@ -21,8 +21,8 @@ Bounds: no cell under 93%, the mean of the cells of one size within 94-97%, at 1
 .05. The default number of runs is so large that noise does not decide; the output states its Monte Carlo error.
 `--quick` is a smoke test: few runs of 50 questions, and every bound is widened by three Monte Carlo errors.
 
-Measured on 22 November 2026, 80 cells a row (least, mean and most of the cells). 50 and 200 questions with 12,000 runs a
-cell, one Monte Carlo error being .23 points; 1,000 questions with 3,000 runs (`--sizes 1000 --runs 3000`, .47 points):
+Measured on 22 November 2026, 80 cells a row (least, mean and most). 50 and 200 questions with 12,000 runs a
+cell, a Monte Carlo error of .23 points; 1,000 questions with 3,000 runs (`--sizes 1000 --runs 3000`, .47 points):
 
 | | 50 questions | 200 | 1,000 |
 |---|---|---|---|
