@@ -95,7 +95,7 @@ from karenina_cli import main
 
 def give(words):
     sys.argv, here = ["karenina", *words], os.getcwd()
-    out, err = io.StringIO(), io.StringIO()
+    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         try:
             main()
@@ -103,7 +103,8 @@ def give(words):
         except SystemExit as end:
             code = end.code or 0
     os.chdir(here)
-    print(json.dumps([int(code), out.getvalue(), err.getvalue()]), file=sys.__stdout__, flush=True)
+    texts = [one.buffer.getvalue().decode() for one in (out, err)]
+    print(json.dumps([int(code), *texts]), file=sys.__stdout__, flush=True)
 
 for before, words in json.loads(sys.stdin.read()):
     for name, copy in before.items():

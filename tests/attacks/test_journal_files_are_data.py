@@ -330,8 +330,9 @@ def test_changed_byte_in_a_reply_is_no_other_answer(place: InvalidAdapterRuns) -
 
     ended = place.run()
     assert ended.code == 0, ended.err
-    assert "is damaged: a reply of 'judge'" in ended.err
-    assert "karenina journal repair" in ended.err
+    warning = " ".join(ended.err.split())  # which lines it has depends on how long the path is
+    assert "is damaged: a reply of 'judge'" in warning
+    assert "karenina journal repair" in warning
     assert outcomes(place) == {"q1": "correct", "q2": "correct", "q3": "wrong"}
     assert sorted(place.calls()[len(calls) :]) == ["q1 parser", "q3 parser"]
 

@@ -488,7 +488,8 @@ def test_an_output_that_is_no_file_is_refused_at_once(
         place.symlink_to("fifo")
     model = f"openai:m@{server.url}"
     arguments = ("run", "genes.yaml", "-a", model, "-j", model) if command == "run" else (command, journal)
-    done = victim.karenina(*arguments, "-o", "place")
+    form = ("--format", "json") if command == "export" else ()  # else by the ending, which this name does not have
+    done = victim.karenina(*arguments, *form, "-o", "place")
 
     assert done.returncode == 2
     assert "place is a" in done.stderr
