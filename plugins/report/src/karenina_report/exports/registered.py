@@ -28,7 +28,7 @@ def built_in() -> Sequence[Exporter]:
 
 
 def choose(plugins: Plugins, name: str | None, output: Path | None) -> Exporter:
-    """Return the exporter called `name`, or else the one with the suffix of `output`, or else JSON lines.
+    """Return the exporter called `name`, or else the one with the suffix of `output`, or else (without a suffix) JSON lines.
 
     Raises `ConfigError` if there is none, or if two distributions offer one.
     """
@@ -37,7 +37,7 @@ def choose(plugins: Plugins, name: str | None, output: Path | None) -> Exporter:
         found = [one for one in offered if one.value.name == name]
         names = [one.value.name for one in offered]
         missing = f"there is no export format {name!r}{did_you_mean(name, names)}; the formats are {', '.join(names)}"
-    elif output is None:
+    elif output is None or not output.suffix:
         return choose(plugins, "jsonl", None)
     else:
         found = [one for one in offered if output.suffix.lower() in one.value.suffixes]
