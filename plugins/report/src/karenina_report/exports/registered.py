@@ -30,7 +30,8 @@ def built_in() -> Sequence[Exporter]:
 def choose(plugins: Plugins, name: str | None, output: Path | None) -> Exporter:
     """Return the exporter called `name`, or else the one with the suffix of `output`.
 
-    Without a suffix, it is that of JSON lines. Raises `ConfigError` if there is none, or if two distributions offer one.
+    Without a suffix, it is that of JSON lines. Raises `ConfigError` if there is none, or if two distributions offer
+    one.
     """
     offered = plugins.offers(karenina_exporters)
     if name is not None:
