@@ -131,7 +131,7 @@ def test_the_summary_has_denominators_and_bounds() -> None:
 
     assert "6 of 8 judged (75.0%, rough 95% CI 40.9%-92.9%)" in text
     assert "2 of 10: 1 model_error, 1 parse_error" in text
-    assert "60.0% if all of these were wrong, 80.0% if right" in text
+    assert "60.0% if every unjudged item were wrong, 80.0% if right" in text
 
 
 def test_the_summary_tells_models_apart_where_there_are_several() -> None:
@@ -215,7 +215,7 @@ COUNTED_WRONGLY = json.dumps(
         (None, "cannot be read"),
         ("{}\n", "line 1 is not a result"),
         (COUNTED_WRONGLY, "usage_metadata: Value error, calls must be a whole number"),
-        (make_result().model_dump_json() + "\nnonsense\n", "line 2 is not a result"),
+        (make_result().model_dump_json() + "\nnonsense\n", "line 2 is not valid JSON"),
     ],
 )
 def test_a_file_of_something_else_is_bad_input(tmp_path: Path, content: str | None, said: str) -> None:

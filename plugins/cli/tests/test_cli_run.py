@@ -167,7 +167,7 @@ BAD_INPUT = {
         ["words.yaml", "-a", "scribbled:m"],
         "there is no adapter 'scribbled'; did you mean 'scripted'",
     ),
-    "no model": (["words.yaml", "-a", "gpt-4"], "'gpt-4' is not a model"),
+    "no model": (["words.yaml", "-a", "gpt-4"], "'gpt-4' does not say which interface serves it"),
     "broken model": (["words.yaml", "-a", "{"], "the JSON object of a model is invalid"),
     "two of an id": (
         ["words.yaml", *2 * ["-a", '{"id": "x", "interface": "scripted", "model_name": "m"}']],
@@ -177,7 +177,8 @@ BAD_INPUT = {
     "config of another kind": (["words.yaml", "--config", "words.yaml"], "questions: there is no such"),
     "output is a folder": (["words.yaml", "-o", "."], "the output . is a folder"),
     "no results to skip": (["words.yaml", "--skip-done", "none.jsonl"], "none.jsonl cannot be read"),
-    "set without a value": (["words.yaml", "--set", "run_name"], "has no name and value"),
+    "set without a value": (["words.yaml", "--set", "run_name"], "--set run_name has no value: write --set run_name="),
+    "set without a name": (["words.yaml", "--set", "sk-secret"], "has no name and value"),
     "threshold": (["words.yaml", "--fail-under", "80"], "--fail-under"),
     "unknown option": (["words.yaml", "--speed", "11"], "--speed"),
     "nothing to run": ([], "Missing argument"),

@@ -170,7 +170,10 @@ def test_the_first_stop_has_grace_after_the_budget_is_spent() -> None:
     ("name", "message"),
     [
         ("asyncoi", "there is no executor 'asyncoi'.*asyncio"),
-        ("ray", "executor 'ray': karenina-ray is not installed: pip install 'karenina\\[ray\\]'"),
+        (
+            "ray",
+            "executor: 'ray' needs another package: karenina-ray is not installed: pip install 'karenina\\[ray\\]'",
+        ),
     ],
 )
 def test_an_unknown_executor_is_an_error_with_the_cure(name: str, message: str) -> None:

@@ -84,6 +84,20 @@ def test_a_broken_line_is_named(tmp_path: Path) -> None:
         VerificationResultSet.load(file)
 
 
+def test_an_incomplete_line_is_named_with_its_column(tmp_path: Path) -> None:
+    file = tmp_path / "r.jsonl"
+    VerificationResultSet([VerificationResult(metadata=metadata(), outcome=Outcome.WRONG)]).save(file)
+    line = file.read_text()
+    file.write_text(f"{line}{line[:200]}\n{line}")
+    with pytest.raises(
+        ResultFileError, match=r"line 2 is incomplete \(it breaks off at column 200\); remove that line"
+    ):
+        VerificationResultSet.load(file)
+    file.write_text(f"{line}{{oops}}\n{line}")
+    with pytest.raises(ResultFileError, match=r"line 2 is not valid JSON \(key must be a string"):
+        VerificationResultSet.load(file)
+
+
 def test_a_truncated_last_line_is_skipped_with_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     file = tmp_path / "results.jsonl"
     VerificationResultSet([VerificationResult(metadata=metadata(), outcome=Outcome.WRONG)] * 2).save(file)
@@ -101,7 +115,7 @@ def test_a_cut_line_before_the_last_one_is_an_error(tmp_path: Path) -> None:
     VerificationResultSet([VerificationResult(metadata=metadata(), outcome=Outcome.WRONG)] * 2).save(file)
     first, second = file.read_bytes().splitlines(keepends=True)
     file.write_bytes(first[:-100] + b"\n" + second)
-    with pytest.raises(ResultFileError, match="line 1 is not a result"):
+    with pytest.raises(ResultFileError, match="line 1 is incomplete"):
         VerificationResultSet.load(file)
 
 

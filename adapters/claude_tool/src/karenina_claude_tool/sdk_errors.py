@@ -65,7 +65,7 @@ def _no_connection(where: str, error: Exception, secrets: Sequence[str]) -> Port
         said = f"{where}: cannot connect ({shown}){f'; {cure}' if cure else ''}"
         return PortError(said, category=ErrorCategory.PERMANENT)
     return PortError(
-        f"{where}: could not connect, or lost the connection ({shown}); check that the server is running and that "
-        "endpoint_base_url is correct",
+        f"{where}: could not connect, or lost the connection ({shown}); check that the server runs, and that "
+        "its address (after '@', or in endpoint_base_url) is right",
         category=ErrorCategory.CONNECTION,
     )

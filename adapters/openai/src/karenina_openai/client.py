@@ -166,8 +166,8 @@ class Client:
                     category=ErrorCategory.PERMANENT,
                 ) from None
             raise PortError(
-                f"{self.where}: could not connect to {self._host} ({self._shown(error)}); check that the server "
-                "is running and that endpoint_base_url is correct",
+                f"{self.where}: could not connect to {self._host} ({self._shown(error)}); check that the server runs, "
+                "and that its address (after '@', or in endpoint_base_url) is right",
                 category=ErrorCategory.CONNECTION,
             ) from None
         except (ConnectionBroken, IncompleteStream) as error:

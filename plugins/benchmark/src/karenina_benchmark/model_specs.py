@@ -32,7 +32,7 @@ def parse_model(spec: str) -> dict[str, Any]:
     interface, colon, rest = text.partition(":")
     if not colon or not rest or not _INTERFACE.fullmatch(interface):
         shown = repr(text) if _HARMLESS.fullmatch(text) else "the text"
-        raise ConfigError([f"{shown} is not a model: {_FORMS}"])
+        raise ConfigError([f"{shown} does not say which interface serves it: {_forms(text)}"])
     found_url = _URL.search(rest)
     if found_url is not None:
         name = rest[: found_url.start()]
@@ -42,6 +42,13 @@ def parse_model(spec: str) -> dict[str, Any]:
     if not rest.startswith(_PATH):
         _check_address(interface, rest)
     return {"interface": interface, "model_name": rest}
+
+
+def _forms(text: str) -> str:
+    """Return the forms of a model, with `text` in the examples if it may be shown and is not an interface."""
+    if ":" in text or not _HARMLESS_NAME.fullmatch(text):
+        return _FORMS
+    return f"write interface:model_name, for example openai:{text}, or openai:{text}@http://host/v1 for your own server"
 
 
 def _check_address(interface: str, rest: str) -> None:
@@ -57,8 +64,7 @@ def _check_address(interface: str, rest: str) -> None:
     raise ConfigError(
         [
             f"the address of the server of {interface}:{shown} has no http:// or https://; did you mean "
-            f"{interface}:{shown}@{redact_url(url)}? Write a name that contains such an '@' as a JSON object, with "
-            "model_name and endpoint_base_url"
+            f"{interface}:{shown}@{redact_url(url)}?"
         ]
     )
 

@@ -44,11 +44,19 @@ def load_benchmark(
 def _summarize(broken: Sequence[CheckpointError], good: int) -> CheckpointError:
     """Return the first error with the number of the others, and the option that skips broken questions."""
     first = broken[0]
-    more = f"; {len(broken) - 1} more cannot be read" if len(broken) > 1 else ""
+    more = f"; {_count_others(broken[1:])}" if len(broken) > 1 else ""
     option = "; or leave it out: --skip-broken (in Python: skip_broken=True)" if good else ""
     error = CheckpointError(first.file, first.where, first.what, f"{first.cure}{more}{option}".removeprefix("; "))
     error.__cause__ = first.__cause__
     return error
+
+
+def _count_others(others: Sequence[CheckpointError]) -> str:
+    """Return the number of further broken questions, with the place of the first of them."""
+    place = others[0].where
+    if len(others) == 1:
+        return f"1 more question cannot be read{f' ({place})' if place else ''}"
+    return f"{len(others)} more questions cannot be read{f' (the next: {place})' if place else ''}"
 
 
 def _read_any_format(path: Path, check_paths: CheckPaths, columns: Mapping[str, str] | None) -> BenchmarkContent:

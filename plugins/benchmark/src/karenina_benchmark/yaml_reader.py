@@ -71,7 +71,11 @@ def read(text: str, file: Path) -> Document:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         where = f"line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        what = f"the YAML is not valid: {error.problem or error.context}"
+        problem = error.problem or error.context or ""
+        if "<stream end>" in problem or "end of stream" in problem:
+            what = "the YAML is not valid: the file ends while a value is still open"
+            raise CheckpointError(file, where, what, "look above for an unclosed [, { or quote") from error
+        what = f"the YAML is not valid: {problem}"
         raise CheckpointError(file, where, what, _YAML_CURE) from error
     except yaml.YAMLError as error:
         raise CheckpointError(file, "", f"the YAML is not valid: {error}", "remove that character") from error

@@ -66,10 +66,21 @@ def with_settings(config: VerificationConfig, settings: Sequence[str] | None) ->
     return config.with_values(**values) if settings else config
 
 
+def _check_has_value(setting: str) -> None:
+    """Raise `typer.BadParameter` for the name of a setting without `=` and a value."""
+    from karenina_core.config import all_settings
+
+    name = setting.strip()
+    if name in all_settings():
+        raise typer.BadParameter(f"--set {name} has no value: write --set {name}=VALUE")
+
+
 def _parse_setting(setting: str, values: Mapping[str, Any]) -> tuple[str, Any]:
     """Return the name and value of `name=value`; `table.key=value` changes one key of a table."""
     name, equals, text = setting.partition("=")
     name = name.strip()
+    if not equals:
+        _check_has_value(setting)
     if not equals or not _NAME.fullmatch(name):
         raise typer.BadParameter("--set has no name and value: write --set name=value")  # the text may hold a key
     top, dot, key = name.partition(".")

@@ -74,8 +74,9 @@ def summary_lines(summary: Summary, usage: Usage) -> Iterable[tuple[str, str]]:
     if summary.not_judged:
         kinds = ", ".join(f"{count} {name}" for name, count in summary.outcomes.items() if not Outcome(name).judged)
         yield "Not judged", f"{summary.not_judged} of {summary.items}: {kinds}"
-        if summary.worst is not None:
-            yield "Bounds", f"{percent(summary.worst)} if all of these were wrong, {percent(summary.best)} if right"
+        if summary.worst is not None and summary.not_judged < summary.items:
+            wrong, right = percent(summary.worst), percent(summary.best)
+            yield "Bounds", f"{wrong} if every unjudged item were wrong, {right} if right"
     yield "Outcomes", ", ".join(f"{count} {name}" for name, count in summary.outcomes.items()) or "none"
     if summary.mean_granular is not None:
         yield "Granular", f"{summary.mean_granular:.3f} on average of {summary.granular_out_of}"

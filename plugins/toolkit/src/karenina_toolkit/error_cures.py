@@ -65,7 +65,9 @@ def cure_for_path(base_url: str, usual: str = "/v1") -> str:
     """
     url = urlsplit(base_url)
     if url.path.strip("/"):
-        return f"check that endpoint_base_url ends with the path that the server expects (usually {usual})"
+        return (
+            f"check the path in the server's address (after '@', or in endpoint_base_url); most servers expect {usual}"
+        )
     return f"endpoint_base_url has no path; did you mean {url.scheme}://{url.netloc.rpartition('@')[2]}{usual}?"
 
 

@@ -20,6 +20,10 @@ DEFAULT_MAX_RETRIES: Final[Mapping[ErrorCategory, int]] = {
     ErrorCategory.PERMANENT: 0,
 }
 
+_RATE_LIMIT_CURE: Final = (
+    "wait and run it again, allow fewer calls at once (max_concurrency), or raise retry_rate_limit and retry_patience"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
@@ -70,6 +74,8 @@ class RetryPolicy:
                 f"the server asks for a wait of {error.retry_after:,.0f} s, which is longer than retry_patience "
                 f"({self.patience:g} s) allows"
             )
+        if error.category is ErrorCategory.RATE_LIMIT:
+            parts.append(_RATE_LIMIT_CURE)
         return "".join(f"; {part}" for part in parts)
 
     async def call(self, call: Callable[[], Awaitable[T]], notes: CallNotes) -> T:

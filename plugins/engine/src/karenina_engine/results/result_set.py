@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
     import pyarrow
 
 _SQLITE: Final = b"SQLite format 3\0"
+_CUT_OFF: Final = re.compile(r"EOF while parsing .* column (\d+)")
+_REWRITE: Final = (
+    "remove that line, or write the file anew by repeating the run command: finished calls come from its journal"
+)
 _OF_BENCHMARKS: Final = (".yaml", ".yml", ".jsonld", ".csv", ".xlsx")
 
 logger = logging.getLogger("karenina")
@@ -182,12 +187,22 @@ def _is_json(line: bytes) -> bool:
     return True
 
 
+def _describe_invalid_json(problem: str) -> str:
+    """Return what is wrong with a text that Pydantic could not parse as JSON."""
+    column = _CUT_OFF.search(problem)
+    if column is not None:
+        return f"is incomplete (it breaks off at column {column[1]})"
+    return f"is not valid JSON ({problem.removeprefix('Invalid JSON: ')})"
+
+
 def parse_result(text: bytes | str, place: str) -> VerificationResult:
     """Return the result of a JSON text. Raises `ResultFileError`, naming its place, for any other text."""
     try:
-        return VerificationResult.model_validate_json(text)
+        return VerificationResult.model_validate_json(text.rstrip())
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
+        if first["type"] == "json_invalid":
+            raise ResultFileError(f"{place} {_describe_invalid_json(first['msg'])}; {_REWRITE}") from error
         where = ".".join(str(part) for part in first["loc"])
         raise ResultFileError(
             f"{place} is not a result of this version ({SCHEMA_VERSION}): {where}: {first['msg']}; "

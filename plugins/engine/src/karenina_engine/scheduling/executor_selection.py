@@ -56,5 +56,5 @@ def find_executor(plugins: Plugins, name: str) -> Executor:
         )
     owner = read_catalog()["executors"].get(name)
     if owner is not None:
-        raise PluginError(f"there is no executor {name!r}: {plugins.why_absent(owner)}")
+        raise PluginError(f"{name!r} needs another package: {plugins.why_absent(owner)}")
     raise PluginError(f"there is no executor {name!r}{did_you_mean(name, [one.name for one, _ in offered])}")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from karenina_core.catalog import CORE, read_catalog
@@ -13,7 +15,7 @@ from karenina_engine.scheduling.blocked_stages import settings_without_effect
 
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
-    from karenina_core.plugins import Plugins
+    from karenina_core.plugins import PluginInfo, Plugins
 
 logger = logging.getLogger("karenina")
 
@@ -78,21 +80,30 @@ def loaded_distributions(plugins: Plugins) -> dict[str, str]:
     return dict(sorted({info.distribution: info.version for info in found}.items()))
 
 
+def _cure_for_missing(name: str, found: Sequence[PluginInfo]) -> str:
+    """Return the cure for a required name that no installed plugin or distribution has."""
+    distributions = sorted({info.distribution for info in found})
+    known = {*distributions, *(info.name for info in found)}
+    if get_close_matches(name, known, n=1, cutoff=0.6):
+        return did_you_mean(name, known)
+    installed = f". Installed distributions with plugins: {', '.join(distributions)}" if distributions else ""
+    return f". Install it, or remove it from 'require'{installed}"
+
+
 def _requirement_problems(plugins: Plugins, name: str) -> list[str]:
     """Return why the required plugin or distribution `name` is missing or cannot be used; an empty list if it can."""
     found = plugins.describe()
     named = [info for info in found if info.is_named_in([name])]
     if not named:
-        hint = did_you_mean(name, {one for info in found for one in (info.name, info.distribution)})
         owner = canonical(name)
         why = (
             f"and {plugins.why_absent(owner)}"
             if owner in read_catalog()["members"]
-            else f"which is not installed{hint}"
+            else f"which is not installed{_cure_for_missing(name, found)}"
         )
-        return [f"[plugins] require names {name!r}, {why}"]
+        return [f"plugins.require names {name!r}, {why}"]
     return [
-        f"[plugins] require names {name!r}, and {info.name} of {info.distribution} {info.version} cannot be used: "
+        f"plugins.require names {name!r}, and {info.name} of {info.distribution} {info.version} cannot be used: "
         f"{info.failure}"
         for info in named
         if info.state != "loaded"

@@ -51,7 +51,7 @@ def make_prepared_run(
     if not questions:
         raise ConfigError(["no question is selected: add questions to the benchmark, or select other ids"])
     if not core.answering_models:
-        cure = "set answering_models (--answering), or give recorded answers (--recordings)"
+        cure = "add one, for example --answering openai:NAME, or use recorded answers with --recordings FILE"
         raise ConfigError([f"no answering model is configured: {cure}"])
     check_models(
         plugins,
