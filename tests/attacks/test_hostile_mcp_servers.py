@@ -173,7 +173,7 @@ def test_a_schema_of_a_tool_cannot_hold_the_run_up(notes: Path) -> None:
     said, longest = run_act("schema bomb", notes)
     assert said.is_error
     assert "too many choices and references" in said.content
-    assert longest < 5
+    assert longest < 100  # 2^60 comparisons would not end
 
 
 @pytest.mark.parametrize(
