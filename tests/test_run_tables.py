@@ -74,6 +74,22 @@ def test_columns_that_are_not_there_end_with_the_cure(site: Environment) -> None
     assert site.karenina("plan", file, "--columns", "Prompt").returncode == 2
 
 
+def test_a_table_without_answers_ends_before_any_call(site: Environment) -> None:
+    """Without answers only traits can be scored, so the mode rubric_only alone is allowed."""
+    file = site.write("t.csv", "question,the reply\nWho?,Ada\n")
+    with recording_server(reply) as server:
+        model = f"openai:m@{server.url}"
+        run = ("run", file, "-a", model, "-j", model, "--no-journal")
+        refused = site.karenina(*run)
+        assert len(server.seen) == 0
+        allowed = site.karenina(*run, "--set", "evaluation_mode=rubric_only")
+        assert len(server.seen) > 0
+    assert refused.returncode == 2
+    assert "t.csv has no column 'answer'" in refused.stderr
+    assert "add --columns 'answer=the reply'" in refused.stderr
+    assert allowed.returncode != 2, allowed.stderr
+
+
 def test_the_command_is_also_a_module(site: Environment) -> None:
     command = [sys.executable, "-m", "karenina", "plan", table(site, "csv"), *MAPPED, "--json"]
     done = subprocess.run(command, cwd=site.folder, capture_output=True, text=True, timeout=120)

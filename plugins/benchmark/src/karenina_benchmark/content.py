@@ -65,6 +65,8 @@ class BenchmarkContent:
         """The columns that were mapped when the benchmark was read from a table."""
         self.load_notice = ""
         """A notice for the user about how the file was read; it is not part of the content."""
+        self.missing_answers = ""
+        """Why no question of a table has a template, with the cure; empty if the table has answers or templates."""
         self._questions: MutableMapping[str, Question] = {}
 
     @classmethod

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from shlex import quote
 from typing import TYPE_CHECKING, Any, Final
 
 from karenina_benchmark.content import BenchmarkContent
@@ -52,10 +53,8 @@ def read_table(path: Path, columns: Mapping[str, str] | None = None) -> Benchmar
     if unused:
         logger.warning("%s: unused columns: %s; map them with --columns", path.name, ", ".join(unused))
     if answers is None and "answer_template" not in chosen:
-        logger.warning(
-            "%s: no column is named 'answer', so answers are not verified; name one with --columns answer=COLUMN",
-            path.name,
-        )
+        logger.warning("%s: no column is named 'answer', so answers are not verified", path.name)
+        benchmark.missing_answers = _describe_missing_answers(table, chosen.values())
     if answers is not None:
         benchmark.load_notice = (
             f"Answers are compared with the column {answers!r} of {path.name} by ExactMatch. For other comparisons, "
@@ -86,6 +85,19 @@ def _choose_columns(table: Table, columns: Mapping[str, str]) -> dict[str, str]:
             f"answer=COLUMN, or, for other comparisons than ExactMatch, in a YAML file:\n{example}",
         )
     return found
+
+
+def _describe_missing_answers(table: Table, used: Collection[str]) -> str:
+    """Return what a table without answers and templates lacks, with the cure."""
+    unused = [column for column in table.columns if column not in used]
+    cure = "add a column with the right answers"
+    if unused:
+        column = quote(f"answer={unused[0]}")
+        cure = f"if {unused[0]!r} holds the right answers, add --columns {column}"
+    return (
+        f"{table.file.name} has no column 'answer', so no answer can be judged: {cure}; to score traits only, add "
+        "--set evaluation_mode=rubric_only"
+    )
 
 
 def _declare_answer(column: str) -> dict[str, Any]:

@@ -144,6 +144,8 @@ def run(
             raise ConfigError(
                 [f"{file} contains no question: add one under `questions`, or with Benchmark.add_question"]
             )
+        if benchmark.missing_answers and chosen.core.evaluation_mode != "rubric_only":
+            raise ConfigError([benchmark.missing_answers])
         ids = select_ids(benchmark, question, limit)
         if skip_done:
             ids = _unfinished_ids(ids, chosen, skip_done)
