@@ -325,6 +325,15 @@ def test_a_template_file_can_be_trusted_by_itself() -> None:
     assert json.loads(karenina("trust", "template.py", "--yes", "--json").out)["stored"] == 1
 
 
+def test_a_run_names_the_file_whose_code_is_not_trusted(recordings: Path, judge: str) -> None:
+    file = written(CODE)
+
+    done = karenina("run", file, "--recordings", recordings, "--judge", judge)
+
+    assert f"Read it, then: karenina trust {file}" in " ".join(done.err.split())
+    assert "--trust-all" in done.err
+
+
 def test_trust_all_runs_code_for_this_run_only(recordings: Path, judge: str) -> None:
     file = written(CODE)
     run = ("run", file, "--recordings", recordings, "--judge", judge, "--json")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 import typer
@@ -67,6 +68,8 @@ def execute_run(
         screen.note(
             f"No item was judged: {_all_items(summary.items)} ended in an error. {_recovery_hint(prepared, request)}"
         )
+    if request.benchmark.path is not None and any("`karenina trust FILE`" in one.error for one in totals.failures()):
+        screen.note(_trust_hint(request.benchmark.path))
     for message in unmet:
         screen.note(message)
     if unmet:
@@ -180,6 +183,11 @@ def _recovery_hint(prepared: RunSession, request: RunRequest) -> str:
     if prepared.journal is not None and not request.replay:
         again += f", or `karenina resume {prepared.journal.path}`"
     return f"`karenina show {request.output}` shows the reasons. Correct the cause and {again}."
+
+
+def _trust_hint(file: Path) -> str:
+    """Return how to trust the code of this file, which the reasons of the items call FILE."""
+    return f"Code in {file} is not trusted, so it was not run. Read it, then: karenina trust {quote(str(file))}"
 
 
 def _resume_hint(prepared: RunSession, path: Path) -> str:

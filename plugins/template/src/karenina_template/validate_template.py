@@ -11,8 +11,9 @@ from karenina_core import Outcome, Slot, Stage, VerificationContext
 from karenina_core.stages.stage import ModelNeed
 from karenina_core.text import join_problems
 from karenina_template.question_template import template_of
-from karenina_template.templates import TemplateError
+from karenina_template.templates import TemplateError, UntrustedTemplate
 from karenina_template.templates.artifact_keys import ANSWER_CLASS
+from karenina_template.templates.errors import TRUST_CURE
 
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
@@ -40,13 +41,23 @@ class ValidateTemplate(Stage):
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
-        """Warn about templates that are invalid or fail for every answer."""
+        """Warn about templates that are not trusted, are invalid, or fail for every answer."""
         failing: list[str] = []
+        untrusted: list[str] = []
         for question in questions:
             try:
                 _bound(question, trust)
+            except UntrustedTemplate as error:
+                untrusted.append(f"{error.at(template=question.id).place} ({error.code})")
             except TemplateError as error:
                 failing.append(f"{question.id!r} ({error})")
+        if untrusted:
+            logger.warning(
+                "the templates of these questions have code that is not trusted, so it is not run, and their items end "
+                "as template_error before any call: %s. %s",
+                join_problems(untrusted),
+                TRUST_CURE,
+            )
         if failing:
             logger.warning(
                 "the templates of these questions are invalid; their items end as template_error before any call: %s",

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from karenina_core.errors import KareninaError
 
+TRUST_CURE: Final = 'Read it, then `karenina trust FILE` (or --trust-all for one run; in Python, trust="all")'
+"""The cure for code that is not trusted."""
+
 
 class TemplateError(KareninaError, ValueError):
-    """An invalid template: the `reason`, and the `line` of its source and the name of the `template`, if known."""
+    """An invalid template: the `reason`, and the `line` of its source and the name of the `template`, if known.
+
+    `place` is both of the latter as text.
+    """
 
     def __init__(self, reason: str, *, line: int | None = None, template: str | None = None) -> None:
-        where = ", ".join(part for part in (template, f"line {line}" if line is not None else None) if part)
-        super().__init__(f"{where}: {reason}" if where else reason)
+        self.place = ", ".join(part for part in (template, f"line {line}" if line is not None else None) if part)
+        super().__init__(f"{self.place}: {reason}" if self.place else reason)
         self.reason = reason
         self.line = line
         self.template = template
@@ -34,9 +41,7 @@ class UntrustedTemplate(TemplateError):
 
     def __init__(self, code: str, *, digest: str, line: int | None = None, template: str | None = None) -> None:
         super().__init__(
-            f"{code}. This is code, and the source is not trusted, so nothing of it was run. If you have read it and "
-            'trust it, run `karenina trust FILE` on its file, or pass trust="all" in Python '
-            f"(SHA-256 of the source: {digest})",
+            f"{code}: this is code that is not trusted, so it was not run. {TRUST_CURE}",
             line=line,
             template=template,
         )
