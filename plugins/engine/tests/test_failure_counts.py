@@ -15,8 +15,8 @@ def ranked(*errors: str) -> list[Failure]:
 def test_failures_that_name_their_question_are_equal() -> None:
     counts = FailureCounts()
     for id in ("genes-one", "genes-two"):
-        counts.add(f"question {id} has no answer template", id)
-    assert counts.ranked() == [Failure(2, "question ... has no answer template")]
+        counts.add(f"{id}, line 3: question {id} has no answer template", id)
+    assert counts.ranked() == [Failure(2, "line 3: question ... has no answer template")]
 
 
 def test_failures_that_differ_only_in_numbers_are_equal() -> None:

@@ -10,7 +10,7 @@ from command_runs import make_plugins
 from karenina_benchmark import Benchmark
 from karenina_core import plugins as plugin_room
 from karenina_core.data.result import VerificationResult
-from karenina_core.models.ports import ErrorCategory, PortError
+from karenina_core.models.ports import CallNotes, ErrorCategory, PortError
 from karenina_engine.calls.retry import RetryPolicy
 
 QUICK = RetryPolicy(base=0.001)
@@ -52,3 +52,12 @@ def test_a_stage_records_what_was_asked_again(
     assert record.retries == retries
     assert (record.waited > 0) is bool(retries)
     assert (record.error is None) if error is None else (error in (record.error or ""))
+
+
+def test_a_rate_limit_to_the_last_try_has_a_cure() -> None:
+    error = PortError("m answered HTTP 429", category=ErrorCategory.RATE_LIMIT, status=429)
+    notes = CallNotes()
+    policy = RetryPolicy(max_retries={ErrorCategory.RATE_LIMIT: 1})
+    policy.next_delay(error, notes)
+    with pytest.raises(PortError, match=r"tried 2 times.*max_concurrency.*retry_rate_limit and retry_patience"):
+        policy.next_delay(error, notes)

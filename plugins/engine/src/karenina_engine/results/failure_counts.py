@@ -56,5 +56,6 @@ def failure_kind(error: str, question_id: str) -> str:
 
 
 def _without_id(error: str, question_id: str) -> str:
+    error = error.replace(f"{question_id}, line ", "line ")
     without_id = error.replace(question_id, "...") if len(question_id) >= _MIN_ID_LENGTH else error
     return _RETRIES.sub("", without_id)
