@@ -363,5 +363,5 @@ def test_the_command_scores_the_edited_file_and_lists_the_flips(tmp_path: Path, 
     assert len(VerificationResultSet.load(tmp_path / "new.jsonl")) == 8
     table = CliRunner().invoke(build_app(), ["rescore", str(journal), "--diff"], env={"COLUMNS": "160"})
     assert "value: passes -> fails" in table.stdout
-    assert "2: 0 to correct, 2 to not correct" in table.stdout
+    assert "2 items: 2 no longer correct, 0 now correct" in table.stdout
     assert models.requests == []

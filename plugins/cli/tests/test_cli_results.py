@@ -129,7 +129,7 @@ def test_the_summary_has_denominators_and_bounds() -> None:
     outcomes = [Outcome.CORRECT] * 6 + [Outcome.WRONG] * 2 + [Outcome.MODEL_ERROR, Outcome.PARSE_ERROR]
     text = summarized(*(make_result(f"q{number}", outcome) for number, outcome in enumerate(outcomes)))
 
-    assert "6 of 8 judged (75.0%, rough 95% CI 40.9%-92.9%)" in text
+    assert "6 of 8 judged items correct (75.0%, rough 95% CI 40.9%-92.9%)" in text
     assert "2 of 10: 1 model_error, 1 parse_error" in text
     assert "60.0% if every unjudged item were wrong, 80.0% if right" in text
 

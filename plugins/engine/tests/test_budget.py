@@ -138,7 +138,7 @@ def test_forfeited_reservation_is_not_spent_again() -> None:
         with pytest.raises(OverBudget):
             await waiting
         assert budget.reserved == 0
-        assert "was reserved for calls that were cut off, and the next call may cost" in budget.describe_exhaustion()
+        assert "was reserved for calls that were cut off" in budget.describe_exhaustion()
         return budget.lost - sum(lost), budget.exhausted
 
     assert asyncio.run(run()) == (0, True)
@@ -214,7 +214,7 @@ def test_command_says_how_to_continue_after_the_budget(tmp_path: Path, monkeypat
 
     assert first.code == 3
     assert first.json["not_run"] == 9 - len(first.json["results"]) > 0
-    assert first.json["stopped"].startswith("its budget of $0.0500 is used up")
+    assert first.json["stopped"].startswith("its budget of $0.0500 does not cover the next call")
     assert first.json["money"]["budget_spent"]
     assert "karenina resume words.journal --budget MORE" in first.err
 

@@ -163,7 +163,7 @@ def test_the_first_stop_has_grace_after_the_budget_is_spent() -> None:
         run.stop("Ctrl-C", grace=2.0)
 
     assert stops == [2.0, 0.0]
-    assert str(run.stopped).startswith("its budget of $1.0000 is used up")
+    assert str(run.stopped).startswith("its budget of $1.0000 does not cover the next call")
 
 
 @pytest.mark.parametrize(

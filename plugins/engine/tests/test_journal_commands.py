@@ -64,7 +64,7 @@ def test_a_finished_run_says_that_everything_is_kept(tmp_path: Path) -> None:
     second = run(again, file, "--json")
 
     assert again.calls == []
-    assert "All 2 results come from the journal words.journal, and no call was made" in second.err
+    assert "All 2 results come from the journal words.journal, and no new call was made" in second.err
     assert {**second.json, **NOW} == {**first, **NOW}
     assert (first["calls"]["made"], second.json["calls"]["made"], second.json["calls"]["items_kept"]) == (4, 0, 2)
     assert not Path("words.results-1.jsonl").exists()

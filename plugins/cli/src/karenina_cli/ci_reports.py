@@ -34,7 +34,8 @@ class Conditions:
         if self.fail_under is not None and rate is None:
             yield "There is no pass rate to compare with --fail-under, because no item has a verdict."
         elif self.fail_under is not None and rate is not None and rate < self.fail_under:
-            yield f"The pass rate is below --fail-under {self.fail_under:g}."
+            found = _format_rate_below(rate, self.fail_under)
+            yield f"The pass rate, {found}, is below --fail-under {self.fail_under:g}."
         unjudged = summary.not_judged + missing
         if self.max_unjudged is not None and unjudged > self.max_unjudged:
             yield f"{quantity(unjudged, 'item')} not judged, more than --max-unjudged {self.max_unjudged}."
@@ -70,6 +71,11 @@ class CIReports:
                 _write(Path(collected), text.encode(), "ab")
             else:
                 screen.out.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def _format_rate_below(rate: float, limit: float) -> str:
+    """Return a rate below the limit with as many digits as tell the two apart."""
+    return next((text for digits in range(2, 17) if float(text := f"{rate:.{digits}g}") < limit), repr(rate))
 
 
 def _check_junit(path: Path) -> None:

@@ -180,7 +180,8 @@ def _print_totals(screen: Screen, found: RescoreReport, output: Path | None) -> 
     grid.add_column(overflow="fold")
     grid.add_row("Before", Text(share_text(found.before) + _unjudged(found.before)))
     grid.add_row("After", Text(share_text(found.after) + _unjudged(found.after)))
-    grid.add_row("Flips", f"{len(flips)}: {better} to correct, {len(flips) - better} to not correct")
+    worse = len(flips) - better
+    grid.add_row("Flips", f"{quantity(len(flips), 'item')}: {worse} no longer correct, {better} now correct")
     others = len(found.changes) - len(flips) - len(found.missing)
     if others:
         grid.add_row("Besides", f"{quantity(others, 'item')} changed in fields or scores, but not in the verdict")
@@ -196,7 +197,9 @@ def _print_totals(screen: Screen, found: RescoreReport, output: Path | None) -> 
     if output is not None:
         grid.add_row("Results", Text(clean(str(output))))
     screen.out.print(grid)
-    screen.note(f"Scored {quantity(found.after.items, 'item')} in {found.seconds:.1f} s; the journal was not changed.")
+    saved = "" if output is not None else " Nothing was saved: -o FILE writes the new results."
+    scored = f"Scored {quantity(found.after.items, 'item')} in {found.seconds:.1f} s"
+    screen.note(f"{scored}; the journal was not changed.{saved}")
 
 
 def _unjudged(summary: Summary) -> str:

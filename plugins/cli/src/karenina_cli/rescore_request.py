@@ -57,7 +57,8 @@ def make_rescore_request(
         name = plain_name(labels.benchmark) or "BENCHMARK"
         raise ConfigError(
             [
-                f"you have not run the journal {journal} at this place, so its benchmark is unknown: name it\n"
+                f"{journal} was not made by a run of yours at this path, so its benchmark file is not opened unless "
+                "you name it:\n"
                 f"  karenina rescore {journal} {name}"
             ]
         )

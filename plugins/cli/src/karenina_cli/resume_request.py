@@ -139,7 +139,8 @@ def _still_trusted(screen: Screen, benchmark: Benchmark, command: Mapping[str, A
 
 def _foreign_journal_text(labels: JournalLabels, journal: Path) -> str:
     return (
-        f"you have not run the journal {journal} at this place, so nothing was started: it may be somebody else's, and "
-        "resume only repeats your own commands. The journal describes the command below. Read it, correct its paths "
-        f"and models, and run it to continue from the journal:\n  {make_run_line(labels, journal)}"
+        f"{journal} was not made by a run of yours at this path, so nothing was started: resume repeats only your own "
+        "commands. The journal describes the command below. To continue from the journal, read the command, correct "
+        "its paths and models, replace each '***' with the hidden value (such as the path of a server's address), and "
+        f"run it:\n  {make_run_line(labels, journal)}"
     )

@@ -62,7 +62,7 @@ def execute_run(
         if not interrupted and prepared.budget is not None and prepared.budget.exhausted:
             screen.note(f"{quantity(missing, 'item')} did not run. {budget_hint(prepared)}")
             raise typer.Exit(ExitCode.BUDGET_SPENT)
-        screen.note(_resume_hint(prepared, output))
+        screen.note(_resume_hint(prepared, output, done=len(totals), timed_out=not interrupted))
         raise typer.Exit(ExitCode.INTERRUPTED if interrupted else ExitCode.TIMED_OUT)
     if summary.not_judged == summary.items:
         screen.note(
@@ -150,7 +150,7 @@ def _note_reuse(screen: Screen, prepared: RunSession) -> None:
     journal = prepared.journal.path
     if kept.kept == len(prepared):
         screen.note(
-            f"All {kept.kept} results come from the journal {journal}, and no call was made; --fresh starts anew."
+            f"All {kept.kept} results come from the journal {journal}, and no new call was made; --fresh starts anew."
         )
         return
     again = f"; {kept.again} ran again, because a call or a stage had failed" if kept.again else ""
@@ -190,15 +190,17 @@ def _trust_hint(file: Path) -> str:
     return f"Code in {file} is not trusted, so it was not run. Read it, then: karenina trust {quote(str(file))}"
 
 
-def _resume_hint(prepared: RunSession, path: Path) -> str:
+def _resume_hint(prepared: RunSession, path: Path, *, done: int, timed_out: bool) -> str:
     """Return what a run that was stopped has kept, and how to continue it."""
-    kept = f"Finished results are in {path}; `karenina show {path}` prints them.\n"
+    where = f", in {path}; `karenina show {path}` prints them" if done else ""
+    kept = f"{done} of {quantity(len(prepared), 'item')} finished{where}.\n"
+    limit = " with a larger --set run_timeout=SECONDS" if timed_out else ""
     if prepared.journal is None:
         return (
             f"{kept}To continue, run the same command with another --output and --skip-done {path}, which skips the "
             "questions that are judged."
         )
     return (
-        f"{kept}Every reply is stored in {prepared.journal.path}. To continue, run the same command again, or "
+        f"{kept}Every reply is stored in {prepared.journal.path}. To continue, run the same command again{limit}, or "
         f"`karenina resume {prepared.journal.path}`: no finished call is repeated."
     )

@@ -41,7 +41,7 @@ def stop_on_signals(run: RunSession, note: Callable[[str], None]) -> Iterator[No
         calls = run.limits.held
         if calls:
             note(
-                f"Stopping: {quantity(calls, 'call')} in flight can finish within {GRACE:g} s. Press Ctrl-C again "
+                f"Stopping: waiting up to {GRACE:g} s for {quantity(calls, 'call')} in flight. Press Ctrl-C again "
                 "to stop at once."
             )
 

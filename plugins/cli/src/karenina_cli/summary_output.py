@@ -79,7 +79,10 @@ def summary_lines(summary: Summary, usage: Usage) -> Iterable[tuple[str, str]]:
             yield "Bounds", f"{wrong} if every unjudged item were wrong, {right} if right"
     yield "Outcomes", ", ".join(f"{count} {name}" for name, count in summary.outcomes.items()) or "none"
     if summary.mean_granular is not None:
-        yield "Granular", f"{summary.mean_granular:.3f} on average of {summary.granular_out_of}"
+        yield (
+            "Granular",
+            f"{summary.mean_granular:.3f} (mean field score, {_items(summary.granular_out_of)})",
+        )
     traits = list(summary.traits.items())
     for place, (name, trait) in enumerate(traits[:MAX_TRAITS]):
         yield "" if place else "Traits", f"{clean(name)}: {trait_text(trait)}"
@@ -131,7 +134,7 @@ def trait_text(trait: TraitSummary) -> str:
 
 
 def rate_text(rate: Rate) -> str:
-    """Return a rate with its denominator and interval: `8 of 10 judged (80.0%, rough 95% CI 49.0%-94.3%)`.
+    """Return a rate with its denominator and interval: `8 of 10 judged items correct (80.0%, ...)`.
 
     The interval is called rough if there are few questions.
     """
@@ -139,7 +142,8 @@ def rate_text(rate: Rate) -> str:
         return "none: no item has a verdict"
     about = "" if rate.clusters == rate.out_of else f" on {rate.clusters} question{'' if rate.clusters == 1 else 's'}"
     bounds = f"{'rough ' if rate.is_rough else ''}95% CI {percent(rate.low)}-{percent(rate.high)}"
-    return f"{rate.hits} of {rate.out_of} judged{about} ({percent(rate.value)}, {bounds})"
+    items = "item" if rate.out_of == 1 else "items"
+    return f"{rate.hits} of {rate.out_of} judged {items} correct{about} ({percent(rate.value)}, {bounds})"
 
 
 def percent(share: float | None) -> str:

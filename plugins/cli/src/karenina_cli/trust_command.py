@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -90,7 +91,12 @@ def trust(
         found = find_untrusted_content(file)
         if not as_json:
             _print(screen, file, found)
-        agreed = found.untrusted and (yes or (not as_json and _confirm(screen, found)))
+        if found.untrusted and not (yes or as_json or sys.stdin.isatty()):
+            screen.fail(
+                "nothing was trusted: there is no terminal to confirm at. If you have read what is printed above: "
+                f"karenina trust {shlex.quote(str(file))} --yes"
+            )
+        agreed = found.untrusted and (yes or (not as_json and _confirm(found)))
         count = len(found.new_code) + (len(found.values) + len(found.paths) if found.new else 0)
         if agreed:
             store_trust([*(code.digest for code in found.new_code), *found.new], note=str(file))
@@ -229,10 +235,7 @@ def _print(screen: Screen, file: Path, found: TrustFindings) -> None:
         screen.note(f"Cannot be used even with trust: {clean(problem)}")
 
 
-def _confirm(screen: Screen, found: TrustFindings) -> bool:
-    if not sys.stdin.isatty():
-        screen.note("No confirmation is possible, because the input is not a terminal; --yes trusts these values.")
-        return False
+def _confirm(found: TrustFindings) -> bool:
     count = len(found.new_code)
     parts = ["this source" if count == 1 else f"these {count} sources"] if count else []
     parts += ["these values"] if found.new else []

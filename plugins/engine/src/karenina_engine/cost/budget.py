@@ -125,8 +125,8 @@ class Budget:
         """Return why the run stopped, for messages."""
         lost = f", {format_cost(self.lost)} was reserved for calls that were cut off" if self.lost else ""
         return (
-            f"its budget of {format_cost(self.limit)} is used up: {format_cost(self.spent)} was spent{lost}, and "
-            f"the next call may cost {format_cost(self.refused)}"
+            f"its budget of {format_cost(self.limit)} does not cover the next call, which may cost "
+            f"{format_cost(self.refused)}: {format_cost(self.spent)} was spent{lost}"
         )
 
     def _covers(self, amount: int) -> bool:

@@ -103,4 +103,6 @@ class PriceTable:
         where = f" at {redact_url(server) if '://' in server else server}" if server else ""
         lists = " or ".join(source.name for source in self._sources)
         problem = f"{lists} has no price of {model.model_name!r}{where}" if lists else "no price list is installed"
-        return Price(None, f"unknown: {problem}; set one: {own}")
+        return Price(
+            None, f"unknown: {problem}; set one, in US dollars per million tokens, in the configuration file: {own}"
+        )

@@ -58,7 +58,7 @@ class JournalDamaged(JournalError):
     def __init__(self, path: Path, what: str) -> None:
         super().__init__(
             f"the journal {path} is damaged: {what}; `karenina journal repair {path}` keeps what can be read, and "
-            "--fresh starts a new journal and keeps this one under another name"
+            "the run command with --fresh starts a new journal and keeps this one under another name"
         )
 
 

@@ -98,7 +98,10 @@ def _repair(path: Path, output: Path | None) -> RepairReport:
         if whole and output is None:
             return RepairReport(path, None, None, kept, lost)
         if not any(kept.values()):
-            raise JournalError(f"nothing in {path} can be read: it is not a journal, or all of it is damaged")
+            raise JournalError(
+                f"nothing in {path} can be read, and it was not changed. Restore a copy of it, or start over: the run "
+                "command with --fresh keeps this file under another name"
+            )
         shutil.copymode(path, new)
         if output is not None:
             new.rename(output)

@@ -108,8 +108,8 @@ def _warn_about_traits(config: VerificationConfig, questions: int, with_traits: 
     mode = config.core.evaluation_mode
     if mode == "template_only" and with_traits:
         logger.warning(
-            "%d of %d questions have rubric traits, which are not scored: the evaluation mode is template_only; to "
-            'score them, set evaluation_mode = "template_and_rubric" (or "rubric_only")',
+            "rubric traits of %d of %d questions are not scored, because evaluation_mode is template_only; to score "
+            'them, set evaluation_mode = "template_and_rubric" (or "rubric_only")',
             with_traits,
             questions,
         )

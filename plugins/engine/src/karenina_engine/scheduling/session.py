@@ -225,23 +225,29 @@ class RunSession:
         finally:
             interrupted = len(outcomes) < len(self)
             if interrupted and self._stopped is not None:
+                missing = len(self) - len(outcomes)
                 logger.warning(
-                    "stopped after %d of %d items, because %s: %d items have no result%s",
+                    "stopped after %d of %d items, because %s: %d %s no result%s",
                     len(outcomes),
                     len(self),
                     self._stopped,
-                    len(self) - len(outcomes),
-                    "; the same command with the same journal resumes with them" if keeps_replies else "",
+                    missing,
+                    "item has" if missing == 1 else "items have",
+                    self._journal_hint() if keeps_replies else "",
                 )
             finished = RunFinished(outcomes.summary(), time.monotonic() - began, interrupted, self._stopped)
             self.prepared.observers.run_finished(finished)
             if journal is not None and journal.broken is None:
                 journal.end(self.tally, finished=not interrupted)
 
+    def _journal_hint(self) -> str:
+        higher = " and a higher budget" if self.budget is not None and self.budget.exhausted else ""
+        return f"; the same command with the same journal{higher} resumes with them"
+
     async def _stream(self) -> AsyncGenerator[IndexedResult]:
         limit, clock = self.prepared.config.section(EngineSettings).run_timeout, None
         if limit is not None:
-            late = f"its time limit is over (run_timeout = {limit:g} s)"
+            late = f"the time limit is over (run_timeout = {limit:g} s)"
             clock = asyncio.get_running_loop().call_later(limit, self.stop, late)
         self._loop = asyncio.get_running_loop()
         try:
