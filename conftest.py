@@ -1,4 +1,4 @@
-"""What the tests of all members share: a state folder of their own, so that none writes to the user's."""
+"""Fixtures for the tests of all members: a separate state folder, so that no test writes to the user's."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def members(root: Path) -> list[Member]:
 
 
 def requirements(found: Iterable[Member], *, pinned: bool) -> tuple[list[str], dict[str, list[str]]]:
-    """What `karenina` requires, and its extras by name, `all` among them; sorted, so that builds can be repeated.
+    """Return what `karenina` requires, and its extras by name, `all` included; sorted, so that builds can be repeated.
 
     Names of extras are spelled as metadata wants them (`claude-tool`); installers take `claude_tool` for the same.
     """

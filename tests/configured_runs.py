@@ -134,9 +134,9 @@ class RunRecord:
 
 @dataclass(frozen=True)
 class ScriptedJudge:
-    """What a judge says: `says` by name of the field, `quote` as excerpt, and whatever fits everywhere else.
+    """A judge that replies with `says` by field name, `quote` as excerpt, and a fitting value for all other fields.
 
-    Where it `fails`, its first call does, with an error of that category.
+    With `fails`, its first call raises an error of that category.
     """
 
     says: Mapping[str, Any] = field(default_factory=dict)

@@ -55,7 +55,7 @@ def test_the_journal_stands_beside_the_results(tmp_path: Path) -> None:
 
 
 NOW = {"calls": None, "money": None}
-"""What is told of the run that is given now, and not of what was found out."""
+"""The parts of a summary that describe the present run, and not its results."""
 
 
 def test_a_finished_run_says_that_everything_is_kept(tmp_path: Path) -> None:

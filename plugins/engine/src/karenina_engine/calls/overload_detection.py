@@ -32,7 +32,7 @@ _VALID: Final = 32.0
 
 
 class RefusalCause(Enum):
-    """What a refusal means: too many calls under way, a share that does not depend on them, or not known yet."""
+    """The cause of a refusal: too many calls in flight, a share that does not depend on them, or not known yet."""
 
     OVERLOAD = auto()
     CONSTANT = auto()

@@ -1,1 +1,1 @@
-"""What calls cost: prices, the ledger, the budget."""
+"""The costs of calls: prices, the ledger and the budget."""

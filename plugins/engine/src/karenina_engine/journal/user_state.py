@@ -38,7 +38,7 @@ logger = logging.getLogger("karenina")
 
 
 class _Command(BaseModel):
-    """What `karenina_engine.journal.command.command_of` writes."""
+    """The command of a run, as `karenina_engine.journal.command` writes it."""
 
     folder: str
     benchmark: str
