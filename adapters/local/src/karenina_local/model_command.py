@@ -12,15 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
 
 import typer
 
-from karenina_local.catalogue import CatalogueModel, model_named
-from karenina_local.errors import PullError, UnknownModel
-from karenina_local.store import ModelState, list_models, models_folder, state_of
-from karenina_local.store import remove as remove_model
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from karenina_local.catalogue import CatalogueModel
     from karenina_local.download import PullProgress, Report
+    from karenina_local.store import ModelState
 
 FAILED: Final = 2
 
@@ -42,6 +39,8 @@ Again = Annotated[bool, typer.Option("--again", help="Download it even if it is 
 def pull_command(name: Name, source: Source = "auto", again: Again = False, as_json: AsJson = False) -> None:
     """Download a model's file, check that it is the official one, and save it in the cache folder."""
     from karenina_local.download import pull
+    from karenina_local.errors import PullError
+    from karenina_local.store import state_of
 
     model = find_or_exit(name)
     here = state_of(model).installed and not again
@@ -61,6 +60,8 @@ def pull_command(name: Name, source: Source = "auto", again: Again = False, as_j
 @model_app.command("list")
 def list_command(as_json: AsJson = False) -> None:
     """List the models of the catalogue, and show which are on this machine."""
+    from karenina_local.store import list_models, models_folder
+
     states = list_models()
     if as_json:
         typer.echo(json.dumps({"folder": str(models_folder()), "models": [_as_dict(state) for state in states]}))
@@ -75,9 +76,11 @@ def list_command(as_json: AsJson = False) -> None:
 @model_app.command("remove")
 def remove_command(name: Name, as_json: AsJson = False) -> None:
     """Delete a model's file from the cache folder."""
+    from karenina_local.store import remove, state_of
+
     model = find_or_exit(name)
     try:
-        removed = remove_model(name)
+        removed = remove(name)
     except OSError as error:
         fail(f"{state_of(model).path} could not be deleted: {error.strerror or error}")
     if as_json:
@@ -134,6 +137,9 @@ def progress_bar(model: CatalogueModel) -> Iterator[Report]:
 
 def find_or_exit(name: str) -> CatalogueModel:
     """Return the model called `name`; exit with code 2 if there is none."""
+    from karenina_local.catalogue import model_named
+    from karenina_local.errors import UnknownModel
+
     try:
         return model_named(name)
     except UnknownModel as error:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -131,6 +130,8 @@ def _save(exporter: Exporter, request: ExportRequest, output: Path, note: Callab
 
 
 def _written(exporter: Exporter, request: ExportRequest, output: Path) -> Path:
+    import tempfile  # takes longer than the rest of this module
+
     handle, name = tempfile.mkstemp(dir=output.parent, prefix=f".{output.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
