@@ -208,3 +208,19 @@ def test_code_in_a_template_needs_trust(judge: Judge) -> None:
     assert refused.code == 4
     assert "not trusted" in refused.out
     assert trusted.code == 0, trusted.err
+
+
+def test_restricted_values_of_a_rubric_need_trust(judge: Judge) -> None:
+    """Attack: a rubric of somebody else whose trait starts a program."""
+    Path("out.txt").write_text("It is BCL2.", "utf-8")
+    model = '{id: x, interface: scripted, model_name: m, mcp_urls_dict: {t: "touch started"}}'
+    Path("rubric.yaml").write_text(
+        f"karenina: 1\nname: r\nrubric:\n  - {{type: agentic, name: ok, description: d, model_override: {model}}}\n"
+        "questions:\n  - {question: q, answer: {gene: {description: d, ground_truth: x}}}\n",
+        "utf-8",
+    )
+    done = command("out.txt", "--rubric", "rubric.yaml", "-j", "scripted:j")
+
+    assert done.code == 2
+    assert "mcp_urls_dict" in done.err
+    assert not Path("started").exists()

@@ -73,6 +73,7 @@ def judge(
         from karenina_cli.run_execution import execute_run
         from karenina_engine.journal.request import RunRequest
         from karenina_engine.results.result_file import check_output, default_journal, default_output
+        from karenina_engine.scheduling.restricted_values import require_trust
 
         path = output if output is not None else default_output(file)
         check_output(path)
@@ -85,6 +86,11 @@ def judge(
             judge=parse_models([judge])[0] if judge is not None else None,
             config=_read_settings(config, settings, screen),
         )
+        for file_of_others in (rubric, template):
+            # Its traits and fields are data of that file, not of the caller: its restricted values need trust.
+            benchmark.path = file_of_others
+            require_trust(benchmark, chosen, "all" if trust_all else None)
+        benchmark.path = None
         request = RunRequest(
             benchmark,
             chosen,
