@@ -87,6 +87,6 @@ def tox_add_core_config(core_conf: ConfigSet, state: State) -> None:
                 commands=[Command(["pytest", *given, f"{member}/tests"])],
             )
         )
-    others = [*FIRST, *(name for name in members if name not in FIRST), "wheels"]
+    others = [*FIRST, *(name for name in members if name not in FIRST), "wheels", "docs"]
     state.conf.memory_seed_loaders["all"].append(MemoryLoader(depends=EnvList(others)))
     core_conf.loaders.insert(0, MemoryLoader(env_list=EnvList([*others, "all"])))

@@ -8,7 +8,8 @@ A run with models that answer at once fills a journal. Then, each in a process o
 - the same command again, with all results in the journal;
 - the same command again after its results were taken out, so that only the replies are there, and every item is
   worked out anew;
-- `rescore` over the benchmark with half of the truths changed, in one process and in as many as there are cores.
+- `rescore` over the benchmark with half of the truths changed: in as many processes as there are cores, as the command
+  does it, which has the target, and in one, for information.
 
 No call is made in any of them, which is checked. Rates are items a second of wall time, from the loading of the file to
 the last result written; medians are printed, with the target. Processes that help work out what the journal has all
@@ -67,9 +68,9 @@ def main() -> None:
     reached = {
         "resume, all results stored": (kept, RESUMED),
         "resume, the replies alone stored": (worked, RESUMED),
-        "rescore, one process": (alone, RESCORED),
         f"rescore, {cores} processes": (shared, RESCORED),
     }
+    print(f"rescore, one process: {statistics.median(alone):,.0f} items/s")
     print_targets(
         Target(what, statistics.median(found), bound, " items/s", least=True)
         for what, (found, bound) in reached.items()

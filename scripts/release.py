@@ -23,7 +23,7 @@ CHANGELOG = "CHANGELOG.md"
 UNRELEASED = "## Unreleased"
 VERSION_FILE = "karenina_core/src/karenina_core/version.py"
 CITATION = "CITATION.cff"
-NAMING = ("README.md", "docs/**/*.md", "tests/third_party/*/pyproject.toml", "tests/test_readme.py")
+NAMING = ("README.md", "docs/**/*.md", "examples/plugins/*/pyproject.toml", "tests/third_party/*/pyproject.toml")
 """Files that show which versions a third party requires."""
 
 

@@ -21,7 +21,8 @@ from pytest_socket import socket_allow_hosts
 collect_ignore = ["third_party"]
 """Packages of others: their tests run where they are installed (`test_contract_kit`, `test_third_party_plugins`)."""
 
-EXAMPLES = Path(__file__).parent / "third_party"
+EXAMPLES = Path(__file__).parents[1] / "examples"
+THIRD_PARTY = Path(__file__).parent / "third_party"
 SCRIPTS = Path(sysconfig.get_path("scripts"))
 
 
@@ -53,11 +54,10 @@ class Wheels:
         self._built: dict[str, Path] = {}
 
     def example(self, name: str) -> Path:
-        """Return the wheel of a package of `third_party`."""
+        """Return the wheel of a package of `examples/plugins` or of `third_party`."""
         if name not in self._built:
-            self._built[name] = self._build(
-                copytree(EXAMPLES / name, self._folder / "sources" / name, dirs_exist_ok=True)
-            )
+            (tree,) = (root / name for root in (EXAMPLES / "plugins", THIRD_PARTY) if (root / name).is_dir())
+            self._built[name] = self._build(copytree(tree, self._folder / "sources" / name, dirs_exist_ok=True))
         return self._built[name]
 
     def package(self, name: str, version: str, entry_points: Iterable[tuple[str, str]], source: str) -> Path:
@@ -74,6 +74,10 @@ class Wheels:
             f'[project]\nname = "{name}"\nversion = "{version}"\n{points}',
             "utf-8",
         )
+        return self._build(tree)
+
+    def source(self, tree: Path) -> Path:
+        """Return the wheel of a source tree."""
         return self._build(tree)
 
     def _build(self, tree: Path) -> Path:
@@ -108,6 +112,10 @@ class Environment:
         done = self._run([sys.executable, "-c", program])
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
+
+    def pytest(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+        """Run pytest, without the configuration of this repository."""
+        return self._run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments])
 
     def write(self, name: str, text: str) -> Path:
         """Return a file beside the environment."""

@@ -211,7 +211,8 @@ CONTRACTS = [
 
 PARSED = next(one for one in CONTRACTS if one.name == "ParseTemplate")
 ALTERNATIVES = [
-    # stages that stand in the place of one of the reference order, where the configuration says so
+    # stages that a configuration adds, or that stand in the place of one of the reference order
+    contract("DraftTemplate", None, requires={K.RAW_LLM_RESPONSE}, before={Slot.PARSE_TEMPLATE}),
     replace(
         PARSED,
         name="DeepJudgmentParseTemplate",

@@ -326,7 +326,8 @@ def test_two_judges_of_one_answer_share_its_workspace(
     assert len(set(builder.folders)) == len(builder.folders) == 2
     assert left_in(root) == ["task"]
     assert (root / "task/data/code.txt").read_text() == "QX4711"
-    assert {"python is a link out of the workspace root" in one.message for one in caplog.records} == {True}
+    links = [one.message for one in caplog.records if "link" in one.message]
+    assert {"python is a link out of the workspace root" in message for message in links} == {True}
 
 
 def test_without_copy_only_the_answering_agent_uses_the_original_folder(root: Path, builder: Builder) -> None:

@@ -93,13 +93,13 @@ def test_recorded_answers_are_judged_by_templates_without_a_judge(recordings: Pa
 
 
 BROKEN_TEMPLATES = {
-    "no Python": ("class Answer(BaseAnswer)\n          gene: str", "line 1: the source is not valid Python"),
+    "no Python": ("class Answer(BaseAnswer)\n          gene: str", "line 11: the source is not valid Python"),
     "no answer class": ("class Something(BaseModel):\n          gene: str", "the source has no class Answer"),
     "a method": (
         "class Answer(BaseAnswer):\n          gene: str\n          def verify(self): return True",
-        "line 3: class Answer has the method verify()",
+        "line 13: class Answer has the method verify()",
     ),
-    "code": ("import os\n      class Answer(BaseAnswer):\n          gene: str = os.sep", "line 1: `import os`"),
+    "code": ("import os\n      class Answer(BaseAnswer):\n          gene: str = os.sep", "line 11: `import os`"),
     "unknown primitive": (
         "class Answer(BaseAnswer):\n"
         '          gene: str = VerifiedField(description="", ground_truth="", verify_with=Exac())',
@@ -109,15 +109,18 @@ BROKEN_TEMPLATES = {
 
 
 @pytest.mark.parametrize("case", BROKEN_TEMPLATES)
-def test_a_template_that_cannot_be_used_ends_its_item_only(case: str, recordings: Path) -> None:
+def test_a_template_that_cannot_be_used_stops_the_run(case: str, recordings: Path) -> None:
     source, said = BROKEN_TEMPLATES[case]
     broken = f"\n  - id: broken\n    question: Which?\n    template: |\n      {source}"
+    run = ("run", written(GOOD, broken), "--recordings", recordings, "--json")
 
-    found = karenina("run", written(GOOD, broken), "--recordings", recordings, "--json").items()
+    stopped = karenina(*run)
+    left_out = karenina(*run, "--skip-broken", "--partial")
 
-    assert found["broken"]["outcome"] == "template_error"
-    assert said in found["broken"]["metadata"]["error"]
-    assert found["good"]["outcome"] == "correct"
+    assert stopped.code == ExitCode.BAD_INPUT
+    assert said in stopped.err
+    assert {id: one["outcome"] for id, one in left_out.items().items()} == {"good": "correct"}
+    assert "left out: genes.yaml" in left_out.err.replace("\n", " ")
 
 
 def test_recordings_that_match_no_question_stop_the_run(recordings: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -291,13 +294,14 @@ CODE = """
 def test_code_runs_only_after_it_was_trusted(recordings: Path, judge: str) -> None:
     file = written(GOOD, CODE)
     run = ("run", file, "--recordings", recordings, "--judge", judge, "--json")
-    assert karenina(*run).items()["broken"]["outcome"] == "template_error"
+    refused = "line 13: class Answer has the method verify(): this is code that is not trusted, so it was not run"
+    assert refused in karenina(*run).err
 
     listed = json.loads(karenina("trust", file, "--json").out)
     assert [(one["line"], one["trusted"]) for one in listed["code"]] == [(3, False)]
     assert listed["code"][0]["reason"] == "class Answer has the method verify()"
     assert listed["code"][0]["places"] == ["template of question broken", "template of question other"]
-    assert karenina(*run).items()["broken"]["outcome"] == "template_error"
+    assert refused in karenina(*run).err
 
     given = karenina("trust", file, "--yes")
     assert given.code == 0
@@ -306,7 +310,7 @@ def test_code_runs_only_after_it_was_trusted(recordings: Path, judge: str) -> No
     assert json.loads(karenina("trust", file, "--json").out)["code"][0]["trusted"] is True
 
     written(GOOD, CODE.replace("return True", "return False"))
-    assert karenina(*run).items()["broken"]["outcome"] == "template_error"
+    assert refused in karenina(*run).err
 
 
 def test_nothing_is_trusted_where_nobody_can_be_asked() -> None:
@@ -331,7 +335,7 @@ def test_a_run_names_the_file_whose_code_is_not_trusted(recordings: Path, judge:
 
     done = karenina("run", file, "--recordings", recordings, "--judge", judge)
 
-    assert f"Read it, then: karenina trust {file}" in " ".join(done.err.split())
+    assert f"read it, then `karenina trust {file}`" in " ".join(done.err.split())
     assert "--trust-all" in done.err
 
 
@@ -339,6 +343,8 @@ def test_trust_all_runs_code_for_this_run_only(recordings: Path, judge: str) -> 
     file = written(CODE)
     run = ("run", file, "--recordings", recordings, "--judge", judge, "--json")
 
-    trusted, untrusted = (karenina(*run, *more).items(ExitCode.NOTHING_JUDGED) for more in (["--trust-all"], []))
+    trusted = karenina(*run, "--trust-all").items(ExitCode.NOTHING_JUDGED)
+    untrusted = karenina(*run)
+
     assert trusted["broken"]["outcome"] == "parse_error"
-    assert untrusted["broken"]["outcome"] == "template_error"
+    assert (untrusted.code, untrusted.out) == (ExitCode.BAD_INPUT, "")

@@ -93,6 +93,8 @@ ON_WORKERS: Final = ("ray_workers", "ray_address", "ray_patience")
 """Shown in plugins/ray/tests: workers know no model of a test's own process."""
 ON_DISK: Final = ("journal_sync",)
 """Shown in karenina_core/tests/test_journal_writer.py: it takes a journal."""
+OF_DRAFTS: Final = ("draft_templates", "draft_tries")
+"""Shown in plugins/drafting/tests: they are for the runs of `karenina draft`."""
 ON_RECORDINGS: Final = ("partial_recordings",)
 """Shown in test_cli_bad_input.py: it takes recordings."""
 
@@ -275,6 +277,13 @@ CASES: Final[dict[str, Case]] = {
     ),
     "workspace_max_bytes": Case((2, 1), lambda run: run.result.metadata.error is None, (True, False), AGENTIC),
     "workspace_cleanup": Case((True, False), left_in_root, (1, 2), AGENTIC),
+    # karenina-jury
+    "jury": Case(
+        (None, {}),
+        lambda run: [one.metadata.parsing_id for one in run.results],
+        (["j", "k"], ["jury(j,k)"]),
+        {"parsing_models": [{"id": id, "interface": "scripted", "model_name": id} for id in "jk"]},
+    ),
 }
 
 
@@ -289,7 +298,7 @@ def placed(value: Any, root: Path) -> Any:
 
 def test_every_name_has_a_case_and_every_case_a_name() -> None:
     missing = {setting.name: setting.owner for setting in all_settings().values() if setting.name not in CASES}
-    for name in (*ON_WORKERS, *ON_DISK, *ON_RECORDINGS):
+    for name in (*ON_WORKERS, *ON_DISK, *ON_RECORDINGS, *OF_DRAFTS):
         missing.pop(name, None)
     assert missing == {}
     from karenina_core.catalog import read_catalog

@@ -19,7 +19,7 @@ questions:
     answer:
       gene: {description: The gene, ground_truth: true, verify_with: {type: TraceContains, substring: BCL2}}
 """
-RUNNING = Path(__file__).parents[1] / "docs/running.md"
+RUNNING = Path(__file__).parents[1] / "docs/how-to/running.md"
 
 
 @pytest.mark.parametrize("command", ["run", "resume"])

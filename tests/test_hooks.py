@@ -20,18 +20,22 @@ from karenina_cli.app import build_app
 from karenina_cli.hookspecs import karenina_commands
 from karenina_core import ANY, ArtifactKeys, Slot, Stage, VerificationConfig, VerificationContext, hookimpl
 from karenina_core import plugins as plugin_room
-from karenina_core.artifacts.slots import SLOT_RULES
+from karenina_core.artifacts.slot_rules import SLOT_RULES
 from karenina_core.config import all_settings, find_adapter, prompt_instructions
+from karenina_core.data.result import VerificationResult
 from karenina_core.errors import ConfigError, PluginError
+from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import CallInfo, ErrorCategory, Message, PortError
 from karenina_core.plugins import Plugins, use_plugins
 from karenina_core.stages.finalize import plugin as core_plugin
 from karenina_core.stages.stage import registered_stages
+from karenina_engine.calls.panel_model import PanelModel
 from karenina_engine.calls.tool_sessions import list_tool_sources
 from karenina_engine.cost.price_table import list_price_sources
 from karenina_engine.scheduling.executor import AsyncioExecutor
 from karenina_engine.scheduling.executor_selection import offered_executors
 from karenina_engine.scheduling.find_observers import find_observers
+from karenina_engine.scheduling.panel import PanelAnswer
 from karenina_testing import ScriptedModels
 
 SHARED = ("karenina-benchmark", "karenina-cli", "karenina-core", "karenina-engine")
@@ -297,14 +301,24 @@ def test_observers_hear_of_the_run_its_items_and_its_stages(plugins: Plugins) ->
 
 def run_of_filled_slots(plugins: Plugins, stages: Sequence[type[Stage]] = (), journal: Path | None = None) -> None:
     """Run one question with stages that set nothing, and with `stages`."""
+    plugins.register(offering("karenina_extra_stages", stages))
+    benchmark = filled_benchmark(plugins)
+    config = VerificationConfig(answering_models=[scripted_model("m")], parsing_models=[scripted_model("m")])
+    benchmark.run_verification(config, journal=journal)
+
+
+def filled_benchmark(plugins: Plugins) -> Benchmark:
+    """Return a benchmark of one question, and register stages that set nothing."""
     for slot in (Slot.VALIDATE_TEMPLATE, Slot.GENERATE_ANSWER, Slot.PARSE_TEMPLATE, Slot.VERIFY_TEMPLATE):
         plugins.register(offering(slot.hook, [fill(slot)]))
-    plugins.register(offering("karenina_extra_stages", stages))
     benchmark = Benchmark.create(name="one")
     benchmark.add_question("Which?", question_id="q")
-    model = {"id": "m", "interface": "scripted", "model_name": "m"}
-    config = VerificationConfig(answering_models=[model], parsing_models=[model])
-    benchmark.run_verification(config, journal=journal)
+    return benchmark
+
+
+def scripted_model(id: str) -> ModelConfig:
+    """Return a scripted model."""
+    return ModelConfig(id=id, interface="scripted", model_name=id)
 
 
 @shows("karenina_call_started", "karenina_call_finished")
@@ -379,6 +393,34 @@ def test_observers_of_a_run_depend_on_its_configuration(plugins: Plugins) -> Non
     assert heard == []
     with pytest.raises(ConfigError, match="not with this configuration"):
         find_observers(plugins, VerificationConfig(run_name="refused"))
+
+
+@shows("karenina_panel")
+def test_a_panel_takes_the_place_of_the_judges(plugins: Plugins) -> None:
+    judges = [scripted_model(id) for id in ("a", "b")]
+    panel = PanelModel(id="both", interface="panel", model_name="both", members=tuple(judges))
+
+    class Both:
+        model = panel
+
+        async def evaluate(self, answer: PanelAnswer) -> VerificationResult:
+            first, second = [await answer.ask(judge) for judge in panel.members]
+            assert [one.metadata.parsing_id for one in (first, second)] == ["a", "b"]
+            return first.model_copy(update={"metadata": first.metadata.model_copy(update={"parsing_id": panel.id})})
+
+    class Offers:
+        @hookimpl
+        def karenina_panel(self, config: VerificationConfig) -> Both | None:
+            return Both() if config.core.run_name == "panel" else None
+
+    plugins.register(Offers())
+    benchmark = filled_benchmark(plugins)
+    config = {"answering_models": [scripted_model("m")], "parsing_models": judges}
+    assert [one.metadata.parsing_id for one in benchmark.run_verification(config)] == ["a", "b"]
+    assert [one.metadata.parsing_id for one in benchmark.run_verification({**config, "run_name": "panel"})] == ["both"]
+    plugins.register(offering("karenina_panel", Both()), distribution="another")
+    with pytest.raises(ConfigError, match=r"a run can have one panel of judges, and .* and another"):
+        benchmark.run_verification({**config, "run_name": "panel"})
 
 
 def test_an_observer_that_is_none_is_refused_with_its_owner(plugins: Plugins) -> None:

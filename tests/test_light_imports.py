@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -61,6 +62,19 @@ def test_using_the_public_names_imports_nothing_heavy() -> None:
 )
 def test_looking_around_on_the_command_line_imports_nothing_heavy(arguments: list[str]) -> None:
     assert imported(command(*arguments)) & set(HEAVY) == set()
+
+
+@pytest.mark.parametrize("line", ["run b.yaml -q ", "run b.yaml --set evaluation_mode=", "run b.yaml -a open"])
+def test_completion_in_a_shell_imports_nothing_heavy(line: str, tmp_path: Path) -> None:
+    (tmp_path / "b.yaml").write_text("questions:\n  - question: Which\n", "utf-8")
+    words = ["karenina", *line.split(" ")]
+    variables = {
+        "_KARENINA_COMPLETE": "complete_bash",
+        "COMP_WORDS": "\n".join(words),
+        "COMP_CWORD": str(len(words) - 1),
+    }
+    program = f"import os\nos.chdir({str(tmp_path)!r})\nos.environ.update({variables!r})\n{command()}"
+    assert imported(program) & set(HEAVY) == set()
 
 
 def test_the_list_of_commands_imports_no_stage_or_rich() -> None:

@@ -28,7 +28,7 @@ from karenina_engine.scheduling.prepare import prepare_session
 from karenina_engine.scheduling.session import RunSession
 from karenina_mcp.settings import read_servers
 
-PAGE = Path(__file__).parents[1] / "docs/tools-and-agents.md"
+PAGE = Path(__file__).parents[1] / "docs/how-to/tools-and-agents.md"
 TALKING = Path(__file__).parents[1] / "plugins/mcp/tests/talking_server.py"
 TIME = "mcp-server-time --local-timezone UTC"
 NOON = {"source_timezone": "UTC", "time": "12:00"}

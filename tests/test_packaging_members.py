@@ -147,7 +147,7 @@ def test_a_member_is_tested_with_the_extras_of_its_tests(member: str, tox: confi
 
 
 def test_everything_is_tested_after_each_member(tox: configparser.ConfigParser) -> None:
-    others = {"lint", "wheels", *map(environment, MEMBERS)}
+    others = {"docs", "lint", "wheels", *map(environment, MEMBERS)}
 
     assert tox["testenv:all"]["deps"].split() == ["-r", "requirements-dev.txt"]
     assert set(tox["testenv:all"]["depends"].split()) == others

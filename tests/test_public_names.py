@@ -8,7 +8,7 @@ import pytest
 
 PUBLIC = {
     "karenina": "Benchmark Question ModelConfig VerificationConfig VerificationResult VerificationResultSet Outcome "
-    "compare",
+    "calibrate compare write_report",
     "karenina_core": "API_VERSION ArtifactKey ArtifactKeys Slot Stage CheckStage AutoFailStage Skip "
     "VerificationContext hookimpl hookspec Question ModelConfig VerificationConfig VerificationResult Outcome "
     "AdapterSpec AgentTier LLMPort ParserPort AgentPort Message Usage",
@@ -29,7 +29,7 @@ CONTEXT = (
     "agent"
 )
 
-BENCHMARK = "create load save add_question run_verification arun_verification"
+BENCHMARK = "create load save add_question plan run_verification arun_verification rescore"
 
 
 @pytest.mark.parametrize(

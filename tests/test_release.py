@@ -15,12 +15,13 @@ ROOT = Path(__file__).parents[1]
 NAMING = (
     "pyproject.toml",
     "README.md",
-    "docs/*.md",
+    "docs/**/*.md",
     "CITATION.cff",
     "karenina_core/src/karenina_core/version.py",
     "karenina*/pyproject.toml",
     "plugins/*/pyproject.toml",
     "adapters/*/pyproject.toml",
+    "examples/plugins/*/pyproject.toml",
     "tests/third_party/*/pyproject.toml",
 )
 UNRELEASED = "# Changelog\n\n## Unreleased\n\n- Something changed.\n"
@@ -53,7 +54,8 @@ def declared(file: Path) -> list[Requirement]:
 
 def members(root: Path) -> list[Path]:
     """Return the `pyproject.toml` of each member."""
-    return [file for file in root.glob("**/pyproject.toml") if file.parent != root and "third_party" not in file.parts]
+    files = [file for file in root.glob("**/pyproject.toml") if file.parent != root]
+    return [file for file in files if not {"third_party", "examples"}.intersection(file.relative_to(root).parts)]
 
 
 def test_versions_and_bounds_of_this_checkout_agree() -> None:
@@ -94,11 +96,16 @@ def test_a_release_keeps_requirements_of_others(checkout: Path) -> None:
 def test_examples_of_third_parties_accept_the_released_version(checkout: Path) -> None:
     release(checkout, "0.97.4", "--date", DAY)
 
-    needs = [need for file in checkout.glob("tests/third_party/*/pyproject.toml") for need in declared(file)]
+    files = [
+        file
+        for folder in ("examples/plugins", "tests/third_party")
+        for file in checkout.glob(f"{folder}/*/pyproject.toml")
+    ]
+    needs = [need for file in files for need in declared(file)]
     ours = [need for need in needs if need.name.startswith("karenina-")]
     assert ours
     assert all(need.specifier.contains("0.97.0") and not need.specifier.contains("0.98.0") for need in ours)
-    assert '"karenina-core>=0.97,<0.98"' in (checkout / "docs/plugins.md").read_text("utf-8")
+    assert '"karenina-core>=0.97,<0.98"' in (checkout / "docs/how-to/plugins.md").read_text("utf-8")
 
 
 def test_a_release_dates_what_was_unreleased(checkout: Path) -> None:

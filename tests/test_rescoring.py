@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from shown_html import ShownHTML
 from typer.testing import CliRunner
 
 from karenina import Benchmark, VerificationResultSet
@@ -365,3 +366,16 @@ def test_the_command_scores_the_edited_file_and_lists_the_flips(tmp_path: Path, 
     assert "value: passes -> fails" in table.stdout
     assert "2 items: 2 no longer correct, 0 now correct" in table.stdout
     assert models.requests == []
+
+
+def test_a_report_is_shown_with_its_flips(tmp_path: Path, models: ScriptedModels) -> None:
+    benchmark, journal = finished(models, tmp_path, question(1, source(2.0)), question(2, source(2.0)))
+    benchmark.replace(question(1, source(1.0)))
+
+    report = benchmark.rescore(journal, config(models))
+
+    assert repr(report).splitlines()[0] == "Rescored 4 items"
+    assert "Flips   2 items: 0 no longer correct, 2 now correct" in repr(report)
+    seen = ShownHTML(report._repr_html_())
+    assert "Changes (2 of 2 items)" in seen.text
+    assert "fails -> passes" in seen.text

@@ -73,3 +73,19 @@ def test_a_run_skips_broken_questions_and_continues(site: Environment) -> None:
     assert (refused.returncode, done.returncode, again.returncode) == (2, 0, 0), done.stderr + again.stderr
     assert "line 5: unknown key 'anwser'; did you mean 'answer'?" in done.stderr
     assert "1 of 1 judged" in done.stdout
+
+
+def test_one_broken_trait_of_a_checkpoint_costs_only_itself(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    good = {"@type": "Rating", "name": "clear", "additionalType": "GlobalRubricTrait", "bestRating": 1}
+    broken = [{**good, "name": ""}, "clear", {**good, "name": "short", "additionalProperty": "x"}, good]
+    file = tmp_path / "sums.jsonld"
+    content = {"@type": "DataFeed", "name": "Sums", "rating": [good, *broken], "dataFeedElement": [ITEM]}
+    file.write_text(json.dumps(content), "utf-8")
+
+    with pytest.raises(CheckpointError, match=r"rating 2.* 3 more questions or traits cannot be read.*--skip-broken"):
+        Benchmark.load(file)
+    benchmark = Benchmark.load(file, skip_broken=True)
+
+    assert (benchmark.ids, benchmark.global_rubric.names) == (("q2",), ("clear",))
+    assert [error.where for error in benchmark.broken] == ["rating 2", "rating 3", "rating 4", "rating 5 (clear)"]
+    assert sum(line.startswith("left out: ") for line in caplog.messages) == 4

@@ -106,7 +106,7 @@ class Alone:
 
 
 def test_a_stage_is_planned_with_the_core_alone(tmp_path: Path, wheels: Wheels) -> None:
-    found, packages = Alone(tmp_path, wheels.example("my-package")).run(PLAN)
+    found, packages = Alone(tmp_path, wheels.example("word-count")).run(PLAN)
 
     assert found == ["Answer", "WordCount", "FinalizeResult"]
     assert packages == ["karenina_core"]
@@ -117,7 +117,7 @@ def test_a_stage_is_planned_with_the_core_alone(tmp_path: Path, wheels: Wheels) 
     [
         ("parrot", ["Parrot", "Parrot"], ["karenina_core"]),
         ("teletype", ["Teletype"] * 3, ["karenina_core", "karenina_toolkit"]),
-        ("telegraph", ["Telegraph"] * 3, ["karenina_core", "karenina_toolkit"]),
+        ("own-server", ["OwnServer"] * 3, ["karenina_core", "karenina_toolkit"]),
     ],
 )
 def test_an_adapter_makes_its_ports_with_what_it_requires(

@@ -97,7 +97,7 @@ def line_of(message: str) -> str:
 
 
 def test_a_stage_stands_where_its_artifacts_put_it(site: Environment, wheels: Wheels) -> None:
-    site.install(wheels.example("my-package"))
+    site.install(wheels.example("word-count"))
 
     plan = site.printed("plan")["stages"]
 
@@ -105,7 +105,7 @@ def test_a_stage_stands_where_its_artifacts_put_it(site: Environment, wheels: Wh
     mine = plan[names.index("WordCount")]
     parse = plan[names.index("ParseTemplate")]
     assert names.index("GenerateAnswer") < names.index("WordCount") < names.index("ParseTemplate")
-    assert (mine["distribution"], mine["version"], mine["slot"]) == ("my-package", "1.2.3", None)
+    assert (mine["distribution"], mine["version"], mine["slot"]) == ("word-count", "1.2.3", None)
     assert {"artifact": "raw_llm_response", "stage": "GenerateAnswer", "why": "requires"} in mine["waits_for"]
     assert {"artifact": None, "stage": "WordCount", "why": "WordCount declares before"} in parse["waits_for"]
 
@@ -115,18 +115,18 @@ def test_without_the_wheel_the_stage_is_not_there(site: Environment) -> None:
 
 
 def test_a_run_with_a_third_party_stage_and_adapter(site: Environment, wheels: Wheels) -> None:
-    site.install(wheels.example("my-package"), wheels.example("parrot"))
+    site.install(wheels.example("word-count"), wheels.example("parrot"))
     benchmark, config = site.write("capitals.yaml", BENCHMARK), site.write("run.toml", MODELS)
 
     (result,) = site.printed("run", benchmark, "--config", config)["results"]
 
     assert (result["question_id"], result["outcome"]) == ("france", "correct")
     assert result["template"]["raw_llm_response"] == "I think that it is Paris."
-    assert result["extensions"]["my-package"]["words"] == 6
+    assert result["extensions"]["word-count"]["words"] == 6
 
 
 def test_the_same_run_from_python(site: Environment, wheels: Wheels) -> None:
-    site.install(wheels.example("my-package"), wheels.example("parrot"))
+    site.install(wheels.example("word-count"), wheels.example("parrot"))
     site.write("capitals.yaml", BENCHMARK)
     site.write("run.toml", MODELS)
 
@@ -137,10 +137,10 @@ from karenina import Benchmark
 results = Benchmark.load("capitals.yaml").run_verification(tomllib.loads(Path("run.toml").read_text()))
 (result,) = results
 record = next(record for record in result.stages if record.name == "WordCount")
-print(json.dumps([result.outcome, result.extensions["my-package"]["words"], record.distribution, record.version]))
+print(json.dumps([result.outcome, result.extensions["word-count"]["words"], record.distribution, record.version]))
 """)
 
-    assert seen == ["correct", 6, "my-package", "1.2.3"]
+    assert seen == ["correct", 6, "word-count", "1.2.3"]
 
 
 FAILING = """
@@ -187,17 +187,17 @@ def test_a_failing_stage_of_others_is_shown_with_its_line(site: Environment, whe
 
 def test_installing_a_second_parser_changes_nothing(site: Environment, wheels: Wheels) -> None:
     without = planned(site)
-    site.install(wheels.example("other-parse"))
+    site.install(wheels.example("last-word-parse"))
 
     assert planned(site) == without
-    assert plugin(site, "OtherParse", "other-parse")["state"] == "loaded"
+    assert plugin(site, "LastWordParse", "last-word-parse")["state"] == "loaded"
 
 
 def test_one_line_chooses_the_second_parser(site: Environment, wheels: Wheels) -> None:
-    site.install(wheels.example("other-parse"), wheels.example("parrot"))
+    site.install(wheels.example("last-word-parse"), wheels.example("parrot"))
     benchmark = site.write("capitals.yaml", BENCHMARK)
     usual = site.write("usual.toml", NO_JUDGE)
-    chosen = site.write("chosen.toml", 'slots = { parse_template = "OtherParse" }\n' + NO_JUDGE)
+    chosen = site.write("chosen.toml", 'slots = { parse_template = "LastWordParse" }\n' + NO_JUDGE)
 
     (before,) = site.printed("run", benchmark, "--config", usual, code=4)["results"]  # nothing could be judged
     (after,) = site.printed("run", benchmark, "--config", chosen)["results"]
@@ -338,7 +338,7 @@ def test_a_broken_adapter_stops_only_the_runs_with_its_models(site: Environment,
 
 
 def test_journal_and_results_name_the_distributions(site: Environment, wheels: Wheels) -> None:
-    site.install(wheels.example("my-package"), wheels.example("parrot"))
+    site.install(wheels.example("word-count"), wheels.example("parrot"))
     benchmark, config = site.write("capitals.yaml", BENCHMARK), site.write("run.toml", MODELS)
 
     printed = site.printed("run", benchmark, "--config", config)["distributions"]
@@ -346,7 +346,7 @@ def test_journal_and_results_name_the_distributions(site: Environment, wheels: W
     exported = site.karenina("export", "capitals.journal").stdout
     shown = site.printed("show", "capitals.results.jsonl")
 
-    assert (printed["my-package"], "karenina-core" in printed, "karenina-engine" in printed) == ("1.2.3", True, True)
+    assert (printed["word-count"], "karenina-core" in printed, "karenina-engine" in printed) == ("1.2.3", True, True)
     assert site.printed("status", "capitals.journal")["distributions"] == printed
     assert json.loads(written.splitlines()[0]) == {"run": {"distributions": printed}}
     assert exported == written
@@ -358,7 +358,7 @@ def test_journal_and_results_name_the_distributions(site: Environment, wheels: W
 
 def test_two_stages_of_one_name_are_an_error_with_cure(site: Environment, wheels: Wheels) -> None:
     site.install(
-        wheels.example("my-package"),
+        wheels.example("word-count"),
         wheels.example("parrot"),
         wheels.package("another-package", "9.9", [(STAGES, "WordCount")], STAGE),
     )
@@ -370,11 +370,11 @@ def test_two_stages_of_one_name_are_an_error_with_cure(site: Environment, wheels
     (result,) = site.printed("run", benchmark, "--config", config)["results"]
 
     assert refused.returncode == 2
-    assert "my-package 1.2.3" in refused.stderr
+    assert "word-count 1.2.3" in refused.stderr
     assert "another-package 9.9" in refused.stderr
-    assert plugin(site, "WordCount", "my-package")["state"] == "conflict"
+    assert plugin(site, "WordCount", "word-count")["state"] == "conflict"
     picked = tomllib.loads(line)["plugins"]["pick"]["WordCount"]
-    assert [name for name in ("my-package", "another-package") if "words" in result["extensions"].get(name, {})] == [
+    assert [name for name in ("word-count", "another-package") if "words" in result["extensions"].get(name, {})] == [
         picked
     ]
 

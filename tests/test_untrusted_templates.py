@@ -61,12 +61,24 @@ def stranger(tmp_path: Path) -> Stranger:
 
 def test_untrusted_code_is_an_error_with_the_cure(stranger: Stranger) -> None:
     Benchmark.load(stranger.folder / "benchmark.jsonld")
-    assert stranger.karenina("plan", "benchmark.jsonld").returncode == 0
-    run = stranger.run()
+    refused = [stranger.karenina("check", "benchmark.jsonld"), stranger.karenina("plan", "benchmark.jsonld")]
+    refused.append(stranger.run())
     assert stranger.ran() == []
-    results = {one["metadata"]["question_id"]: one for one in json.loads(run.stdout)["results"]}
-    assert {id: one["outcome"] for id, one in results.items()} == dict.fromkeys(EVIL, "template_error")
-    assert [id for id, one in results.items() if "karenina trust" not in one["metadata"]["error"]] == []
+    assert [one.returncode for one in refused] == [2, 2, 2]
+    for one in refused:
+        lines = [line for line in (one.stdout + one.stderr).splitlines() if "`karenina trust benchmark.jsonld`" in line]
+        assert len(lines) == len(EVIL)
+
+
+def test_untrusted_code_does_not_run_in_python(stranger: Stranger) -> None:
+    benchmark = Benchmark.load(stranger.folder / "benchmark.jsonld")
+    answers = dict.fromkeys(EVIL, "x")
+    recorded = {"id": "m", "interface": "manual", "model_name": "m", "manual_traces": answers}
+    judge = {"id": "j", "interface": "openai", "model_name": "j", "endpoint_base_url": "http://127.0.0.1:9/v1"}
+    results = benchmark.run_verification({"answering_models": [recorded], "parsing_models": [judge]})
+    assert stranger.ran() == []
+    assert {one.question_id: one.outcome for one in results} == dict.fromkeys(EVIL, "template_error")
+    assert [one for one in results if "karenina trust" not in (one.metadata.error or "")] == []
 
 
 def test_the_markers_would_appear(stranger: Stranger) -> None:

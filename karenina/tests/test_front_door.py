@@ -13,7 +13,7 @@ import karenina
 
 NAMES = {
     "karenina": "Benchmark Question ModelConfig VerificationConfig VerificationResult VerificationResultSet Outcome "
-    "compare",
+    "compare write_report",
     "karenina.templates": "BaseAnswer VerifiedField BooleanMatch ExactMatch NumericTolerance AllOf AnyOf AtLeastN",
     "karenina.rubrics": "Rubric DynamicRubric LLMRubricTrait RegexRubricTrait CallableRubricTrait MetricRubricTrait",
 }

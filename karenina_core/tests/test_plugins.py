@@ -97,6 +97,12 @@ class misspelt:
         return [Early]
 
 
+class unmarked:
+    @staticmethod
+    def karenina_extra_stages() -> Sequence[type[Stage]]:
+        return [Early]
+
+
 class in_the_wrong_slot:
     @staticmethod
     @hookimpl
@@ -359,7 +365,8 @@ def the_plan_says(plugins: Plugins) -> str:
         (ABSENT, "No module named 'a_module_that_nobody_has'"),
         ("no_object_of_this_name", "no_object_of_this_name"),
         ("from_tomorrow", "version 2 of the plugin interface, but this core has version 1"),
-        ("misspelt", "unknown hook 'karenina_extra_stage'"),
+        ("misspelt", "unknown hook 'karenina_extra_stage'; did you mean 'karenina_extra_stages'?"),
+        ("unmarked", "karenina_extra_stages is not marked with @hookimpl, so it has no effect"),
         ("in_the_wrong_slot", "Early is offered through karenina_parse_template, but declares slot = None"),
         ("late_stage", "named 'Early', but test_plugins:late_stage offers Late"),
         ("canary", "offers nothing"),

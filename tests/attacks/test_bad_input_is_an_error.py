@@ -61,7 +61,7 @@ QUESTIONS: dict[str, tuple[str, str, str]] = {
     "nested groups in a trait": (
         "b.yaml",
         f"{BENCHMARK}rubric: [{{type: regex, name: r, description: d, pattern: '{GROUPS}'}}]\n",
-        "line 8: rubric: pattern: ",
+        "line 8: rubric: trait 'r': pattern: ",
     ),
     "nested groups of a trait in JSON lines": (
         "b.jsonl",

@@ -22,6 +22,10 @@ from servers import recording_server
 Behaviour = Callable[[socket.socket], None]
 ALLOWED = 60
 """Seconds for the whole command on a busy machine. Ray itself gives up after two minutes and more."""
+QUESTION = {
+    "question": "Which gene?",
+    "answer": {"gene": {"description": "The gene it names", "ground_truth": "BCL2", "verify_with": "ExactMatch"}},
+}
 
 
 @contextmanager
@@ -83,7 +87,7 @@ Attacked = tuple[CompletedProcess[str], float, list[str]]
 
 def run_against_address(site: Environment, address: str, *, script: bool = False) -> Attacked:
     """Run a benchmark with this address: what the command did, its seconds, and the requests that a model got."""
-    file = site.write("genes.jsonl", json.dumps({"question": "Which gene?", "raw_answer": "BCL2"}) + "\n")
+    file = site.write("genes.jsonl", json.dumps(QUESTION) + "\n")
     with recording_server(lambda _: "BCL2") as server:
         model = f"openai:m@{server.url}"
         began = time.monotonic()
@@ -140,7 +144,7 @@ def test_a_benchmark_does_not_choose_the_executor_or_its_address(site: Environme
     connected: list[socket.socket] = []
     with listen(connected.append) as address, recording_server(lambda _: "BCL2") as server:
         head = {"karenina": 1, "name": "Genes", "config": {"executor": "ray", "ray_address": address}}
-        lines = [head, {"question": "Which gene?", "raw_answer": "BCL2"}]
+        lines = [head, QUESTION]
         file = site.write("genes.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
         model = f"openai:m@{server.url}"
         done = site.karenina("run", file, "-a", model, "-j", model)

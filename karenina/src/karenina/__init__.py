@@ -15,9 +15,10 @@ if TYPE_CHECKING:
     from karenina_benchmark import Benchmark
     from karenina_benchmark.config_files import read_config, save_config
     from karenina_benchmark.evaluation import aevaluate, evaluate
+    from karenina_calibration import calibrate
     from karenina_core import ModelConfig, Outcome, Question, VerificationConfig, VerificationResult
     from karenina_engine.results.result_set import VerificationResultSet
-    from karenina_report import compare
+    from karenina_report import compare, write_report
 
 _MODULES = {
     "Benchmark": "karenina_benchmark",
@@ -28,10 +29,12 @@ _MODULES = {
     "VerificationResult": "karenina_core",
     "VerificationResultSet": "karenina_engine.results.result_set",
     "aevaluate": "karenina_benchmark.evaluation",
+    "calibrate": "karenina_calibration",
     "compare": "karenina_report",
     "evaluate": "karenina_benchmark.evaluation",
     "read_config": "karenina_benchmark.config_files",
     "save_config": "karenina_benchmark.config_files",
+    "write_report": "karenina_report",
 }
 
 __all__ = [
@@ -44,10 +47,12 @@ __all__ = [
     "VerificationResultSet",
     "__version__",
     "aevaluate",
+    "calibrate",
     "compare",
     "evaluate",
     "read_config",
     "save_config",
+    "write_report",
 ]
 
 

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+from functools import singledispatch
 from typing import Any, Final
 
 _SHOWN_PROBLEMS: Final = 8
+
+
+@singledispatch
+def to_html(_value: object) -> str | None:
+    """Return a value as HTML for a notebook; None unless a distribution has registered its type."""
+    return None
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
@@ -20,7 +27,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
         return f"; did you mean {close[0]!r}?"
     if not names:
         return ""
-    shown = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
+    shown = ", ".join(names if len(names) <= 30 else [*names[:20], f"... ({len(names)} in all)"])
     return f"; there are: {shown}"
 
 

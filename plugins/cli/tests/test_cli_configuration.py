@@ -237,11 +237,12 @@ def test_config_lists_every_name_with_its_properties() -> None:
     assert found["replicate_count"] == {
         "name": "replicate_count",
         "owner": "karenina-core",
-        "type": "int",
+        "type": "whole number, at least 1",
         "default": 1,
         "environment": ["KARENINA_REPLICATE_COUNT"],
         "from_files": "any",
         "meaning": "How often each question is answered.",
+        "fields": {},
     }
     printed = run_karenina("config").out
     assert all(f"{name} = " in printed and one["meaning"] in printed for name, one in found.items())

@@ -130,3 +130,10 @@ def test_the_table_tells_tier_ports_and_availability(
 ) -> None:
     out = run_karenina("plugins", plugins=installed(unavailable)).out
     assert f"Speaks in dots. (llm, agent; deep_agent; {word})" in out
+
+
+def test_a_plugin_without_details_takes_one_line() -> None:
+    lines = run_karenina("plugins", plugins=Plugins.discover()).out.splitlines()
+
+    assert any(line.startswith("  ParseTemplate  loaded") for line in lines)
+    assert "" not in [line.strip() for line in lines]

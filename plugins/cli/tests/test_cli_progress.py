@@ -9,7 +9,7 @@ from command_runs import make_result
 from rich.console import Console
 
 from karenina_cli.cost_output import spent_text
-from karenina_cli.progress import RunProgress
+from karenina_cli.progress import ProgressOutput
 from karenina_core import ModelConfig
 from karenina_core.data.outcome import Outcome
 from karenina_core.models.ports import CallInfo, Usage
@@ -18,6 +18,7 @@ from karenina_engine.calls.call import Call, Endpoint
 from karenina_engine.calls.concurrency_limits import Bounds, ConcurrencyLimits
 from karenina_engine.cost.ledger import Ledger
 from karenina_engine.cost.price_table import PriceTable
+from karenina_engine.scheduling.run_progress import RunProgress
 
 MODEL = ModelConfig(id="m", interface="scripted", model_name="gpt")
 
@@ -46,13 +47,13 @@ def shown(*outcomes: Outcome, terminal: bool, total: int = 10, seconds: float = 
     """Return what is printed while items finish with these outcomes, `seconds` apart."""
     console = Console(file=io.StringIO(), force_terminal=terminal, width=200, record=True, color_system=None)
     clock = Clock()
-    progress = RunProgress(console, total, limits=busy(), cost=lambda: "$0.12", clock=clock)
-    with progress:
+    progress = RunProgress(total, limits=busy(), cost=lambda: "$0.12", clock=clock)
+    with ProgressOutput(console, progress) as output:
         for number, outcome in enumerate(outcomes):
             clock.now += seconds
-            progress.finished(make_result(f"q{number}", outcome))
-        if progress._bar is not None:
-            progress._bar.refresh()
+            output.finished(make_result(f"q{number}", outcome))
+        if output._bar is not None:
+            output._bar.refresh()
         return console.export_text()
 
 

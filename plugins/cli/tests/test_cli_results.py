@@ -10,13 +10,15 @@ import pytest
 from command_runs import make_result, run_karenina, write_results
 from rich.console import Console
 
-from karenina_cli.result_output import MAX_ROWS, field_rows, print_result, print_table
-from karenina_cli.screen import clean, shorten
-from karenina_cli.summary_output import MAX_TRAITS, print_summary
+from karenina_cli.result_output import MAX_ROWS, print_result, print_table
+from karenina_cli.summary_output import print_summary
 from karenina_core.data.outcome import Outcome
 from karenina_core.data.result import VerificationResult
 from karenina_core.data.sections import VerificationResultRubric, VetoRecord
 from karenina_engine.results.result_set import VerificationResultSet
+from karenina_engine.results.result_text import field_rows
+from karenina_engine.results.summary_text import MAX_TRAITS
+from karenina_toolkit.printable import clean, shorten
 
 JUDGED: dict[str, Any] = {
     "parsed_llm_response": {"gene": "TP53", "year": None},
@@ -152,7 +154,7 @@ def test_a_long_table_shows_incorrect_results_and_their_number() -> None:
 
     assert "What is odd?" in captured.get()
     assert "What is q1?" not in captured.get()
-    assert f"The table shows 1 of {len(results)} results" in captured.get()
+    assert f"Of {len(results)} results, at most {MAX_ROWS} that are not correct" in captured.get()
 
 
 def test_show_prints_each_result_and_the_summary(tmp_path: Path) -> None:
@@ -214,7 +216,7 @@ COUNTED_WRONGLY = json.dumps(
     [
         (None, "cannot be read"),
         ("{}\n", "line 1 is not a result"),
-        (COUNTED_WRONGLY, "usage_metadata: Value error, calls must be a whole number"),
+        (COUNTED_WRONGLY, "usage_metadata: calls must be a whole number"),
         (make_result().model_dump_json() + "\nnonsense\n", "line 2 is not valid JSON"),
     ],
 )
@@ -281,4 +283,4 @@ def test_a_summary_of_verdicts_has_pass_rate_and_traits() -> None:
 def test_a_long_list_of_traits_is_cut() -> None:
     text = summarized(scored(1, regex_trait_scores={f"t{number}": True for number in range(MAX_TRAITS + 2)}))
 
-    assert "and 2 more; --json prints all" in text
+    assert "and 2 more, in `summary().traits` and --json" in text

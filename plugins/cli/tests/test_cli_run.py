@@ -161,14 +161,14 @@ BAD_INPUT = {
     "no such file": (["nowhere.yaml"], "nowhere.yaml: there is no such file"),
     "unknown question": (["words.yaml", "-q", "aa"], "no question 'aa'; did you mean 'a'?"),
     "unknown name": (["words.yaml", "--set", "replicates=3"], "replicates: there is no such configuration name"),
-    "bad value": (["words.yaml", "--set", "replicate_count=none"], "replicate_count: input should be a valid integer"),
+    "bad value": (["words.yaml", "--set", "replicate_count=none"], "replicate_count: write a whole number"),
     "value from where": (["words.yaml", "--set", "replicate_count=0"], "(from --set)"),
     "unknown adapter": (
         ["words.yaml", "-a", "scribbled:m"],
         "there is no adapter 'scribbled'; did you mean 'scripted'",
     ),
     "no model": (["words.yaml", "-a", "gpt-4"], "'gpt-4' does not say which interface serves it"),
-    "broken model": (["words.yaml", "-a", "{"], "the JSON object of a model is invalid"),
+    "broken model": (["words.yaml", "-a", "{"], "the JSON object of a model is incomplete"),
     "two of an id": (
         ["words.yaml", *2 * ["-a", '{"id": "x", "interface": "scripted", "model_name": "m"}']],
         "two models have the id 'x'",
@@ -206,7 +206,9 @@ def test_an_empty_benchmark_is_bad_input(tmp_path: Path) -> None:
 
 
 def test_a_run_without_a_model_is_bad_input(tmp_path: Path) -> None:
-    done = run_karenina("run", write_benchmark(tmp_path, "a"), plugins=make_plugins())
+    file = write_benchmark(tmp_path, "a")
+
+    done = run_karenina("run", file, "--set", "evaluation_mode=rubric_only", plugins=make_plugins())
 
     assert done.code == 2
     assert "no answering model is configured" in done.err

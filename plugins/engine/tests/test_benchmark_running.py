@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +47,18 @@ def test_a_benchmark_runs_with_a_mapping_or_a_configuration(tmp_path: Path) -> N
     assert len(same) == 2
     assert seen == results.results
     assert VerificationResultSet.load(tmp_path / "out.jsonl").results == results.results
+
+
+def test_the_plan_of_a_question_is_made_without_running_it() -> None:
+    with plugin_room.use_plugins(make_plugins()):
+        plan = words("a", "b").plan(CONFIG)
+        with pytest.raises(ConfigError, match="no question 'c'"):
+            words("a").plan(CONFIG, "c")
+        with pytest.raises(ConfigError, match="no question to plan for"):
+            Benchmark.create("Empty").plan(CONFIG)
+
+    assert "Say" in plan.names()
+    assert words("a", "b").ids == ("a", "b")
 
 
 def test_a_benchmark_runs_inside_an_event_loop_both_ways() -> None:
@@ -134,3 +149,37 @@ def test_an_earlier_file_of_results_is_kept(tmp_path: Path) -> None:
         words("a").run_verification(CONFIG, output=output)
     assert (tmp_path / "r-1.jsonl").read_text() == '{"metadata":{}}\n'
     assert len(VerificationResultSet.load(output)) == 1
+
+
+def test_runs_without_a_journal_say_once_how_to_keep_one(tmp_path: Path) -> None:
+    program = f"""
+from command_runs import make_plugins
+from karenina_benchmark import Benchmark
+from karenina_core import plugins
+
+benchmark = Benchmark.create("Words")
+for id in "abc":
+    benchmark.add_question(f"What is {{id}}?", question_id=id)
+def run(**arguments):
+    with plugins.use_plugins(make_plugins()):
+        benchmark.run_verification({CONFIG!r}, **arguments)
+run(journal={str(tmp_path / "run.journal")!r})
+run(question_ids=["a"])
+print("so far nothing", flush=True)
+run()
+run()
+"""
+    support = Path(__file__).parents[3] / "tests" / "support"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": str(support)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=True,
+    )
+
+    before, _, after = done.stdout.partition("so far nothing")
+    assert "journal" not in before
+    assert after.count("this run keeps no journal") == 1
+    assert 'journal="run.journal"' in after

@@ -24,6 +24,7 @@ from karenina_engine.execution import collect_results
 from karenina_engine.journal.request import RunRequest
 from karenina_engine.scheduling.executor import Executor
 from karenina_engine.scheduling.indexed_result import IndexedResult
+from karenina_engine.scheduling.plugin import plugin as engine
 from karenina_engine.scheduling.prepare import prepare_session
 from karenina_engine.scheduling.prepared_run import PreparedRun
 from karenina_engine.scheduling.session import RunSession
@@ -179,6 +180,13 @@ def test_the_first_stop_has_grace_after_the_budget_is_spent() -> None:
 def test_an_unknown_executor_is_an_error_with_the_cure(name: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         run_of(name, world())
+
+
+def test_an_unknown_executor_is_reported_before_models_that_cannot_be_used() -> None:
+    no_model = Plugins()
+    no_model.register(engine)
+    with pytest.raises(ConfigError, match=r"^executor: there is no executor 'asyncoi'; did you mean 'asyncio'\?$"):
+        run_of("asyncoi", no_model)
 
 
 def test_two_executors_of_one_name_are_refused() -> None:

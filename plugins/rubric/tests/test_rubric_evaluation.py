@@ -96,7 +96,8 @@ def test_an_unclaimed_trait_is_an_error_of_this_trait() -> None:
     found = score(UNKNOWN, DOI)
     assert found.field("regex_trait_scores") == {"doi": True}
     assert found.field("trait_errors") == {
-        "sweet": "no installed plugin defines traits of type 'tasting': install the plugin that does"
+        "sweet": "no installed plugin defines traits of type 'tasting': install the plugin that does; "
+        "there are: agentic, callable, llm, metric, regex"
     }
 
 

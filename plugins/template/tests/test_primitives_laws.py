@@ -199,6 +199,49 @@ def test_nothing_never_passes(case):
     assert primitive.check(Letter.NOTHING, expected) is False
 
 
+@given(comparing)
+def test_an_accepted_value_passes_and_a_changed_one_fails(case):
+    primitive, expected = case
+    changed = primitive.mutate(expected)
+    if type(primitive) not in (ContainsAny, ContainsAll, RegexMatch, NumericRange, NumericRangeGraded, DateRange):
+        assert primitive.check(primitive.accept(expected), expected) is True
+    if changed is not None:
+        assert primitive.check(changed, expected) is False
+        assert primitive.score(changed, expected) == 0.0
+
+
+def test_a_condition_that_accepts_everything_accepts_the_changed_value():
+    assert RegexMatch(pattern=".*").check(RegexMatch(pattern=".*").mutate("BCL2"), "BCL2") is True
+
+
+@pytest.mark.parametrize(
+    ("primitive", "truth"),
+    [
+        (ExactMatch(), "something unrelated"),
+        (ExactMatch(), 5),
+        (LiteralMatch(), True),
+        (NumericTolerance(tolerance=0.5), -20),
+        (NumericMinimum(exclusive=True), 0.5),
+        (NumericThresholdGraded(direction="min", margin=0.5, exclusive=True), 7),
+        (SetContainment(), [1, 2]),
+        (SetContainment(mode="superset"), ["a"]),
+        (DateMatch(format="%d/%m/%Y"), "2024-01-15"),
+        (DateMatch(), date.max),
+        (DateTolerance(tolerance=3), "9999-12-30"),
+        (DateRange(min="2024-01-01"), "2024-02-01"),
+        (RegexMatch(pattern="BCL-?2"), "BCL-2"),
+    ],
+)
+def test_the_changed_value_is_of_the_kind_of_the_truth(primitive, truth):
+    assert primitive.check(primitive.accept(truth), truth) is True
+    assert primitive.check(primitive.mutate(truth), truth) is False
+
+
+def test_a_primitive_without_a_changed_value_has_none():
+    assert TestPalindrome().mutate("level") is None
+    assert TraceContains(substring="a").mutate(True) is None
+
+
 @given(values, values)
 def test_a_literal_equals_both_ways_and_itself(one, other):
     def check(extracted, expected):

@@ -141,6 +141,12 @@ def test_an_answer_may_inherit_from_another():
         (answer(FIELD.replace("ExactMatch", "ExactMach")), 2, "did you mean 'ExactMatch'"),
         (answer(FIELD.replace("ExactMatch()", "ExactMatch(normalise=[])")), 2, "did you mean 'normalize'"),
         (answer(FIELD.replace("ExactMatch()", "RegexMatch(pattern='(')")), 2, "invalid parameter of RegexMatch"),
+        (
+            answer(FIELD.replace("ExactMatch()", "ExactMatch(normalize=['lowercas'])")),
+            2,
+            "normalize.0: unknown normalizer 'lowercas'; did you mean 'lowercase'? (the normalizers are lowercase, "
+            "strip, remove_punctuation, collapse_whitespace",
+        ),
         (answer(FIELD.replace("ExactMatch()", "DateTolerance(3)")), 2, "DateTolerance cannot be built"),
         (answer(FIELD.replace("ExactMatch()", "'exact'")), 2, "verify_with must be a primitive"),
         (answer(FIELD.replace("verify_with", "verify_wth")), 2, "did you mean 'verify_with'"),

@@ -8,9 +8,16 @@ from typing import Any, Final
 
 from langchain_core import exceptions as langchain_errors
 
-from karenina_core.models.ports import ErrorCategory, Message, PortError, category_of_status
+from karenina_core.models.ports import ErrorCategory, Message, PortError
 from karenina_toolkit.error_cures import cure_for_tls_error, find_page_text
-from karenina_toolkit.http_errors import CURES, find_system_error, redact_text, status_error, web_page_error
+from karenina_toolkit.http_errors import (
+    CURES,
+    category_of_status,
+    find_system_error,
+    redact_text,
+    status_error,
+    web_page_error,
+)
 
 _BY_CLASS: Final[tuple[tuple[type[Exception], ErrorCategory], ...]] = (
     (langchain_errors.ModelTimeoutError, ErrorCategory.TIMEOUT),

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
 
 import typer
 
+from karenina_toolkit.completion import matching
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -23,7 +25,18 @@ FAILED: Final = 2
 
 model_app = typer.Typer(help="Download, list, measure and remove models on this machine.", no_args_is_help=True)
 
-Name = Annotated[str, typer.Argument(help="A name from `karenina model list`.", show_default=False)]
+
+def model_names(incomplete: str) -> list[str]:
+    """Return the names of models for completion in a shell."""
+    from karenina_local.catalogue import CATALOGUE
+
+    return matching((model.name for model in CATALOGUE), incomplete)
+
+
+Name = Annotated[
+    str,
+    typer.Argument(help="A name from `karenina model list`.", show_default=False, autocompletion=model_names),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Source = Annotated[
     str,
@@ -92,7 +105,10 @@ def remove_command(name: Name, as_json: AsJson = False) -> None:
 @model_app.command("bench")
 def bench_command(
     model: Annotated[
-        str, typer.Argument(help="A name from `karenina model list`, or a GGUF file.", show_default=False)
+        str,
+        typer.Argument(
+            help="A name from `karenina model list`, or a GGUF file.", show_default=False, autocompletion=model_names
+        ),
     ],
     calls: Annotated[int, typer.Option(min=1, help="Number of replies to measure.")] = 3,
     tokens: Annotated[int, typer.Option(min=1, help="Maximum tokens of each reply.")] = 64,
@@ -162,5 +178,5 @@ def _as_dict(state: ModelState) -> dict[str, Any]:
 
 def fail(message: str) -> NoReturn:
     """Print the error and exit with code 2."""
-    typer.echo(message, err=True)
+    typer.echo(f"Error: {message}", err=True)
     raise typer.Exit(FAILED)

@@ -74,8 +74,15 @@ def _parse_json(raw: bytes, place: str) -> Any:
         found = json.loads(text, object_pairs_hook=_check_keys)
     except UnicodeDecodeError as error:
         raise AdapterConfigError(f"recordings {place}: not UTF-8 (byte {error.start})") from None
+    except json.JSONDecodeError as error:
+        what = (
+            "is incomplete"
+            if error.pos >= len(error.doc.rstrip())
+            else f"is invalid ({error.msg}, column {error.colno})"
+        )
+        raise AdapterConfigError(f"recordings {place}: the JSON {what}; correct it there") from None
     except (ValueError, RecursionError) as error:
-        raise AdapterConfigError(f"recordings {place}: broken JSON ({error})") from None
+        raise AdapterConfigError(f"recordings {place}: the JSON is invalid ({error})") from None
     trouble = find_problem_in_json(text, found, halves=False)
     if trouble is not None:
         raise AdapterConfigError(f"recordings {place}: {trouble.what}; {trouble.cure}")

@@ -13,12 +13,19 @@ from urllib.request import getproxies, proxy_bypass
 
 import orjson
 
-from karenina_core.models.ports import ErrorCategory, Message, PortError, category_of_status
+from karenina_core.models.ports import ErrorCategory, Message, PortError
 from karenina_openai.http import ConnectionBroken, ConnectionFailed, Limits, Reply, Server
 from karenina_openai.settings import DEFAULT_TIMEOUT, base_url_of, extra_of, find_api_key
 from karenina_openai.streaming import IncompleteStream, StallTimer, StreamStalled, assemble_stream
 from karenina_toolkit.error_cures import cure_for_path, cure_for_tls_error
-from karenina_toolkit.http_errors import CURES, HTTPStatusError, not_json_error, redact_text, status_error
+from karenina_toolkit.http_errors import (
+    CURES,
+    HTTPStatusError,
+    category_of_status,
+    not_json_error,
+    redact_text,
+    status_error,
+)
 from karenina_toolkit.reply_bounds import BrokenReply, ReplyBounds, read_json
 from karenina_toolkit.urls import find_secret_parts, is_loopback, redact_url
 

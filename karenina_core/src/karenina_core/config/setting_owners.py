@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from types import NoneType, UnionType
-from typing import Any, Final, Literal, Union, get_args, get_origin
+from typing import Any, Final
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
@@ -63,11 +62,6 @@ class Setting:
         return str(field) if field is not None else None
 
     @property
-    def type_name(self) -> str:
-        """The type as Python code."""
-        return _format_type(self.info.annotation)
-
-    @property
     def default(self) -> Any:
         """The value if none is set."""
         return self.info.get_default(call_default_factory=True)
@@ -116,15 +110,3 @@ def prompt_tasks() -> frozenset[str]:
     tasks = [task for one in active_plugins().of_kind("stage") for task in one.value.prompts]
     families = {task.family for task in tasks if task.family is not None}
     return frozenset({*read_catalog()["prompts"], *(task.name for task in tasks), *families})
-
-
-def _format_type(annotation: Any) -> str:
-    if get_origin(annotation) in (Union, UnionType):
-        return " | ".join(_format_type(part) for part in get_args(annotation))
-    if annotation is NoneType:
-        return "None"
-    if get_origin(annotation) is Literal:
-        return " | ".join(repr(part) for part in get_args(annotation))
-    if isinstance(annotation, type) and not get_args(annotation):
-        return annotation.__name__
-    return str(annotation).replace("typing.", "").replace("karenina_core.models.model.", "")

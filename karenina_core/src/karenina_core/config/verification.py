@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar, Union, cast, get_args, get_origin
 
@@ -18,6 +19,11 @@ from karenina_core.plugins import active_plugins
 from karenina_core.text import did_you_mean
 
 S = TypeVar("S", bound=BaseModel)
+_PLAIN = {
+    "bool_parsing": "write true or false",
+    **dict.fromkeys(("decimal_parsing", "float_parsing"), "write a number"),
+    "int_parsing": "write a whole number",
+}
 
 
 class VerificationConfig(BaseModel):
@@ -138,7 +144,7 @@ def _describe_problem(problem: Any, owned: Mapping[str, Setting]) -> str:
     where = ".".join(str(part) for part in problem["loc"])
     owner = owned.get(str(problem["loc"][0])) if problem["loc"] else None
     from_whom = f" (of {owner.owner})" if owner is not None and owner.owner != CORE else ""
-    message = problem["msg"].removeprefix("Value error, ")
+    message = _PLAIN.get(problem["type"], problem["msg"].removeprefix("Value error, "))
     return f"{where}{from_whom}: {message[:1].lower()}{message[1:]}{_show_value(problem, owner)}"
 
 
@@ -160,4 +166,4 @@ def _is_plain(annotation: Any) -> bool:
     kind = get_origin(annotation)
     if kind in (Union, UnionType, Annotated):
         return all(_is_plain(part) for part in get_args(annotation)[: 1 if kind is Annotated else None])
-    return kind is Literal or annotation in (bool, int, float, NoneType)
+    return kind is Literal or annotation in (bool, int, float, Decimal, NoneType)

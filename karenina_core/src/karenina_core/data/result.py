@@ -18,6 +18,7 @@ from karenina_core.data.sections import (
     VerificationResultTemplate,
     VetoRecord,
 )
+from karenina_core.text import to_html
 
 SCHEMA_VERSION: Final = 1
 
@@ -45,6 +46,12 @@ class VerificationResult(Section):
         default_factory=dict, description="Further fields set by stages, by distribution."
     )
     schema_version: int = SCHEMA_VERSION
+
+    def __repr__(self) -> str:
+        return f"<VerificationResult {self.question_id[:80]!r}, {self.outcome.value}: {self.why()[:200]!r}>"
+
+    def _repr_html_(self) -> str | None:
+        return to_html(self)
 
     @property
     def question_id(self) -> str:

@@ -12,9 +12,7 @@ or, for all fields that a class itself declares, with `from_files: ClassVar[From
 from __future__ import annotations
 
 import inspect
-import re
-from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, cast, get_args
+from typing import TYPE_CHECKING, Literal, cast, get_args
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -28,8 +26,6 @@ FromFiles = Literal["any", "below", "name", "models", "never"]
 - `models`: models, whose fields are checked one by one.
 - `never`: none. Fields without a mark are treated in this way.
 """
-
-_PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 def mark_of(model: type[BaseModel], name: str) -> FromFiles | None:
@@ -46,19 +42,6 @@ def mark_of(model: type[BaseModel], name: str) -> FromFiles | None:
         known = ", ".join(get_args(FromFiles))
         raise ValueError(f"{model.__name__}.{name}: from_files is {found!r}, but must be one of {known}")
     return cast("FromFiles | None", found)
-
-
-def is_plain_name(text: str) -> bool:
-    """Return whether `text` is a word that cannot be a path: a letter or digit, then letters, digits and `._-`."""
-    return _PLAIN_NAME.fullmatch(text) is not None
-
-
-def stays_below(folder: Path, name: str) -> bool:
-    """Return whether a path, relative to `folder`, stays in it with all links resolved."""
-    try:
-        return (folder / name).resolve().is_relative_to(folder.resolve())
-    except (OSError, ValueError, RuntimeError):  # a loop of links, a NUL byte
-        return False
 
 
 def restricted_fields(model: type[BaseModel]) -> tuple[str, ...]:

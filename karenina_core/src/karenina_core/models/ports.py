@@ -381,18 +381,3 @@ class NoRecordedReply(PortError):
 
     def __init__(self, message: str) -> None:
         super().__init__(message, category=ErrorCategory.PERMANENT)
-
-
-def category_of_status(status: int) -> ErrorCategory:
-    """Return the category of an HTTP status of 400 or more.
-
-    408 and 504 are timeouts, 429 is a rate limit, other 5xx (529 "overloaded" among them) are server errors, as are 409
-    and 425, which ask to try again. Other 4xx are permanent.
-    """
-    if status in (408, 504):
-        return ErrorCategory.TIMEOUT
-    if status == 429:
-        return ErrorCategory.RATE_LIMIT
-    if status >= 500 or status in (409, 425):
-        return ErrorCategory.SERVER
-    return ErrorCategory.PERMANENT

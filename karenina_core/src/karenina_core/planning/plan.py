@@ -14,6 +14,7 @@ from karenina_core.errors import KareninaError, RunError, describe_error
 from karenina_core.planning.ordering import Edge, Node, sort_nodes
 from karenina_core.planning.selection import SelectedStage, select
 from karenina_core.stages.stage import Stage
+from karenina_core.text import to_html
 
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
@@ -96,6 +97,12 @@ class Plan:
 
     stages: tuple[PlannedStage, ...]
     left_out: tuple[LeftOut, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<Plan of {len(self.stages)} stages: {', '.join(self.names())}; {len(self.left_out)} left out>"
+
+    def _repr_html_(self) -> str | None:
+        return to_html(self)
 
     def names(self) -> list[str]:
         """Return the names of the stages in order."""

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from karenina_core.artifacts.artifact import ANY, AnyKey
-from karenina_core.artifacts.slots import SLOT_RULES, Slot
+from karenina_core.artifacts.slot_rules import SLOT_RULES
+from karenina_core.artifacts.slots import Slot
 from karenina_core.catalog import install_command, read_catalog
 from karenina_core.errors import ConfigError
 from karenina_core.text import did_you_mean

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from importlib import import_module
 from importlib.metadata import Distribution, EntryPoint, entry_points
 from types import ModuleType
@@ -16,6 +16,7 @@ import pluggy
 from karenina_core.catalog import CORE, install_command, read_catalog
 from karenina_core.hooks import API_VERSION, PROJECT
 from karenina_core.plugins.discovery import PluginInfo, Selection, load_entry_points
+from karenina_core.text import did_you_mean
 from karenina_core.version import __version__
 
 GROUP: Final = "karenina.hookspecs"
@@ -35,14 +36,14 @@ class Hook:
     description: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class HookOwner:
     """A module of hook specifications, and its entry point."""
 
     module: ModuleType
     info: PluginInfo
 
-    @property
+    @cached_property
     def hooks(self) -> list[str]:
         """The names of the hooks, in the order of the module."""
         parse = pluggy.PluginManager(PROJECT).parse_hookspec_opts
@@ -115,14 +116,18 @@ def version_mismatch(thing: object) -> str | None:
 
 
 class _Manager(pluggy.PluginManager):
-    """A plugin manager that ignores hooks of this project with a missing owner, instead of rejecting the plugin."""
+    """A plugin manager that suggests names for unknown hooks, and ignores those of members that are not installed."""
 
     def parse_hookimpl_opts(self, plugin: object, name: str) -> pluggy.HookimplOpts | None:
         options = super().parse_hookimpl_opts(plugin, name)
-        if options is not None:
-            hook = options.get("specname") or name
-            if not hasattr(self.hook, hook) and hook in read_catalog()["hooks"]:
-                options["optionalhook"] = True
+        hook = name if options is None else options["specname"] or name
+        known = [one for one, caller in vars(self.hook).items() if caller.has_spec()]
+        if options is not None and hook not in known:
+            if hook not in read_catalog()["hooks"]:
+                raise pluggy.PluginValidationError(plugin, f"unknown hook {hook!r}{did_you_mean(hook, known)}")
+            options["optionalhook"] = True
+        elif options is None and hook in known and not hasattr(getattr(plugin, name), f"{PROJECT}_spec"):
+            raise pluggy.PluginValidationError(plugin, f"{name} is not marked with @hookimpl, so it has no effect")
         return options
 
 

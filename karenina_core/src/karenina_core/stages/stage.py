@@ -114,7 +114,7 @@ class Stage:
         before any call. By default, stages are included, except in slots that take one stage, where installing a plugin
         must not change anything by itself.
         """
-        from karenina_core.artifacts.slots import SLOT_RULES
+        from karenina_core.artifacts.slot_rules import SLOT_RULES
 
         if self.slot is not None and SLOT_RULES[self.slot].single:
             return Skip("not selected by the configuration")

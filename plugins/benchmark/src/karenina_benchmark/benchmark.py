@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import logging
+from contextlib import nullcontext
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from karenina_benchmark.content import BenchmarkContent
 from karenina_core.data.question import Question
+from karenina_core.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from karenina_benchmark.checking import CheckReport
     from karenina_core.config import VerificationConfig
     from karenina_core.data.result import VerificationResult
     from karenina_core.data.trust import Trust
+    from karenina_core.planning.plan import Plan
     from karenina_engine.calls.retry import RetryPolicy
-    from karenina_engine.offline.rescoring import RescoreReport
+    from karenina_engine.offline.rescore_report import RescoreReport
     from karenina_engine.results.result_set import VerificationResultSet
+
+
+logger: Final = logging.getLogger("karenina")
 
 
 class Benchmark(BenchmarkContent):
@@ -68,6 +77,28 @@ class Benchmark(BenchmarkContent):
         vars(benchmark).update(vars(content))
         return benchmark
 
+    @classmethod
+    def check_file(
+        cls,
+        path: str | Path,
+        trust: Trust | Literal["all"] | None = None,
+        *,
+        columns: Mapping[str, str] | None = None,
+    ) -> CheckReport:
+        """Check the file of a benchmark, which may be one that cannot be loaded: report all problems, with their lines.
+
+        The arguments are those of `load`. Code of the file runs only with trust, and no model is called.
+        """
+        from karenina_benchmark.checking import check_file
+
+        return check_file(Path(path), trust, columns)[1]
+
+    def check(self, trust: Trust | Literal["all"] | None = None) -> CheckReport:
+        """Check the questions, templates, truths and traits: report all problems. See `check_file`."""
+        from karenina_benchmark.checking import CheckReport, check_content
+
+        return CheckReport(tuple(check_content(self, trust, quality=True)), len(self))
+
     def save(self, path: str | Path) -> None:
         """Write the benchmark as JSON-LD, YAML or JSON lines, by the suffix of `path`.
 
@@ -103,6 +134,29 @@ class Benchmark(BenchmarkContent):
         except ValueError as error:
             raise CheckpointError(path, "", str(error), "nothing was imported") from error
 
+    def _repr_html_(self) -> str:
+        from karenina_benchmark.content_html import content_html
+
+        return content_html(self)
+
+    def plan(self, config: VerificationConfig | Mapping[str, Any], question_id: str | None = None) -> Plan:
+        """Return the plan of a question, by default of the first: its stages in order, and what is left out and why.
+
+        Nothing runs. Raises `ConfigError` for a benchmark without this question, and `PlanError` if there is no plan.
+        """
+        from karenina_core.config import plugins_of
+        from karenina_engine.scheduling.planner import Planner
+        from karenina_engine.scheduling.plugin_checks import check_selection
+        from karenina_engine.scheduling.questions import select_questions
+
+        chosen = _as_config(config)
+        plugins = plugins_of(chosen)
+        check_selection(plugins, chosen)
+        questions = select_questions(self, chosen, [question_id] if question_id is not None else None)
+        if not questions:
+            raise ConfigError(["the benchmark contains no question to plan for: add one (add_question)"])
+        return Planner(chosen, plugins).plan(questions[0])
+
     def run_verification(
         self,
         config: VerificationConfig | Mapping[str, Any],
@@ -114,6 +168,7 @@ class Benchmark(BenchmarkContent):
         policy: RetryPolicy | None = None,
         journal: str | Path | None = None,
         replay: bool = False,
+        progress: bool | None = None,
     ) -> VerificationResultSet:
         """Run the benchmark: return one result per question, answering model, judge and replicate.
 
@@ -122,8 +177,10 @@ class Benchmark(BenchmarkContent):
         (the default), or all (`"all"`, for a file of one's own). Each result is written to `output` (JSONL) and passed
         to `on_result` when it is complete. With a `journal` (a file, created if it is missing), every reply and result
         is stored before it is used, and the same call continues an interrupted run; with `replay`, replies come from
-        the journal only and no model is called. This works in notebooks too. Raises `ConfigError`, `PlanError` and
-        `JournalError` before the first call of a model; the error of an item is in its result.
+        the journal only and no model is called. A progress bar is shown on a terminal and in a notebook; `progress`
+        shows it elsewhere too (True) or never (False). This also works in a running event loop, as in notebooks. Raises
+        `ConfigError`, `PlanError` and `JournalError` before the first call of a model; the error of an item is in its
+        result.
         """
         from karenina_engine.scheduling.blocking import run_blocking
 
@@ -137,6 +194,7 @@ class Benchmark(BenchmarkContent):
                 policy=policy,
                 journal=journal,
                 replay=replay,
+                progress=progress,
             )
         )
 
@@ -151,12 +209,15 @@ class Benchmark(BenchmarkContent):
         policy: RetryPolicy | None = None,
         journal: str | Path | None = None,
         replay: bool = False,
+        progress: bool | None = None,
     ) -> VerificationResultSet:
         """Run the benchmark in a running event loop; the arguments are those of `run_verification`."""
         from karenina_engine.execution import collect_results
         from karenina_engine.journal.request import RunRequest
         from karenina_engine.scheduling.prepare import open_run
+        from karenina_engine.scheduling.progress_display import choose_display
 
+        display = choose_display(progress)
         request = RunRequest(
             self,
             _as_config(config),
@@ -167,8 +228,11 @@ class Benchmark(BenchmarkContent):
             replay=replay,
             policy=policy,
             columns=self.columns,
+            observers=[display] if display is not None else [],
         )
         with open_run(request) as run:
+            if run.journal is None and run.prepared.calls_models and len(run) > 1:
+                _note_missing_journal()
             return await collect_results(run, output=request.output, on_result=on_result)
 
     def rescore(
@@ -179,15 +243,38 @@ class Benchmark(BenchmarkContent):
         trust: Trust | Literal["all"] | None = None,
         output: str | Path | None = None,
         ask: bool = False,
+        progress: bool | None = None,
     ) -> RescoreReport:
         """Score the last run in `journal` again with this benchmark and `config`, without calling a model.
 
         Use it after changes of truths, tolerances, weights, patterns, primitives, compositions or `verify()`; see
-        `karenina_engine.offline.rescoring.rescore`. `config` names the models of the run.
+        `karenina_engine.offline.rescoring.rescore`. `config` names the models of the run, and `progress` is that of
+        `run_verification`.
         """
         from karenina_engine.offline.rescoring import rescore
+        from karenina_engine.scheduling.progress_display import choose_display
 
-        return rescore(journal, self, _as_config(config), trust=trust, output=output, ask=ask)
+        display = choose_display(progress)
+        with display if display is not None else nullcontext():
+            return rescore(
+                journal,
+                self,
+                _as_config(config),
+                trust=trust,
+                output=output,
+                ask=ask,
+                on_scored=display.add_all if display is not None else None,
+            )
+
+
+@cache
+def _note_missing_journal() -> None:
+    """Log once in this process that a run cannot be resumed, and how it could."""
+    logger.warning(
+        "this run keeps no journal: if it is interrupted, its finished calls are repeated and paid for again. "
+        'With a file, such as journal="run.journal", run_verification stores every reply, and the same call resumes '
+        "the run (this warning is logged once)"
+    )
 
 
 def _as_config(config: VerificationConfig | Mapping[str, Any]) -> VerificationConfig:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from karenina_benchmark.checkpoint_format import read_checkpoint, serialize_checkpoint
 from karenina_benchmark.errors import CheckpointError
 from karenina_benchmark.format import Format
-from karenina_benchmark.load_warnings import log_warnings
+from karenina_benchmark.load_warnings import find_warnings
 from karenina_benchmark.text_files import read_text
 
 if TYPE_CHECKING:
@@ -16,19 +16,24 @@ if TYPE_CHECKING:
 
     from karenina_benchmark.content import BenchmarkContent
     from karenina_benchmark.format import CheckPaths
+    from karenina_core.data.question import Question
 
 
 def _read_checkpoint(path: Path, _check_paths: CheckPaths) -> BenchmarkContent:
     benchmark = read_checkpoint(_read_nonempty(path), path)
-    log_warnings(benchmark, path, benchmark)
+    _keep_warnings(benchmark, benchmark)
     return benchmark
+
+
+def _keep_warnings(benchmark: BenchmarkContent, questions: Iterable[Question], unread: Iterable[str] = ()) -> None:
+    benchmark.load_warnings, benchmark.unscorable = find_warnings(benchmark, questions, unread)
 
 
 def _read_yaml(path: Path, check_paths: CheckPaths) -> BenchmarkContent:
     from karenina_benchmark.yaml_format import read_yaml
 
     benchmark = read_yaml(_read_nonempty(path), path, check_paths)
-    log_warnings(benchmark, path, benchmark)
+    _keep_warnings(benchmark, benchmark)
     return benchmark
 
 
@@ -36,7 +41,7 @@ def _read_jsonl(path: Path, _check_paths: CheckPaths) -> BenchmarkContent:
     from karenina_benchmark.jsonl_format import read_jsonl
 
     benchmark, ids = read_jsonl(path)
-    log_warnings(benchmark, path, (), ids)
+    _keep_warnings(benchmark, (), ids)
     return benchmark
 
 

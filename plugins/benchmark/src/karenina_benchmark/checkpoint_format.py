@@ -37,7 +37,9 @@ from karenina_template.question_template import template_source_of
 from karenina_template.templates.errors import TemplateError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Set
+    from collections.abc import Mapping, Sequence, Set
+
+    from karenina_core.data.rubrics import RubricTrait
 
 FORMAT_VERSION = 1
 """The version of this format; newer ones are refused."""
@@ -210,9 +212,7 @@ def read_checkpoint(text: str, path: Path) -> BenchmarkContent:
         rest = _unknown_keys(data, _ROOT_KEYS)
         if isinstance(data.get("creator"), dict):
             rest["creator"] = data["creator"]
-        traits, dynamic = read_traits(_as_list(data.get("rating")) + _take_global_rubric(rest))
-        benchmark.global_rubric = Rubric.of(*traits) or None
-        benchmark.dynamic_rubric = DynamicRubric.of(*dynamic) or None
+        _read_global_rubric(benchmark, _as_list(data.get("rating")) + _take_global_rubric(rest), path)
         if properties.rest:
             rest["properties"] = properties.rest
         if data.get("@context") not in (None, CONTEXT):
@@ -235,6 +235,25 @@ def read_checkpoint(text: str, path: Path) -> BenchmarkContent:
     except (ValueError, TypeError) as error:
         raise _make_error(error, path, place, "correct it there; nothing was loaded") from error
     return benchmark
+
+
+def _read_global_rubric(benchmark: BenchmarkContent, ratings: Sequence[Any], path: Path) -> None:
+    """Set the rubrics of the benchmark; traits that cannot be read are in `broken`, like questions."""
+    traits: dict[str, RubricTrait] = {}
+    concepts: dict[str, RubricTrait] = {}
+    for number, rating in enumerate(ratings, 1):
+        place = f"rating {number}"
+        try:
+            static, dynamic = read_traits([rating])
+            place += f" ({rating['name']})"
+            DynamicRubric.of(*dynamic)
+            for one, found in [*((one, traits) for one in static), *((one, concepts) for one in dynamic)]:
+                if found.setdefault(one.name, one) is not one:
+                    raise ValueError(f"an earlier trait of the rubric has the name {one.name!r}; rename one of them")
+        except (ValueError, TypeError) as error:
+            benchmark.broken.append(_make_error(error, path, place, "correct it there"))
+    benchmark.global_rubric = Rubric.of(*traits.values()) or None
+    benchmark.dynamic_rubric = DynamicRubric.of(*concepts.values()) or None
 
 
 def _make_error(error: ValueError | TypeError, path: Path, place: str, cure: str) -> CheckpointError:

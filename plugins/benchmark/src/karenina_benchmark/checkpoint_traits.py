@@ -137,10 +137,10 @@ def read_traits(ratings: Sequence[Mapping[str, Any]]) -> tuple[list[RubricTrait]
     """
     static: list[RubricTrait] = []
     dynamic: list[RubricTrait] = []
-    for position, rating in enumerate(ratings):
+    for rating in ratings:
         name = rating.get("name") if isinstance(rating, dict) else None
         if not isinstance(name, str) or not name.strip():
-            raise ValueError(f"rating {position + 1} is not a Rating with a name")
+            raise ValueError("a rating is not a Rating object with a name")
         trait, is_dynamic = _read_trait(rating)
         (dynamic if is_dynamic else static).append(trait)
     return static, dynamic

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -37,6 +37,16 @@ def save_config(config: VerificationConfig, path: str | Path) -> None:
     file = Path(path)
     if file.suffix != ".json":
         raise ConfigError([f"{file}: a configuration is saved as JSON; name the file {file.stem or 'karenina'}.json"])
+    values, left_out = values_to_save(config)
+    try:
+        file.write_bytes(to_json(values, indent=2))
+    except (PydanticSerializationError, OSError) as error:
+        raise ConfigError([f"the configuration cannot be saved in {file}: {error}"]) from error
+    warn_of_secrets(file, left_out)
+
+
+def values_to_save(config: VerificationConfig) -> tuple[dict[str, Any], list[str]]:
+    """Return the values that were given explicitly, without secrets, and the places of the secrets."""
     values, left_out = config.given(), list[str]()
     for name in ("answering_models", "parsing_models"):
         models: list[dict[str, Any]] = []
@@ -45,10 +55,11 @@ def save_config(config: VerificationConfig, path: str | Path) -> None:
             models.append(kept)
             left_out += secrets
         values.update({name: models} if name in values else {})
-    try:
-        file.write_bytes(to_json(values, indent=2))
-    except (PydanticSerializationError, OSError) as error:
-        raise ConfigError([f"the configuration cannot be saved in {file}: {error}"]) from error
+    return values, left_out
+
+
+def warn_of_secrets(file: Path, left_out: Sequence[str]) -> None:
+    """Log a warning that names the secrets that were not saved, if there are some."""
     if left_out:
         logger.warning("%s: secrets are not saved; left out: %s", file, ", ".join(left_out))
 
@@ -87,7 +98,8 @@ def read_config_values(path: str | Path, *, max_bytes: int | None = None) -> dic
         problem = f"the configuration file {file} cannot be read{place}: {error.what}; {error.cure}"
         raise ConfigError([problem]) from error
     except ValueError as error:
-        raise ConfigError([f"the configuration file {file} is not valid: {error}"]) from None
+        cure = "; texts need quotes" if str(error).startswith("Invalid value") else ""
+        raise ConfigError([f"the configuration file {file} is not valid: {error}{cure}"]) from None
     if found is None:
         return {}
     if not isinstance(found, dict):

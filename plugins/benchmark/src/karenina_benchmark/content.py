@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from pydantic import JsonValue
 
+    from karenina_benchmark.document import Section
+
 
 @runtime_checkable
 class _TextSearch(Protocol):
@@ -24,6 +26,14 @@ class _TextSearch(Protocol):
 
     def ids_mentioning(self, words: Collection[str]) -> Iterator[str]:
         """Yield the ids of the questions in which one of `words` may occur."""
+
+
+@runtime_checkable
+class _Places(Protocol):
+    """A collection of questions that knows the place of each in its file."""
+
+    def place_of(self, question_id: str) -> Section | None:
+        """Return the place of a question."""
 
 
 class BenchmarkContent:
@@ -58,6 +68,16 @@ class BenchmarkContent:
         """Content of the file that this version does not know; it is written back."""
         self.broken: list[CheckpointError] = []
         """The errors of the questions of the file that cannot be read."""
+        self.problems: list[CheckpointError] = []
+        """The other errors of the file; it cannot be used if there are any."""
+        self.load_warnings: list[str] = []
+        """Warnings about the content of the file, which are logged when it is loaded."""
+        self.unscorable: list[str] = []
+        """A warning that names the traits that cannot be scored, if there are any."""
+        self.head: Section | None = None
+        """The place of the keys other than the questions in the file, if the format has lines."""
+        self.origins: dict[str, Section] = {}
+        """The places of the questions in the file by id, if the format has lines; see `place_of`."""
         self.path: Path | None = None
         self.named_by_path = False
         """Whether the file has no name for the benchmark, so that it is named after the file."""
@@ -77,6 +97,18 @@ class BenchmarkContent:
         benchmark.version = version
         benchmark.creator = creator
         benchmark.date_created = benchmark.date_modified = _now()
+        return benchmark
+
+    @classmethod
+    def of_questions(cls, path: Path, questions: Iterable[Question]) -> Self:
+        """Return the benchmark of a file that contains questions only: it is named after the file, and has no dates.
+
+        For file formats. Raises `ValueError` for two questions with one id.
+        """
+        benchmark = cls(path.stem or "benchmark")
+        benchmark.path, benchmark.named_by_path = path, True
+        benchmark.add_questions(questions)
+        benchmark.date_modified = None
         return benchmark
 
     def add_question(
@@ -175,6 +207,12 @@ class BenchmarkContent:
             hint = suggest_key(question_id, self._questions, "")
             raise KeyError(f"no question has the id {question_id!r}{hint and f'; {hint}'}") from None
 
+    def place_of(self, question_id: str) -> Section | None:
+        """Return the place of a question in the file; None if the question or the format has none."""
+        if isinstance(self._questions, _Places):
+            return self._questions.place_of(question_id)
+        return self.origins.get(question_id)
+
     def leave_out_broken(self) -> None:
         """Read all streamed questions, and move those that cannot be read to `broken`."""
         for id in self.ids if self.streamed else ():
@@ -263,7 +301,7 @@ class BenchmarkContent:
     __hash__ = None  # type: ignore[assignment]  # not hashable, because it is mutable
 
     def __repr__(self) -> str:
-        return f"<Benchmark {self.name!r}, {len(self)} question{'' if len(self) == 1 else 's'}>"
+        return f"<Benchmark {self.name[:200]!r}, {len(self)} question{'' if len(self) == 1 else 's'}>"
 
     @property
     def _nameless(self) -> bool:

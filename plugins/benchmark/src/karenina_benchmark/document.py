@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from karenina_benchmark.errors import CheckpointError
+from karenina_benchmark.errors import CheckpointError, Problems
 from karenina_benchmark.unknown_keys import suggest_key
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ class Document:
     value: Any
     lines: Mapping[Place, int]
     written: Mapping[Place, str]
+    text_lines: Mapping[Place, int] = field(default_factory=dict)
+    """The line of the file in which a text begins, for texts that are written line by line (`key: |`)."""
 
     def line(self, path: Place) -> int | None:
         """Return the line of a place, or of the nearest place that encloses it."""
@@ -41,17 +43,28 @@ class Section:
     path: Place
     value: Mapping[str, Any]
 
+    def where(self, *path: str | int) -> str:
+        """Return the line of this place, or of `path` below it; empty if it is not known."""
+        line = self.document.line((*self.path, *path))
+        return f"line {line}" if line else ""
+
+    def where_in_text(self, line: int | None, *path: str | int) -> str:
+        """Return the line of the file for a line of the text at `path`; that of the text itself if it is unknown."""
+        first = self.document.text_lines.get((*self.path, *path))
+        return self.where(*path) if first is None or line is None else f"line {first + line - 1}"
+
     def error(self, what: str, cure: str, *path: str | int) -> CheckpointError:
         """Return an error at this place, or at `path` below it."""
-        line = self.document.line((*self.path, *path))
-        return CheckpointError(self.document.file, f"line {line}" if line else "", what, cure)
+        return CheckpointError(self.document.file, self.where(*path), what, cure)
 
     def check_keys(self, known: Collection[str]) -> None:
-        """Raise `CheckpointError` for a key that is not in `known`, with a suggestion."""
+        """Raise `CheckpointError` for all keys that are not in `known`, each with a suggestion."""
+        problems = Problems()
         for key in self.value:
             if key not in known:
                 cure = suggest_key(key, known, f"the keys here are {', '.join(known)}")
-                raise self.error(f"unknown key {key!r}", cure, key)
+                problems.found.append(self.error(f"unknown key {key!r}", cure, key))
+        problems.raise_all()
 
     def text(self, key: str) -> str | None:
         """Return the value of a key as it is written, numbers and dates included; None if it is missing or null."""
@@ -85,8 +98,11 @@ class Section:
             raise self.error(f"{key!r} must be a mapping of keys to values, not {value!r:.60}", "", key)
         return Section(self.document, (*self.path, key), value)
 
-    def sections(self, key: str) -> list[Section]:
-        """Return the mappings of the list under a key; a single mapping counts as a list of one."""
+    def sections(self, key: str, problems: Problems) -> list[Section]:
+        """Return the mappings of the list under a key; a single mapping counts as a list of one.
+
+        Other entries are left out, and added to `problems`.
+        """
         value = self.value.get(key)
         if value is None:
             return []
@@ -94,8 +110,11 @@ class Section:
             return [Section(self.document, (*self.path, key), value)]
         if not isinstance(value, list):
             raise self.error(f"{key!r} must be a list, not {value!r:.60}", "", key)
+        found: list[Section] = []
         for position, entry in enumerate(value):
-            if not isinstance(entry, Mapping):
+            if isinstance(entry, Mapping):
+                found.append(Section(self.document, (*self.path, key, position), entry))
+            else:
                 what = f"entry {position + 1} of {key!r} must be a mapping, not {entry!r:.60}"
-                raise self.error(what, "", key, position)
-        return [Section(self.document, (*self.path, key, position), entry) for position, entry in enumerate(value)]
+                problems.found.append(self.error(what, "", key, position))
+        return found

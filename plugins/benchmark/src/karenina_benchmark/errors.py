@@ -2,41 +2,94 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator
+from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from karenina_core.errors import KareninaError
-from karenina_core.text import join_problems
+from karenina_core.text import did_you_mean, join_problems
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class CheckpointError(KareninaError, ValueError):
     """An error of a file that cannot be read or written as a benchmark or as a table of questions.
 
     `file` is the file, `where` the place in it (a line, a row, or the number and id of a question; empty for the file
-    as a whole), `what` the problem and `cure` the way to solve it. The file is unchanged.
+    as a whole), `what` the problem and `cure` the way to solve it. `others` are further errors that were found with it,
+    which the message does not contain. The file is unchanged.
     """
 
-    def __init__(self, file: str | Path, where: str, what: str, cure: str) -> None:
+    def __init__(
+        self, file: str | Path, where: str, what: str, cure: str, others: Iterable[CheckpointError] = ()
+    ) -> None:
         place = f"{file}, {where}" if where else str(file)
         super().__init__(f"{place}: {what}; {cure}" if cure else f"{place}: {what}")
         self.file = Path(file)
         self.where = where
         self.what = what
         self.cure = cure
+        self.others = tuple(others)
+
+    def each(self) -> Iterator[CheckpointError]:
+        """Yield this error and all others that were found with it."""
+        yield self
+        for other in self.others:
+            yield from other.each()
 
 
-def explain_error(error: ValueError | ValidationError) -> str:
-    """Return the message of a validation error in one line: each field with its problem, without pydantic's details."""
+class Problems:
+    """The errors of a file that are collected, so that reading continues after each of them."""
+
+    def __init__(self) -> None:
+        self.found: list[CheckpointError] = []
+
+    def attempt(self, read: Callable[P, T | None], *arguments: P.args, **options: P.kwargs) -> T | None:
+        """Return what `read` returns; if it raises `CheckpointError`, keep the error and return None."""
+        try:
+            return read(*arguments, **options)
+        except CheckpointError as error:
+            self.found.append(error)
+            return None
+
+    def raise_all(self) -> None:
+        """Raise the first error, with the others; do nothing if there is none."""
+        if not self.found:
+            return
+        first, *others = [error for found in self.found for error in found.each()]
+        if not others:
+            raise first
+        raise CheckpointError(first.file, first.where, first.what, first.cure, others) from first.__cause__
+
+
+def explain_error(error: ValueError | ValidationError, known: Collection[str] = ()) -> str:
+    """Return the message of a validation error in one line: each field with its problem, without pydantic's details.
+
+    `known` are the fields that exist, of which the nearest is suggested for an unknown one.
+    """
     from pydantic import ValidationError
 
     if not isinstance(error, ValidationError):
         return str(error)
     problems = []
-    for problem in error.errors(include_url=False, include_input=False):
+    for problem in error.errors(include_url=False):
         field = ".".join(str(part) for part in problem["loc"])
         message = problem["msg"].removeprefix("Value error, ")
+        if problem["type"] == "extra_forbidden":
+            message = f"there is no such field{did_you_mean(str(problem['loc'][-1]), known)}"
+        elif problem["type"] == "literal_error":
+            message += _suggest_word(problem["input"], problem["ctx"]["expected"])
         problems.append(f"{field}: {message}" if field else message)
     return join_problems(problems)
+
+
+def _suggest_word(given: object, expected: str) -> str:
+    """Return a suggestion if a text is similar to one of the words that pydantic expected, else nothing."""
+    near = get_close_matches(given, re.findall(r"'([^']*)'", expected), n=1) if isinstance(given, str) else []
+    return f"; did you mean {near[0]!r}?" if near else ""

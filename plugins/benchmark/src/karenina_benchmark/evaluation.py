@@ -49,13 +49,15 @@ def evaluate(
     config: VerificationConfig | Mapping[str, Any] | None = None,
     journal: str | Path | None = None,
     trust: Trust | Literal["all"] | None = None,
+    progress: bool | None = None,
 ) -> VerificationResult:
     """Judge one output and return its result.
 
     `response` is text or a conversation. `template` is an answer template (a class or its source), `rubric` the traits
     that score the output; one of them is needed. `judge` may be missing if neither needs a model. `config` holds other
     settings (`parsing_models` in place of `judge`, for several judges; a `budget` works as in a run), and `journal` is
-    the file in which replies are stored and found again.
+    the file in which replies are stored and found again. With several judges, `progress` is that of
+    `Benchmark.run_verification`.
 
     Raises `ConfigError` if both template and rubric are missing, and what `Benchmark.run_verification` raises. An
     output that could not be judged has a result with an outcome that says so.
@@ -63,7 +65,7 @@ def evaluate(
     benchmark, settings = prepare_evaluation(
         [Output(_OUTPUT, response, question)], template=template, rubric=rubric, judge=judge, config=config
     )
-    return benchmark.run_verification(settings, journal=journal, trust=trust)[0]
+    return benchmark.run_verification(settings, journal=journal, trust=trust, progress=progress)[0]
 
 
 async def aevaluate(
@@ -76,12 +78,13 @@ async def aevaluate(
     config: VerificationConfig | Mapping[str, Any] | None = None,
     journal: str | Path | None = None,
     trust: Trust | Literal["all"] | None = None,
+    progress: bool | None = None,
 ) -> VerificationResult:
     """Judge one output in a running event loop; the arguments are those of `evaluate`."""
     benchmark, settings = prepare_evaluation(
         [Output(_OUTPUT, response, question)], template=template, rubric=rubric, judge=judge, config=config
     )
-    return (await benchmark.arun_verification(settings, journal=journal, trust=trust))[0]
+    return (await benchmark.arun_verification(settings, journal=journal, trust=trust, progress=progress))[0]
 
 
 def prepare_evaluation(

@@ -54,4 +54,4 @@ def find_format(plugins: Plugins, path: Path, suffix: str, *, writes: bool = Fal
 
 def describe_suffixes(offered: Iterable[Offer[Format]]) -> str:
     """Return the suffixes and names of formats as a text for messages."""
-    return "; ".join(f"{', '.join(one.value.suffixes)} ({one.value.name})" for one in offered)
+    return "; ".join(f"{', '.join(one.value.suffixes)} ({one.value.name})" for one in offered if one.value.suffixes)

@@ -27,7 +27,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from karenina_benchmark.content import BenchmarkContent
 from karenina_benchmark.document import Document, Place, Section
-from karenina_benchmark.errors import CheckpointError
+from karenina_benchmark.errors import CheckpointError, Problems
 from karenina_benchmark.question_ids import make_question_id
 from karenina_benchmark.strict_json import parse_object
 from karenina_benchmark.text_files import to_checkpoint_error
@@ -64,11 +64,13 @@ def read_jsonl(path: Path) -> tuple[BenchmarkContent, list[str]]:
             benchmark = BenchmarkContent(path.stem or "benchmark")
             benchmark.named_by_path = True
         else:
-            check_version(head)
-            head.check_keys(HEAD_KEYS)
-            stated = head.text("name")
-            benchmark = read_head(head, stated or path.stem or "benchmark")
+            problems = Problems()
+            problems.attempt(check_version, head)
+            problems.attempt(head.check_keys, HEAD_KEYS)
+            stated = problems.attempt(head.text, "name")
+            benchmark = read_head(head, stated or path.stem or "benchmark", problems)
             benchmark.named_by_path = not stated
+            benchmark.problems = problems.found
         benchmark.use_questions(QuestionLines(path, file, index))
         benchmark.broken = index.broken
     except BaseException:
@@ -216,6 +218,11 @@ class QuestionLines(MutableMapping[str, Question]):
     def __delitem__(self, id: str) -> None:
         if self._positions.pop(id) is None:
             del self._changed[id]
+
+    def place_of(self, question_id: str) -> Section | None:
+        """Return the place of a question: its line in the file; None if it was changed after loading."""
+        position = self._positions[question_id]
+        return None if position is None else _make_section({}, self._path, self._index.numbers[position])
 
     def ids_mentioning(self, words: Collection[str]) -> Iterator[str]:
         """Yield the ids of questions whose line may contain one of `words`, even as escapes or ligatures.

@@ -1,22 +1,17 @@
-"""Warn about the content of a loaded file that has no effect, and about traits that cannot be scored."""
+"""Find the content of a loaded file that has no effect, and traits that cannot be scored."""
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from karenina_benchmark.checkpoint_traits import REFERENCE_PROPERTY
-from karenina_core.data.rubrics import CallableRubricTrait, RubricTrait, UnknownTrait
-from karenina_core.text import join_problems
+from karenina_core.data.rubrics import CallableRubricTrait, RubricTrait, UnknownTrait, trait_kinds
+from karenina_core.text import did_you_mean, join_problems
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from karenina_benchmark.content import BenchmarkContent
     from karenina_core.data.question import Question
-
-logger = logging.getLogger("karenina")
 
 _PARTS = ("answer", "code", "question", "rating", "creator")
 """The keys of `unread` for unknown content of parts that are otherwise known."""
@@ -27,10 +22,10 @@ Found = dict[str, dict[str, None]]
 """The places of each name or reason; dicts serve as ordered sets."""
 
 
-def log_warnings(
-    benchmark: BenchmarkContent, path: Path, questions: Iterable[Question], unread: Iterable[str] = ()
-) -> None:
-    """Log the content of a benchmark's file that has no effect, and its traits that cannot be scored.
+def find_warnings(
+    benchmark: BenchmarkContent, questions: Iterable[Question], unread: Iterable[str] = ()
+) -> tuple[list[str], list[str]]:
+    """Return warnings of the content of a benchmark's file that has no effect, and of traits that cannot be scored.
 
     `unread` are the ids of other questions with `unread` content, which are not in `questions`.
     """
@@ -46,7 +41,7 @@ def log_warnings(
             for name in _unknown_names(trait.unread) if not isinstance(trait, UnknownTrait) else ():
                 known = name in type(trait).model_fields
                 (unused if known else unknown).setdefault(name, {})[place] = None
-            reason = _why_unscorable(trait)
+            reason = why_unscorable(trait)
             if reason is not None:
                 unscorable.setdefault(reason, {})[f"{trait.name!r}{of}"] = None
 
@@ -55,14 +50,16 @@ def log_warnings(
         for name in _unknown_names(question.unread):
             unknown.setdefault(name, {})[f"question {question.id}"] = None
         check_traits(_traits(question.rubric, question.dynamic_rubric), f" of question {question.id}")
+    found: list[str] = []
     if unknown:
-        logger.warning("%s: unknown content is kept but has no effect: %s", path, join_problems(_with_places(unknown)))
+        found.append(f"unknown content is kept but has no effect: {join_problems(_with_places(unknown))}")
     if unused:
-        logger.warning("%s: values that traits of this kind do not use: %s", path, join_problems(_with_places(unused)))
-    if unscorable:
-        count = sum(len(names) for names in unscorable.values())
-        reasons = "; ".join(f"{_first_places(names)} ({why})" for why, names in unscorable.items())
-        logger.warning("%s: %d rubric trait%s cannot be scored: %s", path, count, "s" * (count > 1), reasons)
+        found.append(f"values that traits of this kind do not use: {join_problems(_with_places(unused))}")
+    if not unscorable:
+        return found, []
+    count = sum(len(names) for names in unscorable.values())
+    reasons = "; ".join(f"{_first_places(names)} ({why})" for why, names in unscorable.items())
+    return found, [f"{count} rubric trait{'s' * (count > 1)} cannot be scored: {reasons}"]
 
 
 def _traits(*rubrics: Any) -> Iterator[RubricTrait]:
@@ -70,9 +67,12 @@ def _traits(*rubrics: Any) -> Iterator[RubricTrait]:
         yield from rubric.traits if rubric is not None else ()
 
 
-def _why_unscorable(trait: RubricTrait) -> str | None:
+def why_unscorable(trait: RubricTrait) -> str | None:
+    """Return why the installed plugins cannot score a trait; None if they can."""
     if isinstance(trait, UnknownTrait):
-        return trait.unscorable or f"no installed plugin has traits of type {trait.type!r}"
+        return trait.unscorable or (
+            f"no installed plugin has traits of type {trait.type!r}{did_you_mean(trait.type, trait_kinds())}"
+        )
     return PICKLED if isinstance(trait, CallableRubricTrait) and trait.pickled is not None else None
 
 

@@ -75,7 +75,10 @@ def _object_of(text: str) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(text)
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
-        raise ConfigError([f"the JSON object of a model is invalid at {place}: {error.msg}"]) from None
+        complete = error.pos < len(error.doc.rstrip())
+        what = f"invalid at {place}: {error.msg}" if complete else f"incomplete: it ends at {place}"
+        cure = "" if '"' in text else "; in a shell, put the object in single quotes"
+        raise ConfigError([f"the JSON object of a model is {what}{cure}"]) from None
     except (ValueError, RecursionError):
         raise ConfigError(["the JSON object of a model contains too large a number, or is nested too deeply"]) from None
     trouble = find_problem_in_json(text, found)

@@ -6,7 +6,8 @@ import json
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from karenina_benchmark.errors import CheckpointError, explain_error
+from karenina_benchmark.document import Document, Section
+from karenina_benchmark.errors import CheckpointError, Problems, explain_error
 from karenina_benchmark.keywords import split_keywords
 from karenina_benchmark.question_ids import make_question_id
 from karenina_benchmark.table_reader import Row, Table
@@ -41,12 +42,41 @@ def make_questions(
     source for the values of a row. A row without an id gets one from its position, counted from `first`, and its first
     words. Raises `CheckpointError` with the line, for a missing column, an empty question or a duplicate id.
     """
+    found = read_questions(
+        table,
+        columns,
+        separator=separator,
+        answer=answer,
+        strategy=strategy,
+        answer_template=answer_template,
+        rubric=rubric,
+        first=first,
+    )
+    return [question for _, question in found.values()]
+
+
+def read_questions(
+    table: Table,
+    columns: Mapping[str, Any] | None = None,
+    *,
+    separator: str | None = None,
+    answer: Mapping[str, Any] | None = None,
+    strategy: Any = None,
+    answer_template: str | type[Any] | Callable[[Mapping[str, Any]], str | None] | None = None,
+    rubric: Rubric | None = None,
+    first: int = 1,
+) -> dict[str, tuple[Section, Question]]:
+    """Return the questions of a table by id, each with its place; the arguments are those of `make_questions`.
+
+    Raises `CheckpointError` with the errors of all rows.
+    """
     if answer is not None and (answer_template is not None or (columns or {}).get("answer_template")):
         raise CheckpointError(table.file, "", "both `answer` and a template are given", "give one of the two")
     chosen, metadata_columns = _choose_columns(table, columns)
-    questions: dict[str, tuple[int, Question]] = {}
+    questions: dict[str, tuple[Section, Question]] = {}
     texts: dict[str, int] = {}
-    for position, row in enumerate(table.rows, first):
+
+    def add_row(position: int, row: Row) -> None:
         values: dict[str, Any] = {name: row.values.get(column) for name, column in chosen.items()}
         where = f"line {row.line}"
         if values["question"] is None or not str(values["question"]).strip():
@@ -82,11 +112,17 @@ def make_questions(
             raise CheckpointError(
                 table.file,
                 where,
-                f"the question of line {questions[question.id][0]} has the same id {question.id!r}",
+                f"the question of {questions[question.id][0].where()} has the same id {question.id!r}",
                 "map `id` to a column with unique values; nothing was imported",
             )
-        questions[question.id] = (row.line, question)
-    return [question for _, question in questions.values()]
+        place = Section(Document(table.file, row.values, {(): row.line}, {}), (), row.values)
+        questions[question.id] = (place, question)
+
+    problems = Problems()
+    for position, row in enumerate(table.rows, first):
+        problems.attempt(add_row, position, row)
+    problems.raise_all()
+    return questions
 
 
 def _choose_columns(table: Table, columns: Mapping[str, Any] | None) -> tuple[dict[str, str], list[str]]:

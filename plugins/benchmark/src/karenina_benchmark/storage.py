@@ -31,7 +31,11 @@ def load_benchmark(
     they may add formats, trait kinds and primitives that the file uses. With `skip_broken`, questions that cannot be
     read are left out.
     """
-    benchmark = _read_any_format(path, check_paths, columns)
+    benchmark = read_benchmark(path, check_paths, columns)
+    if benchmark.problems:
+        raise _first_of([*benchmark.problems, *benchmark.broken])
+    for warning in (*benchmark.load_warnings, *benchmark.unscorable):
+        logger.warning("%s: %s", path, warning)
     if skip_broken:
         benchmark.leave_out_broken()
         for error in benchmark.broken:
@@ -43,20 +47,38 @@ def load_benchmark(
 
 def _summarize(broken: Sequence[CheckpointError], good: int) -> CheckpointError:
     """Return the first error with the number of the others, and the option that skips broken questions."""
-    first = broken[0]
     more = f"; {_count_others(broken[1:])}" if len(broken) > 1 else ""
     option = "; or leave it out: --skip-broken (in Python: skip_broken=True)" if good else ""
-    error = CheckpointError(first.file, first.where, first.what, f"{first.cure}{more}{option}".removeprefix("; "))
+    return _first_of(broken, f"{more}{option}")
+
+
+def _first_of(errors: Sequence[CheckpointError], more: str = "") -> CheckpointError:
+    """Return the first error, which has the others and mentions the command that lists all."""
+    first, *others = [one for error in errors for one in error.each()]
+    count = f"{len(others)} more problem{'s' * (len(others) > 1)}" if not more else "all problems"
+    listed = f"; `karenina check FILE` lists {count}" if others else ""
+    cure = f"{first.cure}{more}{listed}".removeprefix("; ")
+    error = CheckpointError(first.file, first.where, first.what, cure, others)
     error.__cause__ = first.__cause__
     return error
 
 
 def _count_others(others: Sequence[CheckpointError]) -> str:
-    """Return the number of further broken questions, with the place of the first of them."""
+    """Return the number of further broken questions and traits, with the place of the first of them."""
     place = others[0].where
+    what = "question" if not any(one.where.startswith("rating") for one in others) else "question or trait"
     if len(others) == 1:
-        return f"1 more question cannot be read{f' ({place})' if place else ''}"
-    return f"{len(others)} more questions cannot be read{f' (the next: {place})' if place else ''}"
+        return f"1 more {what} cannot be read{f' ({place})' if place else ''}"
+    plural = what.replace("question", "questions").replace("trait", "traits")
+    return f"{len(others)} more {plural} cannot be read{f' (the next: {place})' if place else ''}"
+
+
+def read_benchmark(path: Path, check_paths: CheckPaths, columns: Mapping[str, str] | None = None) -> BenchmarkContent:
+    """Read a benchmark as `load_benchmark` does, and leave its errors in its `problems` and `broken`.
+
+    Raises `CheckpointError` if nothing of the file can be read, and the errors of `check_paths`.
+    """
+    return _read_any_format(path, check_paths, columns)
 
 
 def _read_any_format(path: Path, check_paths: CheckPaths, columns: Mapping[str, str] | None) -> BenchmarkContent:

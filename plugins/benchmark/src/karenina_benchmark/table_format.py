@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Collection, Mapping
 from shlex import quote
 from typing import TYPE_CHECKING, Any, Final
 
 from karenina_benchmark.content import BenchmarkContent
 from karenina_benchmark.errors import CheckpointError
-from karenina_benchmark.question_import import FIELDS, make_questions, missing_column
+from karenina_benchmark.question_import import FIELDS, missing_column, read_questions
 from karenina_benchmark.table_reader import Table, read_rows
 from karenina_benchmark.template_declarations import make_row_template
 from karenina_benchmark.unknown_keys import suggest_key
@@ -18,7 +17,7 @@ from karenina_benchmark.yaml_writer import dump
 if TYPE_CHECKING:
     from pathlib import Path
 
-logger = logging.getLogger("karenina")
+    from karenina_core.data.question import Question
 
 COLUMNS: Final = ("question", "answer", "id", "keywords")
 """The names that columns can be mapped to."""
@@ -44,16 +43,14 @@ def read_table(path: Path, columns: Mapping[str, str] | None = None) -> Benchmar
             return own
         return make_row_template(_declare_answer(answers), None, {answers: str(row[answers])})
 
-    questions = make_questions(table, chosen, answer_template=make_template)
-    benchmark = BenchmarkContent(path.stem or "benchmark")
-    benchmark.named_by_path = True
-    benchmark.add_questions(questions)
-    benchmark.date_modified = None
+    questions = read_questions(table, chosen, answer_template=make_template)
+    benchmark = BenchmarkContent.of_questions(path, (question for _, question in questions.values()))
+    benchmark.origins = {id: origin for id, (origin, _) in questions.items()}
     unused = [repr(column) for column in table.columns if column not in chosen.values()]
     if unused:
-        logger.warning("%s: unused columns: %s; map them with --columns", path.name, ", ".join(unused))
+        benchmark.load_warnings.append(f"unused columns: {', '.join(unused)}; map them with --columns")
     if answers is None and "answer_template" not in chosen:
-        logger.warning("%s: no column is named 'answer', so answers are not verified", path.name)
+        benchmark.load_warnings.append("no column is named 'answer', so answers are not verified")
         benchmark.missing_answers = _describe_missing_answers(table, chosen.values())
     if answers is not None:
         benchmark.load_notice = (
@@ -61,6 +58,13 @@ def read_table(path: Path, columns: Mapping[str, str] | None = None) -> Benchmar
             f"more fields and traits, write a YAML file:\n{_make_example(path, chosen['question'], answers)}"
         )
     return benchmark
+
+
+def has_default_template(question: Question) -> bool:
+    """Return whether the template of a question is the one that a table's answer gets if its row has no other."""
+    if question.answer_template is None or question.raw_answer is None:
+        return False
+    return question.answer_template == make_row_template(_declare_answer(_ANSWER), None, {_ANSWER: question.raw_answer})
 
 
 def _choose_columns(table: Table, columns: Mapping[str, str]) -> dict[str, str]:

@@ -24,6 +24,7 @@ from karenina_template import templates
 
 FIELD_KEYS = ("type", "description", "ground_truth", "verify_with", "weight", "extraction_hint")
 TYPES = ("str", "int", "float", "bool", "date", "list[str]", "list[int]", "list[float]")
+_FIELD = re.compile(r" {4}(\w+): ")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _WHOLE = re.compile(r"\s*[+-]?[0-9]+\s*")
 _MAX_EXACT_FLOAT = 2**53
@@ -80,6 +81,12 @@ def make_template_source(fields: Mapping[str, Any], strategy: Any = None) -> str
     # Primitives of plugins cannot be imported from there; the loader knows them, and suggests a name for a wrong one.
     head += [f"from karenina.templates import {', '.join(sorted(imports.names & set(templates.__all__)))}"]
     return "\n".join([*head, "", "", "class Answer(BaseAnswer):", *body]) + "\n"
+
+
+def field_at(source: str, line: int | None) -> str | None:
+    """Return the field of a generated source that `line` belongs to; None for another source or line."""
+    above = source.splitlines()[: line or 0]
+    return next((found[1] for text in reversed(above) if (found := _FIELD.match(text))), None)
 
 
 def _write_field(imports: _Imports, name: str, declared: Any) -> Iterator[str]:

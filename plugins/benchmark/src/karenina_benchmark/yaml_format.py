@@ -23,30 +23,29 @@ scalars are read (`no` is a text, and so is a date) is described in `yaml_reader
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from karenina_benchmark.content import BenchmarkContent
-from karenina_benchmark.document import Section
-from karenina_benchmark.errors import CheckpointError, explain_error
+from karenina_benchmark.errors import CheckpointError, Problems, explain_error
 from karenina_benchmark.keywords import split_keywords
 from karenina_benchmark.question_ids import make_question_id
-from karenina_benchmark.question_import import make_questions
+from karenina_benchmark.question_import import read_questions
 from karenina_benchmark.table_reader import read_rows
-from karenina_benchmark.template_declarations import DeclarationError, make_template_source
+from karenina_benchmark.template_declarations import DeclarationError, field_at, make_template_source
 from karenina_benchmark.yaml_reader import parse
 from karenina_benchmark.yaml_writer import dump
 from karenina_core.data.question import Question
-from karenina_core.data.rubrics import DynamicRubric, Rubric, trait_to_json
-from karenina_core.models.from_files import stays_below
+from karenina_core.data.rubrics import DynamicRubric, Rubric, trait_kinds, trait_to_json
 from karenina_template.question_template import keep_template, template_source_of
 from karenina_template.templates.errors import TemplateError
+from karenina_toolkit.file_names import stays_below
 from karenina_toolkit.patterns import check_pattern
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
+    from karenina_benchmark.document import Section
     from karenina_benchmark.format import CheckPaths
     from karenina_template.templates import Template
 
@@ -82,7 +81,6 @@ QUESTION_KEYS = (
     "metadata",
     "unread",
 )
-_FIELD = re.compile(r" {4}(\w+): ")
 HEAD_KEYS = tuple(key for key in _TOP_KEYS if not key.startswith("questions"))
 _IMPORT_KEYS = ("file", "sheet", "columns", "separator", "answer", "strategy", "template", "rubric")
 
@@ -90,35 +88,57 @@ _IMPORT_KEYS = ("file", "sheet", "columns", "separator", "answer", "strategy", "
 def read_yaml(text: str, path: Path, check_paths: CheckPaths) -> BenchmarkContent:
     """Read a benchmark from a YAML text.
 
-    `check_paths` is called with all files of `questions_from` before any of them is opened. Raises `CheckpointError`
-    with the line, and the errors of `check_paths`.
+    `check_paths` is called with all files of `questions_from` before any of them is opened. The errors of the file,
+    each with its line, are in the `problems` and `broken` of the benchmark. Raises `CheckpointError` if the file is not
+    valid YAML, and the errors of `check_paths`.
     """
-    top = parse(text, path)
-    top.check_keys(_TOP_KEYS)
-    check_version(top)
-    name = top.text("name")
-    if name is None or not name.strip():
-        raise top.error("the benchmark has no name", "add `name: ...`", "name")
-    benchmark = read_head(top, name)
-    texts: dict[str, int] = {}
-    for position, section in enumerate(top.sections("questions"), 1):
-        try:
-            question = read_question(section, make_question_id(position, section.text("question") or ""))
-            if section.text("id") is None and texts.setdefault(question.question, position) != position:
-                same = f"question {texts[question.question]} has the same text"
-                raise section.error(same, "delete one of them, or give each an `id`")
-            _add(benchmark, [question], section)
-        except CheckpointError as error:
-            benchmark.broken.append(error)
-    sections = top.sections("questions_from")
-    names = [section.text("file") or "" for section in sections]
+    problems = Problems()
+    top = parse(text, path, problems)
+    problems.attempt(top.check_keys, _TOP_KEYS)
+    problems.attempt(check_version, top)
+    name = problems.attempt(_read_name, top)
+    benchmark = read_head(top, name or path.stem or "benchmark", problems)
+    benchmark.problems = problems.found
+    texts: dict[str, tuple[int, str]] = {}
+    broken = Problems()
+    for position, section in enumerate(problems.attempt(top.sections, "questions", broken) or (), 1):
+        broken.attempt(_add_question, benchmark, section, position, texts)
+    benchmark.broken = broken.found
+    sections = problems.attempt(top.sections, "questions_from", problems) or []
+    names = [problems.attempt(section.text, "file") or "" for section in sections]
     any_folder = check_paths(path, names) is not False
     for section, name in zip(sections, names, strict=True):
         if any_folder or stays_below(path.parent, name):
-            _add(benchmark, _import_rows(section, len(benchmark) + len(benchmark.broken) + 1), section)
-    benchmark.date_created = top.text("date_created")
-    benchmark.date_modified = top.text("date_modified")
+            problems.attempt(_add_rows, benchmark, section)
+    benchmark.date_created = problems.attempt(top.text, "date_created")
+    benchmark.date_modified = problems.attempt(top.text, "date_modified")
     return benchmark
+
+
+def _read_name(top: Section) -> str:
+    name = top.text("name")
+    if name is None or not name.strip():
+        raise top.error("the benchmark has no name", "add `name: ...`", "name")
+    return name
+
+
+def _add_question(
+    benchmark: BenchmarkContent, section: Section, position: int, texts: dict[str, tuple[int, str]]
+) -> None:
+    """Add a question; `texts` holds the position and line of those without an id. Raises `CheckpointError`."""
+    problems = Problems()
+    text = problems.attempt(section.text, "question") or ""
+    question = problems.attempt(read_question, section, make_question_id(position, text))
+    where = section.where("question")
+    if section.value.get("id") is None and text:
+        first, line = texts.setdefault(text, (position, where))
+        if first != position:
+            same = f"question {first} ({line}) has the same text"
+            problems.found.append(section.error(same, "delete one of them, or give each an `id`", "question"))
+    if question is None or problems.found:
+        problems.raise_all()
+    else:
+        _add(benchmark, {question.id: (section, question)}, section)
 
 
 def check_version(top: Section) -> None:
@@ -134,48 +154,64 @@ def check_version(top: Section) -> None:
     raise top.error(what, cure, "karenina")
 
 
-def read_head(top: Section, name: str) -> BenchmarkContent:
-    """Read the keys of a benchmark other than its questions. Raises `CheckpointError`."""
-    benchmark = BenchmarkContent(name, id=top.text("id"))
-    benchmark.description = top.text("description") or ""
-    benchmark.version = top.text("version") or ""
-    benchmark.creator = top.text("creator") or ""
-    root = top.text("workspace_root")
+def read_head(top: Section, name: str, problems: Problems) -> BenchmarkContent:
+    """Read the keys of a benchmark other than its questions; errors are added to `problems`."""
+    attempt = problems.attempt
+    benchmark = BenchmarkContent(name, id=attempt(top.text, "id"))
+    benchmark.head = top
+    benchmark.description = attempt(top.text, "description") or ""
+    benchmark.version = attempt(top.text, "version") or ""
+    benchmark.creator = attempt(top.text, "creator") or ""
+    root = attempt(top.text, "workspace_root")
     benchmark.workspace_root = None if root is None else Path(root)
-    benchmark.run_config = _read_mapping(top, "config")
-    benchmark.metadata = _read_mapping(top, "metadata")
-    benchmark.unread = _read_mapping(top, "unread")
-    benchmark.global_rubric = _read_rubric(top, "rubric", Rubric)
-    benchmark.dynamic_rubric = _read_rubric(top, "dynamic_rubric", DynamicRubric)
-    benchmark.date_created = top.text("date_created")
-    benchmark.date_modified = top.text("date_modified")
+    benchmark.run_config = attempt(_read_mapping, top, "config") or {}
+    benchmark.metadata = attempt(_read_mapping, top, "metadata") or {}
+    benchmark.unread = attempt(_read_mapping, top, "unread") or {}
+    benchmark.global_rubric = attempt(_read_rubric, top, "rubric", Rubric)
+    benchmark.dynamic_rubric = attempt(_read_rubric, top, "dynamic_rubric", DynamicRubric)
+    benchmark.date_created = attempt(top.text, "date_created")
+    benchmark.date_modified = attempt(top.text, "date_modified")
     return benchmark
 
 
-def _add(benchmark: BenchmarkContent, questions: list[Question], section: Section) -> None:
-    try:
-        benchmark.add_questions(questions)
-    except ValueError as error:
-        raise section.error(str(error), "correct it there") from error
+def _add(benchmark: BenchmarkContent, questions: Mapping[str, tuple[Section, Question]], section: Section) -> None:
+    """Add questions with their places. Raises `CheckpointError`, which names both lines of a repeated id."""
+    problems = Problems()
+    for id, (origin, question) in questions.items():
+        if id in benchmark:
+            same = f"the question of {benchmark.origins[id].where()} has the same id {id!r}"
+            problems.found.append(origin.error(same, "give one of the two another `id`", "id"))
+            continue
+        try:
+            benchmark.add_questions([question])
+        except ValueError as error:
+            problems.found.append(section.error(str(error), "correct it there", "rubric"))
+        else:
+            benchmark.origins[id] = origin
+    problems.raise_all()
 
 
 def read_question(section: Section, id: str) -> Question:
-    """Read a question from a mapping; `id` is used if it has none. Raises `CheckpointError` with the line."""
-    section.check_keys(QUESTION_KEYS)
-    values: dict[str, Any] = {name: section.text(name) for name in _QUESTION_TEXTS}
-    if not values["question"]:
-        raise section.error("the question has no text", "add `question: ...`")
+    """Read a question from a mapping; `id` is used if it has none. Raises `CheckpointError` with all errors."""
+    problems = Problems()
+    attempt = problems.attempt
+    attempt(section.check_keys, QUESTION_KEYS)
+    values: dict[str, Any] = {name: attempt(section.text, name) for name in _QUESTION_TEXTS}
+    if section.value.get("question") in (None, ""):
+        problems.found.append(section.error("the question has no text", "add `question: ...`"))
     values["id"] = values["id"] or id
-    texts = section.texts("keywords")
+    texts = attempt(section.texts, "keywords") or []
     values["keywords"] = texts if isinstance(section.value.get("keywords"), list) else [*split_keywords(texts)]
-    values["few_shot_examples"] = [_read_example(example) for example in section.sections("few_shot_examples")]
-    values["answer_template"], template = _read_template(section)
-    values["rubric"] = _read_rubric(section, "rubric", Rubric)
-    values["dynamic_rubric"] = _read_rubric(section, "dynamic_rubric", DynamicRubric)
+    examples = attempt(section.sections, "few_shot_examples", problems) or []
+    values["few_shot_examples"] = [attempt(_read_example, example) for example in examples]
+    values["answer_template"], template = attempt(_read_template, section) or (None, None)
+    values["rubric"] = attempt(_read_rubric, section, "rubric", Rubric)
+    values["dynamic_rubric"] = attempt(_read_rubric, section, "dynamic_rubric", DynamicRubric)
     values["author"] = section.value.get("author")
     values["sources"] = section.value.get("sources")
-    values["metadata"] = _read_mapping(section, "metadata")
-    values["unread"] = _read_mapping(section, "unread")
+    values["metadata"] = attempt(_read_mapping, section, "metadata")
+    values["unread"] = attempt(_read_mapping, section, "unread")
+    problems.raise_all()
     try:
         question = Question.model_validate(values)
     except ValueError as error:
@@ -208,7 +244,27 @@ def _read_template(section: Section) -> tuple[str | None, Template | None]:
     if source is not None:
         raise section.error("there are both `answer` and `template`", "keep one of the two", "template")
     try:
-        source = make_template_source(fields.value, section.value.get("strategy"))
+        return _declare(section, fields.value, section.value.get("strategy"))
+    except CheckpointError:
+        _check_each_field(section, fields.value)
+        raise
+
+
+def _check_each_field(section: Section, fields: Mapping[str, Any]) -> None:
+    """Raise `CheckpointError` with the errors of all fields and of the strategy, if one of them has any."""
+    problems = Problems()
+    for name, declared in fields.items():
+        problems.attempt(_declare, section, {name: declared}, None)
+    if problems.found and section.value.get("strategy") is not None:
+        valid = {name: {"description": "-", "ground_truth": "-"} for name in fields if str(name).isidentifier()}
+        problems.attempt(_declare, section, valid, section.value["strategy"])
+    problems.raise_all()
+
+
+def _declare(section: Section, fields: Mapping[str, Any], strategy: Any) -> tuple[str, Template]:
+    """Return the source and the template of declared fields. Raises `CheckpointError` with the line of the field."""
+    try:
+        source = make_template_source(fields, strategy)
     except DeclarationError as error:
         raise section.error(error.what, error.cure, *error.path) from error
     return source, _load_declared_template(source, section)
@@ -226,38 +282,56 @@ def _load_declared_template(source: str, section: Section) -> Template:
     try:
         return load_template(source)
     except TemplateError as error:
-        above = source.splitlines()[: error.line or 0]
-        field = next((found[1] for line in reversed(above) if (found := _FIELD.match(line))), None)
-        place = ("answer",) if field is None else ("answer", field)
+        field = field_at(source, error.line)
+        place = ("answer",) if field is None else ("answer", field, _part_of(error.reason))
         raise section.error(error.reason, "correct it there", *place) from error
 
 
-def _import_rows(section: Section, first: int) -> list[Question]:
-    section.check_keys(_IMPORT_KEYS)
-    name = section.text("file")
-    if not name:
-        raise section.error("`questions_from` has no `file`", "add `file: rows.jsonl`")
-    fields = section.section("answer")
-    columns = section.section("columns")
+def _part_of(reason: str) -> str:
+    """Return the key of a field's declaration that an error of its template is about."""
+    if "ground truth" in reason or "ground_truth" in reason:
+        return "ground_truth"
+    return "weight" if reason.startswith("weight") else "verify_with"
+
+
+def _add_rows(benchmark: BenchmarkContent, section: Section) -> None:
+    """Add the questions of a table. Raises `CheckpointError` with all errors."""
+    problems = Problems()
+    attempt = problems.attempt
+    attempt(section.check_keys, _IMPORT_KEYS)
+    name = attempt(section.text, "file")
+    if section.value.get("file") in (None, ""):
+        problems.found.append(section.error("`questions_from` has no `file`", "add `file: rows.jsonl`"))
+    fields = attempt(section.section, "answer")
+    columns = attempt(section.section, "columns")
+    sheet, separator, template = (attempt(section.text, key) for key in ("sheet", "separator", "template"))
+    rubric = attempt(_read_rubric, section, "rubric", Rubric)
+    problems.raise_all()
+    assert name is not None, "a missing name is an error"
     try:
-        return make_questions(
-            read_rows(section.document.file.parent / name, section.text("sheet")),
+        rows = read_questions(
+            read_rows(section.document.file.parent / name, sheet),
             columns.value if columns is not None else None,
-            separator=section.text("separator"),
+            separator=separator,
             answer=fields.value if fields is not None else None,
             strategy=section.value.get("strategy"),
-            answer_template=section.text("template"),
-            rubric=_read_rubric(section, "rubric", Rubric),
-            first=first,
+            answer_template=template,
+            rubric=rubric,
+            first=len(benchmark) + len(benchmark.broken) + 1,
         )
     except CheckpointError as error:
-        line = section.document.line(section.path)
-        raise CheckpointError(
-            error.file,
-            error.where,
-            error.what,
-            f"{error.cure} (imported by {section.document.file.name}, line {line})",
-        ) from error
+        first, *others = [_imported_error(section, one) for one in error.each()]
+        raise CheckpointError(first.file, first.where, first.what, first.cure, others) from error
+    _add(benchmark, rows, section)
+
+
+def _imported_error(section: Section, error: CheckpointError) -> CheckpointError:
+    """Return an error of an imported table: at its line, or, for the table as a whole, at the line that imports it."""
+    if error.where:
+        imported = f"(imported by {section.document.file.name}, {section.where()})"
+        return CheckpointError(error.file, error.where, error.what, f"{error.cure} {imported}")
+    key = "columns" if "column" in error.what and "columns" in section.value else "file"
+    return section.error(f"{error.file}: {error.what}", error.cure, key)
 
 
 RubricT = TypeVar("RubricT", bound=Rubric)
@@ -271,8 +345,42 @@ def _read_rubric(section: Section, key: str, kind: type[RubricT]) -> RubricT | N
         rubric = kind.model_validate(value)
         _check_patterns(rubric, by_kind=isinstance(value, dict))
     except ValueError as error:
+        _check_each_trait(section, key, kind)
         raise section.error(f"{key}: {explain_error(error)}", "correct it there", key) from error
     return rubric or None
+
+
+def _trait_fields(trait: object) -> Collection[str]:
+    """Return the fields of a trait's kind; none if it is not a trait of a known kind."""
+    kind = trait_kinds().get(str(trait.get("type"))) if isinstance(trait, dict) else None
+    return () if kind is None else kind.model_fields.keys()
+
+
+def _check_each_trait(section: Section, key: str, kind: type[Rubric]) -> None:
+    """Raise `CheckpointError` with the errors of all traits of a rubric, and with repeated names, if there are any."""
+    problems = Problems()
+    names: dict[str, str] = {}
+    value = section.value[key]
+    lists = value.items() if isinstance(value, dict) else [(None, value)]
+    for name, traits in lists:
+        for position, trait in enumerate(traits if isinstance(traits, list) else ()):
+            path = (key, position) if name is None else (key, name, position)
+            where = section.where(*path)
+            try:
+                rubric = kind.model_validate([trait] if name is None else {name: [trait]})
+                _check_patterns(rubric, by_kind=False)
+            except ValueError as error:
+                why = explain_error(error, _trait_fields(trait))
+                named = f" {trait['name']!r}" if isinstance(trait, dict) and isinstance(trait.get("name"), str) else ""
+                what = f"{key}: trait{named}: {why}" if named else f"{key}: {why}"
+                problems.found.append(section.error(what, "correct it there", *path))
+                continue
+            for one in rubric.names:
+                first = names.setdefault(one, where)
+                if first != where:
+                    what = f"the trait of {first} has the same name {one!r}"
+                    problems.found.append(section.error(what, "rename one of them", *path))
+    problems.raise_all()
 
 
 def _check_patterns(rubric: Rubric, *, by_kind: bool) -> None:

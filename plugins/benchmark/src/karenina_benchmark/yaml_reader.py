@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from karenina_benchmark.document import Document, Place, Section
-from karenina_benchmark.errors import CheckpointError
+from karenina_benchmark.errors import CheckpointError, Problems
 from karenina_toolkit import bounded_files
 from karenina_toolkit.value_limits import MAX_DEPTH, find_problem
 
@@ -47,24 +47,30 @@ class TooManyValues(Exception):
         self.limit = limit
 
 
-def parse(text: str, file: Path) -> Section:
-    """Parse a YAML text as a mapping. Raises `CheckpointError` with the line."""
-    document = read(text, file)
+def parse(text: str, file: Path, problems: Problems | None = None) -> Section:
+    """Parse a YAML text as a mapping; see `read`. Raises `CheckpointError` with the line."""
+    document = read(text, file, problems)
     if not isinstance(document.value, Mapping):
         what = "the file does not hold a mapping of keys to values"
         raise CheckpointError(file, "", what, "begin it with `karenina: 1`")
     return Section(document, (), document.value)
 
 
-def read(text: str, file: Path) -> Document:
-    """Parse a YAML text; the value of an empty one is None. Raises `CheckpointError` with the line."""
+def read(text: str, file: Path, problems: Problems | None = None) -> Document:
+    """Parse a YAML text; the value of an empty one is None. Raises `CheckpointError` with the line.
+
+    If `problems` is given, keys that appear twice and values that cannot be read are added to it instead, and the first
+    value of a key is used.
+    """
     import yaml
+
+    collected = Problems() if problems is None else problems
 
     try:
         loader = _loader()(text)
         try:
             node = loader.get_single_node()
-            reader = _Reader(file)
+            reader = _Reader(file, collected)
             value = reader.build(node, (), ()) if node is not None else None
         finally:
             loader.dispose()
@@ -75,6 +81,9 @@ def read(text: str, file: Path) -> Document:
         if "<stream end>" in problem or "end of stream" in problem:
             what = "the YAML is not valid: the file ends while a value is still open"
             raise CheckpointError(file, where, what, "look above for an unclosed [, { or quote") from error
+        if "'\\t'" in problem:
+            what = "the YAML is not valid: a tab begins the line"
+            raise CheckpointError(file, where, what, "indent with spaces") from error
         what = f"the YAML is not valid: {problem}"
         raise CheckpointError(file, where, what, _YAML_CURE) from error
     except yaml.YAMLError as error:
@@ -94,7 +103,9 @@ def read(text: str, file: Path) -> Document:
             raise
         what = "an escape \\U in the YAML is not a valid character"
         raise CheckpointError(file, "", what, "correct that escape") from error
-    document = Document(file, value, reader.lines, reader.written)
+    if problems is None:
+        collected.raise_all()
+    document = Document(file, value, reader.lines, reader.written, reader.text_lines)
     trouble = find_problem(value) if "\\u" in text or "\\U" in text or reader.deep else None
     if trouble is not None:
         line = document.line(trouble.path)
@@ -105,7 +116,9 @@ def read(text: str, file: Path) -> Document:
 class _Reader:
     """A builder of plain values from YAML nodes that records the line and the written text of each place."""
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: Path, problems: Problems) -> None:
+        self.text_lines: dict[Place, int] = {}
+        self._problems = problems
         self.lines: dict[Place, int] = {}
         self.written: dict[Place, str] = {}
         self.deep = False
@@ -133,7 +146,9 @@ class _Reader:
             return [self.build(entry, (*path, place), (*above, node)) for place, entry in enumerate(node.value)]
         assert isinstance(node, yaml.ScalarNode)
         self.written[path] = node.value
-        return self._scalar(node)
+        if node.style == "|":
+            self.text_lines[path] = node.start_mark.line + 2
+        return self._problems.attempt(self._scalar, node)
 
     def _mapping(self, node: yaml.MappingNode, path: Place, above: tuple[yaml.Node, ...]) -> dict[str, Any]:
         found: dict[str, Any] = {}
@@ -157,7 +172,7 @@ class _Reader:
             if key.tag == _CORE + "merge":
                 self._merge_keys(value, merged)
             else:
-                own[key.value] = (key, value)
+                own.setdefault(key.value, (key, value))
         found = self._merged[id(node)] = {**merged, **own}
         return found
 
@@ -170,10 +185,9 @@ class _Reader:
             if not isinstance(key, yaml.ScalarNode):
                 raise self._error(key, "a key must be a text", "put it into quotes")
             if key.value in seen:
-                first = seen[key.value]
-                what = f"the key {key.value!r} appears twice (first in line {first})"
-                raise self._error(key, what, "remove one of them")
-            seen[key.value] = key.start_mark.line + 1
+                what = f"the key {key.value!r} appears twice (first in line {seen[key.value]})"
+                self._problems.found.append(self._error(key, what, "remove one of them"))
+            seen.setdefault(key.value, key.start_mark.line + 1)
 
     def _merge_keys(self, node: yaml.Node, merged: _Pairs) -> None:
         """Add the pairs of the mapping, or of each of the list of mappings, after `<<`; earlier ones are kept."""

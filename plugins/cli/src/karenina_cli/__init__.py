@@ -13,13 +13,18 @@ def main() -> None:
     """Run the command with the arguments of the process, and exit with its code."""
     import sys
 
-    from karenina_cli import streams
+    from karenina_cli import shell_completion, streams
 
+    if shell_completion.is_completing():
+        from karenina_cli.app import build_command
+
+        shell_completion.complete(build_command)
+        return
     streams.prepare_streams()
     try:
-        from karenina_cli.app import build_app
+        from karenina_cli.app import build_command
 
-        build_app(_first_word(sys.argv[1:]))()
+        build_command(_first_word(sys.argv[1:]))()
     except KeyboardInterrupt:
         sys.exit(130)  # before a command has started
     except Exception:

@@ -13,6 +13,8 @@ from karenina_cli.exit_codes import exit_codes_help
 from karenina_cli.hookspecs import karenina_commands
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from karenina_cli.screen import Screen
 
 
@@ -43,6 +45,11 @@ COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
         "show",
         "Print the results of a run in full, and their summary.",
     ),
+    "check": (
+        "check_command",
+        "check",
+        "Check a benchmark before the first call: print all problems of the file, each with its line.",
+    ),
     "plan": (
         "plan_command",
         "plan",
@@ -58,7 +65,22 @@ COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
         "list_plugins",
         "List the installed plugins, and what is wrong with those that cannot be used.",
     ),
+    "primitives": (
+        "primitives_command",
+        "primitives",
+        "Print the primitives, which compare a field of a template with its truth, and their parameters.",
+    ),
+    "traits": (
+        "traits_command",
+        "traits",
+        "Print the kinds of rubric traits, which score qualities without a right answer, and their fields.",
+    ),
     "config": ("config_command", "config", "Print the configuration names of the core and the installed plugins."),
+    "doctor": (
+        "doctor_command",
+        "doctor",
+        "Check the installation, the configuration, its models and servers, and journals, and print the cures.",
+    ),
     "trust": (
         "trust_command",
         "trust",
@@ -81,11 +103,22 @@ _OF_RUNS: Final = ("run", "judge", "resume")
 
 
 def build_app(wanted: str | None = None) -> typer.Typer:
-    """Return the Typer application. Loads the plugins that may add commands; imports no SDK, HTTP client or run.
+    """Return the Typer application of `build_command`."""
+    return _build(wanted)[0]
+
+
+def build_command(wanted: str | None = None) -> Callable[..., object]:
+    """Return the command, which reads the arguments of the process.
+
+    Loads the plugins that may add commands; imports no SDK, HTTP client or run.
 
     If `wanted` names the command that will be called, the other built-in commands are listed without importing their
     modules. If a command of a plugin cannot be built, all commands of plugins are left out with a warning.
     """
+    return _build(wanted)[1]
+
+
+def _build(wanted: str | None) -> tuple[typer.Typer, Callable[..., object]]:
     from karenina_core import plugins
     from karenina_core.errors import PluginError
 
@@ -105,14 +138,14 @@ def build_app(wanted: str | None = None) -> typer.Typer:
                 err=True,
             )
     try:
-        typer.main.get_command(app)
+        return app, typer.main.get_command(app)
     except Exception as error:
         typer.echo(
             f"Warning: a plugin adds a command that cannot be built ({error}): commands of plugins are left out.",
             err=True,
         )
-        return _core_app(wanted)
-    return app
+        app = _core_app(wanted)
+        return app, typer.main.get_command(app)
 
 
 def _name(command: CommandInfo) -> str | None:
@@ -178,7 +211,7 @@ def _global_options(
 
 class _CleanFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        from karenina_cli.screen import clean
+        from karenina_toolkit.printable import clean
 
         return clean(super().format(record))
 

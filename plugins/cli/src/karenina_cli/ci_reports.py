@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from karenina_cli.screen import quantity
 from karenina_core.errors import ConfigError
+from karenina_toolkit.printable import quantity
 
 if TYPE_CHECKING:
     from karenina_cli.screen import Screen

@@ -13,7 +13,7 @@ import typer
 from karenina_cli.model_specs import parse_models
 
 if TYPE_CHECKING:
-    from karenina_benchmark import Benchmark
+    from karenina_benchmark import Benchmark, BenchmarkContent
     from karenina_core.config import VerificationConfig
 
 _NEXT_COLUMN = re.compile(r",(?=\s*\w+\s*=)")
@@ -21,16 +21,18 @@ _NAME = re.compile(r"[A-Za-z_][\w.-]*")
 
 
 def read_configuration(
-    benchmark: Benchmark | None,
+    benchmark: BenchmarkContent | None,
     file: Path | None,
     settings: Sequence[str] | None,
     *,
     answering: Sequence[str] | None = None,
     judges: Sequence[str] | None = None,
     recordings: Path | None = None,
+    options: Mapping[str, Mapping[str, object]] | None = None,
 ) -> VerificationConfig:
     """Return the configuration of a command, which records the names set by the benchmark's own section.
 
+    `options` maps an option of the command, such as `--budget`, to the settings that it stands for.
     A relative `manual_traces` in a file is relative to that file, one of the command line to the working directory.
     Raises `ConfigError` (each problem with the place that it comes from) and `typer.BadParameter`.
     """
@@ -54,6 +56,8 @@ def read_configuration(
         name, value = _parse_setting(setting, layers.values)
         merged = "." in setting.partition("=")[0] and layers.origin.get(name) == of_benchmark
         layers.add({name: value}, of_benchmark if merged else "--set")
+    for option, values in (options or {}).items():
+        layers.add(dict(values), option)
     return layers.make_config().with_benchmark_names(layers.names_from(of_benchmark))
 
 
@@ -146,7 +150,7 @@ def _resolve_recording(model: Any, folder: Path) -> Any:
     return {**model, "manual_traces": str(folder / traces)}
 
 
-def read_config_section(benchmark: Benchmark) -> dict[str, Any]:
+def read_config_section(benchmark: BenchmarkContent) -> dict[str, Any]:
     """Return the `config` section of a benchmark with its relative paths and programs below the file's folder."""
     from karenina_core.config import all_settings
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rich.table import Table
 from rich.text import Text
 
-from karenina_cli.screen import clean, quantity
+from karenina_cli.screen import print_rows, print_wrapped
 from karenina_engine.cost.ledger import UNKNOWN_COST, SpendCounts, sum_counts
 from karenina_engine.cost.price_source import format_cost, to_dollars
+from karenina_toolkit.printable import clean, quantity
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,28 +35,25 @@ def print_ledger(console: Console, ledger: Ledger) -> None:
         return
     lines = [line for line in ledger.lines if line.spent.calls]
     if lines:
-        console.print(ledger_table(lines, spent))
+        print_rows(console, ledger_rows(lines, spent), texts=(0, 1, 2))
     sentences = [f"Cost: {spent.format_cost()} for {quantity(spent.calls, 'call')}."]
     if kept.calls:
         worth = f" (worth {kept.format_cost()})" if kept.cost or kept.unpriced else ""
         sentences.append(f"Stored replies: {kept.calls:,}{worth}, which cost nothing this time.")
     if earlier.calls:
         sentences.append(f"Earlier runs with this journal spent {earlier.format_cost()}.")
-    console.print(Text(" ".join(sentences)), soft_wrap=True)
+    print_wrapped(console, Text(" ".join(sentences)))
     for name, price in ledger.prices.snapshot()["models"].items():
-        console.print(Text(clean(f"Price of {name}: {price['from']}"), style="dim"), soft_wrap=True)
+        print_wrapped(console, Text(clean(f"Price of {name}: {price['from']}"), style="dim"))
 
 
-def ledger_table(lines: Iterable[LedgerLine], total: SpendCounts) -> Table:
+def ledger_rows(lines: Iterable[LedgerLine], total: SpendCounts) -> list[tuple[str, ...]]:
     """Return a table with a row for each line of a ledger, and their sum."""
-    table = Table("Model", "Stage", "Judge")
-    for name in ("Calls", "Tokens in", "from cache", "out", "Cost"):
-        table.add_column(name, justify="right")
-    for line in lines:
-        table.add_row(clean(line.model), clean(line.stage), clean(line.judge) or "all", *_cells(line.spent))
-    table.add_section()
-    table.add_row("All", "", "", *_cells(total))
-    return table
+    return [
+        ("Model", "Stage", "Judge", "Calls", "Tokens in", "From cache", "Tokens out", "Cost"),
+        *((line.model, line.stage, line.judge or "all", *_cells(line.spent)) for line in lines),
+        ("All", "", "", *_cells(total)),
+    ]
 
 
 def spent_text(ledger: Ledger) -> str | None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rich.table import Table
 from rich.text import Text
 
-from karenina_cli.screen import clean, quantity
+from karenina_cli.screen import print_rows, print_wrapped
 from karenina_engine.cost.price_source import format_cost
+from karenina_toolkit.printable import clean, quantity
 
 if TYPE_CHECKING:
-    from karenina_cli.screen import Screen
+    from karenina_cli.screen import Screen, print_wrapped
     from karenina_engine.journal.request import RunRequest
     from karenina_engine.offline.estimate import Estimate, EstimatedLine, Span
 
@@ -43,14 +43,12 @@ def dry_run(screen: Screen, request: RunRequest, *, as_json: bool) -> None:
 
 
 def _print(screen: Screen, found: Estimate) -> None:
-    table = Table("Model", "Stage")
-    for name in ("Calls", "Tokens in", "out", "Cost", "from", "to"):
-        table.add_column(name, justify="right")
-    for line in found.lines:
-        costs = _costs(line)
-        table.add_row(clean(line.model), clean(line.stage), _count_text(line.calls), *_tokens(line), *costs)
     if found.lines:
-        screen.out.print(table)
+        head = ("Model", "Stage", "Calls", "Tokens in", "Tokens out", "Cost", "From", "To")
+        rows = [
+            (line.model, line.stage, _count_text(line.calls), *_tokens(line), *_costs(line)) for line in found.lines
+        ]
+        print_rows(screen.out, [head, *rows], texts=(0, 1))
     _say(
         screen,
         f"No call was made. {quantity(found.items, 'item')}, {found.done:,} of them with a result in the journal.",
@@ -68,11 +66,11 @@ def _print(screen: Screen, found: Estimate) -> None:
     for stage, error in found.failed.items():
         _say(screen, f"Not counted: {stage} could not be simulated: {error}")
     for name, price in found.prices["models"].items():
-        screen.out.print(Text(clean(f"Price of {name}: {price['from']}"), style="dim"), soft_wrap=True)
+        print_wrapped(screen.out, Text(clean(f"Price of {name}: {price['from']}"), style="dim"))
 
 
 def _say(screen: Screen, text: str) -> None:
-    screen.out.print(Text(clean(text)), soft_wrap=True)
+    print_wrapped(screen.out, Text(clean(text)))
 
 
 def _tokens(line: EstimatedLine) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""The exit codes of the command and their meanings, which the help and docs/running.md repeat."""
+"""The exit codes of the command and their meanings, which the help and docs/how-to/running.md repeat."""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, Protocol
 
+from karenina_core.hook_policy import HookPolicy
 from karenina_core.hooks import hookspec
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ def karenina_commands(app: typer.Typer) -> None:
 
 
 @hookspec
+@HookPolicy(stability="provisional")
 def karenina_demos() -> Sequence[Demo]:
     """Return demos for `karenina demo`, which runs the first one.
 

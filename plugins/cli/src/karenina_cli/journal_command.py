@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from karenina_cli import completion_values
 from karenina_cli.screen import get_screen
 
 if TYPE_CHECKING:
@@ -26,7 +27,12 @@ def _journal() -> None:
 @app.command()
 def repair(
     ctx: typer.Context,
-    journal: Annotated[Path, typer.Argument(metavar="JOURNAL", help="A journal of `karenina run`.")],
+    journal: Annotated[
+        Path,
+        typer.Argument(
+            metavar="JOURNAL", help="A journal of `karenina run`.", autocompletion=completion_values.journal_files
+        ),
+    ],
     output: Annotated[
         Path | None,
         typer.Option(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from karenina_cli import completion_values
 from karenina_cli.ci_reports import CIReports, Conditions
 from karenina_cli.configuration import read_configuration
 from karenina_cli.model_specs import SPEC_HELP, parse_models
@@ -35,10 +36,23 @@ def judge(
     ] = None,
     rubric: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="A benchmark file whose rubric scores the outputs.", show_default=False),
+        typer.Option(
+            metavar="FILE",
+            help="A benchmark file whose rubric scores the outputs.",
+            show_default=False,
+            autocompletion=completion_values.benchmark_files,
+        ),
     ] = None,
     judge: Annotated[
-        str | None, typer.Option("--judge", "-j", metavar="SPEC", help=f"The judge: {SPEC_HELP}", show_default=False)
+        str | None,
+        typer.Option(
+            "--judge",
+            "-j",
+            metavar="SPEC",
+            help=f"The judge: {SPEC_HELP}",
+            show_default=False,
+            autocompletion=completion_values.models,
+        ),
     ] = None,
     config: ConfigFile = None,
     settings: Settings = None,

@@ -7,10 +7,28 @@ from typing import Annotated
 
 import typer
 
+from karenina_cli import completion_values
 from karenina_cli.model_specs import SPEC_HELP
+from karenina_cli.presets import resolve_config_file
+
+
+def _check_share(share: float | None) -> float | None:
+    if share is not None and not 0 <= share <= 1:
+        hint = f": write {share / 100:g} for {share:g}%" if 1 < share <= 100 else ""
+        raise typer.BadParameter(f"{share:g} is not a share from 0 to 1{hint}")
+    return share
+
 
 ConfigFile = Annotated[
-    Path | None, typer.Option("--config", "-c", help="A configuration file: TOML, YAML or JSON.", show_default=False)
+    Path | None,
+    typer.Option(
+        "--config",
+        "-c",
+        help="A configuration file (TOML, YAML or JSON), or a preset of `karenina config save`.",
+        show_default=False,
+        callback=resolve_config_file,
+        autocompletion=completion_values.config_files,
+    ),
 ]
 Settings = Annotated[
     list[str] | None,
@@ -19,13 +37,28 @@ Settings = Annotated[
         metavar="NAME=VALUE",
         help="Set a configuration name (`karenina config` lists them).",
         show_default=False,
+        autocompletion=completion_values.settings,
     ),
 ]
 Answering = Annotated[
-    list[str] | None, typer.Option("--answering", "-a", metavar="SPEC", help=f"A model under test: {SPEC_HELP}")
+    list[str] | None,
+    typer.Option(
+        "--answering",
+        "-a",
+        metavar="SPEC",
+        help=f"A model under test: {SPEC_HELP}",
+        autocompletion=completion_values.models,
+    ),
 ]
 Judges = Annotated[
-    list[str] | None, typer.Option("--judge", "-j", metavar="SPEC", help="A judge model, in the same form.")
+    list[str] | None,
+    typer.Option(
+        "--judge",
+        "-j",
+        metavar="SPEC",
+        help="A judge model, in the same form.",
+        autocompletion=completion_values.models,
+    ),
 ]
 TrustAll = Annotated[
     bool,
@@ -43,13 +76,21 @@ Columns = Annotated[
     ),
 ]
 JournalFile = Annotated[
-    Path, typer.Argument(metavar="JOURNAL", help="A journal of `karenina run`, or its result file.")
+    Path,
+    typer.Argument(
+        metavar="JOURNAL",
+        help="A journal of `karenina run`, or its result file.",
+        autocompletion=completion_values.journal_files,
+    ),
 ]
 
 FailUnder = Annotated[
     float | None,
     typer.Option(
-        min=0.0, max=1.0, help="Exit with 1 if the pass rate is below this, or if there is none.", show_default=False
+        metavar="SHARE",
+        callback=_check_share,
+        help="Exit with 1 if the pass rate is below this share, from 0 to 1, or if there is none.",
+        show_default=False,
     ),
 ]
 MaxUnjudged = Annotated[

@@ -6,15 +6,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
+from karenina_cli import completion_values
+from karenina_cli.checked_loading import load_checked, select_usable
 from karenina_cli.configuration import parse_columns, read_configuration
 from karenina_cli.options import Columns, ConfigFile, Settings
-from karenina_cli.screen import Screen, clean, get_screen
+from karenina_cli.screen import Screen, get_screen, print_wrapped
+from karenina_toolkit.printable import clean
 
 if TYPE_CHECKING:
-    from karenina_core.planning.plan import Plan, PlannedStage
+    from karenina_core.planning.plan import Plan
 
 
 def plan(
@@ -22,14 +24,24 @@ def plan(
     file: Annotated[
         Path | None,
         typer.Argument(
-            metavar="FILE", help="A benchmark. Default: a question without traits or metadata.", show_default=False
+            metavar="FILE",
+            help="A benchmark. Default: a question without traits or metadata.",
+            show_default=False,
+            autocompletion=completion_values.benchmark_files,
         ),
     ] = None,
     config: ConfigFile = None,
     settings: Settings = None,
     columns: Columns = None,
     question: Annotated[
-        list[str] | None, typer.Option("--question", "-q", metavar="ID", help="Plan only this question.")
+        list[str] | None,
+        typer.Option(
+            "--question",
+            "-q",
+            metavar="ID",
+            help="Plan only this question.",
+            autocompletion=completion_values.question_ids,
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -56,7 +68,6 @@ def _plans(
     columns: dict[str, str] | None,
 ) -> list[tuple[Plan, list[str]]]:
     """Return the different plans, each with the ids of its questions; most questions share one."""
-    from karenina_benchmark import Benchmark
     from karenina_core.config import plugins_of
     from karenina_core.data.question import Question
     from karenina_core.errors import ConfigError
@@ -64,7 +75,7 @@ def _plans(
     from karenina_engine.scheduling.plugin_checks import check_selection, warn_about_plugins
     from karenina_engine.scheduling.questions import select_questions
 
-    benchmark = Benchmark.load(file, columns=columns) if file is not None else None
+    benchmark = load_checked(file, columns=columns) if file is not None else None
     chosen = read_configuration(benchmark, config, settings)
     if benchmark is None:
         if wanted:
@@ -72,6 +83,7 @@ def _plans(
         questions = [Question(question="A plain question", id="plain")]
     else:
         questions = list(select_questions(benchmark, chosen, wanted or None))
+        select_usable(benchmark, None, chosen, [question.id for question in questions])
         if not questions:
             raise ConfigError([f"{file} contains no question to plan for"])
     plugins = plugins_of(chosen)
@@ -98,28 +110,14 @@ def _json(plans: list[tuple[Plan, list[str]]], *, of_file: bool) -> dict[str, An
 
 
 def _print(screen: Screen, one: Plan) -> None:
-    table = Table(expand=False)
-    table.add_column("#", justify="right")
-    for name in ("Stage", "Slot", "From", "Waits for"):
-        table.add_column(name, overflow="fold")
-    for number, stage in enumerate(one.stages, 1):
-        slot = stage.slot.config_name if stage.slot is not None else "-"
-        once = " (once per answer)" if stage.stage.scope == "answer" else ""
-        table.add_row(
-            str(number), Text(stage.name + once), slot, f"{stage.distribution} {stage.version}", Text(_waits(stage))
-        )
-    screen.out.print(table)
+    from karenina_engine.scheduling.plan_text import left_out_lines, plan_rows
+
+    for number, name, slot, owner, waits in plan_rows(one):
+        facts = Text(f"  {f'slot {slot}' if slot != '-' else 'no slot'}; {owner}", "dim")
+        print_wrapped(screen.out, Text(f"{number:>2}  ") + Text(name, "bold") + facts)
+        for line in waits.splitlines():
+            print_wrapped(screen.out, Text(clean(f"    waits for {line}")))
     if one.left_out:
         screen.out.print("Left out:")
-        for left in one.left_out:
-            screen.out.print(Text(f"  {left.name}: {left.why}"), soft_wrap=True)
-
-
-def _waits(stage: PlannedStage) -> str:
-    if stage.reads_everything:
-        return "all others: reads everything"
-    by_stage: dict[str, list[str]] = {}
-    for wait in stage.waits_for:
-        reason = f"{wait.why} {wait.artifact}" if wait.artifact is not None else wait.why
-        by_stage.setdefault(wait.stage, []).append(reason)
-    return "\n".join(f"{name}: {', '.join(reasons)}" for name, reasons in by_stage.items())
+        for line in left_out_lines(one):
+            print_wrapped(screen.out, Text(f"  {line}"))

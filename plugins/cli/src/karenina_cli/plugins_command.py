@@ -7,10 +7,10 @@ from textwrap import indent
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
-from karenina_cli.screen import clean, get_screen
+from karenina_cli.screen import get_screen, print_wrapped
+from karenina_toolkit.printable import clean
 
 if TYPE_CHECKING:
     from karenina_cli.screen import Screen
@@ -31,7 +31,7 @@ def list_plugins(
     """List the installed plugins, and what is wrong with those that cannot be used.
 
     Also lists adapters of this project that are not installed, and modules of hook specifications that cannot be used.
-    `--hooks` lists the hooks, each with the distribution that specifies it.
+    `--hooks` lists the hooks, each with the distribution that specifies it, and whether it is stable or provisional.
     """
     screen = get_screen(ctx)
     with screen.report_errors():
@@ -42,18 +42,12 @@ def list_plugins(
         if as_json:
             screen.json({"plugins": found})
             return
-        table = Table()
-        for name in ("Name", "Kind", "From", "State", "Details"):
-            table.add_column(name, overflow="fold")
+        kind = None
         for one in found:
-            table.add_row(
-                Text(one["name"]),
-                one["kind"],
-                f"{one['distribution']} {one['version'] or ''}".rstrip(),
-                Text(one["state"], _STYLES.get(one["state"], "")),
-                Text(clean(_details(one))),
-            )
-        screen.out.print(table)
+            if one["kind"] != kind:
+                kind = one["kind"]
+                screen.out.print(Text(f"{kind.capitalize()}s", "bold"))
+            _print_plugin(screen, one)
         for one in found:
             if one.get("available") is False:  # below the table, so that the command to copy is not wrapped
                 screen.out.print(Text(clean(f"{one['name']} is not available: {one['reason']}")), soft_wrap=True)
@@ -61,16 +55,32 @@ def list_plugins(
                 screen.out.print(Text(clean(f"{one['name']}: {reason}")), soft_wrap=True)
 
 
+def _print_plugin(screen: Screen, one: dict[str, Any]) -> None:
+    owner = f"{one['distribution']} {one['version'] or ''}".rstrip()
+    line = Text(f"  {one['name']}  ") + Text(one["state"], _STYLES.get(one["state"], "")) + Text(f"  {owner}", "dim")
+    print_wrapped(screen.out, line)
+    details = _details(one)
+    if details:
+        print_wrapped(screen.out, Text(clean(f"      {details}")))
+
+
 def _list_hooks(screen: Screen, as_json: bool) -> None:
     from karenina_core import plugins
+    from karenina_core.hook_policy import policy_of
 
-    found = plugins.active_plugins().specifications.hooks()
+    specifications = plugins.active_plugins().specifications
+    specs = {name: getattr(owner.module, name) for owner in specifications.owners for name in owner.hooks}
+    found = [(hook, policy_of(specs[hook.name])) for hook in specifications.hooks()]
     if as_json:
-        screen.json({"hooks": [asdict(hook) for hook in found]})
+        screen.json({"hooks": [{**asdict(hook), **asdict(policy)} for hook, policy in found]})
         return
-    for hook in found:
-        screen.out.print(Text(clean(f"{hook.name}  ({hook.distribution} {hook.version})"), "bold"), soft_wrap=True)
-        screen.out.print(Text(clean(indent(hook.description, "    "))), soft_wrap=True)
+    for hook, policy in found:
+        line = Text(clean(f"{hook.name}  ({hook.distribution} {hook.version})"), "bold")
+        line += Text(clean(f"  {policy.stability} since {policy.since}"), "not bold dim")
+        print_wrapped(screen.out, line)
+        print_wrapped(screen.out, Text(clean(indent(hook.description, "    "))))
+        if policy.deprecated is not None:
+            print_wrapped(screen.out, Text(clean(f"    Deprecated: {policy.deprecated}"), "yellow"))
 
 
 def describe_plugins() -> list[dict[str, Any]]:

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
+from karenina_cli import completion_values
 from karenina_cli.configuration import parse_columns, read_configuration
 from karenina_cli.options import Answering, Columns, ConfigFile, Judges, Settings, TrustAll
-from karenina_cli.screen import Screen, clean, get_screen
+from karenina_cli.screen import Screen, get_screen
+from karenina_toolkit.printable import clean
 
 if TYPE_CHECKING:
     from karenina_benchmark import Benchmark
@@ -30,7 +32,10 @@ def prompts(
     file: Annotated[
         Path | None,
         typer.Argument(
-            metavar="FILE", help="A benchmark. Without it, only the prompt tasks are listed.", show_default=False
+            metavar="FILE",
+            help="A benchmark. Without it, only the prompt tasks are listed.",
+            show_default=False,
+            autocompletion=completion_values.benchmark_files,
         ),
     ] = None,
     config: ConfigFile = None,
@@ -41,12 +46,22 @@ def prompts(
     question: Annotated[
         str | None,
         typer.Option(
-            "--question", "-q", metavar="ID", help="Print the prompts of this question. Default: the first of the file."
+            "--question",
+            "-q",
+            metavar="ID",
+            help="Print the prompts of this question. Default: the first of the file.",
+            autocompletion=completion_values.question_ids,
         ),
     ] = None,
     task: Annotated[
         list[str] | None,
-        typer.Option("--task", "-t", metavar="NAME", help="Print only this task, or the tasks of this family."),
+        typer.Option(
+            "--task",
+            "-t",
+            metavar="NAME",
+            help="Print only this task, or the tasks of this family.",
+            autocompletion=completion_values.prompt_tasks,
+        ),
     ] = None,
     answer: Annotated[
         str | None, typer.Option(metavar="TEXT", help="The text used as the answer of the model under test.")

@@ -7,18 +7,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from karenina_cli import completion_values
 from karenina_cli.configuration import parse_columns
 from karenina_cli.journal_paths import find_journal
 from karenina_cli.model_specs import SPEC_HELP
 from karenina_cli.options import Columns, ConfigFile, JournalFile, Settings
-from karenina_cli.screen import Screen, clean, get_screen, quantity
+from karenina_cli.screen import Screen, get_screen
+from karenina_toolkit.printable import clean, quantity
 
 if TYPE_CHECKING:
-    from karenina_engine.offline.rescoring import Change, RescoreReport
-    from karenina_engine.results.aggregate import Summary
+    from karenina_engine.offline.rescore_report import Change, RescoreReport
 
 MAX_ROWS = 200
 """The most changes that a table shows; `--json` has all."""
@@ -29,14 +31,24 @@ def rescore(
     journal: JournalFile,
     file: Annotated[
         Path | None,
-        typer.Argument(metavar="[BENCHMARK]", help="The benchmark as it is now. Default: the file of your run."),
+        typer.Argument(
+            metavar="[BENCHMARK]",
+            help="The benchmark as it is now. Default: the file of your run.",
+            autocompletion=completion_values.benchmark_files,
+        ),
     ] = None,
     config: ConfigFile = None,
     settings: Settings = None,
     columns: Columns = None,
     judge: Annotated[
         list[str] | None,
-        typer.Option("--judge", "-j", metavar="SPEC", help=f"With --ask: a judge, under its id: {SPEC_HELP}"),
+        typer.Option(
+            "--judge",
+            "-j",
+            metavar="SPEC",
+            help=f"With --ask: a judge, under its id: {SPEC_HELP}",
+            autocompletion=completion_values.models,
+        ),
     ] = None,
     diff: Annotated[bool, typer.Option("--diff", help="List what changed, verdicts first.")] = False,
     output: Annotated[
@@ -129,78 +141,30 @@ def change_json(change: Change) -> dict[str, Any]:
 
 
 def _print_changes(screen: Screen, found: RescoreReport) -> None:
-    flips = found.flips
-    rows = [*flips, *(change for change in found.changes if not change.flipped)]
-    if not rows:
+    from karenina_engine.offline.rescore_report import change_cells
+
+    changes = found.ordered_changes()
+    if not changes:
         return
-    table = Table(show_lines=False)
-    for name in ("Question", "Models", "Replicate", "Before", "After", "Changed", "Why"):
-        table.add_column(name, overflow="fold")
-    for change in rows[:MAX_ROWS]:
-        question, answering, judge, replicate = change.item
-        models = answering if judge == answering else f"{answering}, judged by {judge}"
-        cells = [
-            question,
-            models,
-            str(replicate),
-            change.before.value,
-            change.after.value,
-            _changes_text(change),
-            change.why,
-        ]
-        table.add_row(*(Text(clean(cell)) for cell in cells), style="bold" if change.flipped else None)
-    screen.out.print(table)
-    if len(rows) > MAX_ROWS:
-        screen.note(f"The table shows {MAX_ROWS} of {len(rows)} changes; --json prints all.")
-
-
-def _changes_text(change: Change) -> str:
-    parts = [f"{name}: {_passed_text(was)} -> {_passed_text(now)}" for name, (was, now) in change.fields.items()]
-    parts += [f"{name}: {was} -> {now}" for name, (was, now) in change.traits.items()]
-    if change.granular is not None:
-        parts.append(f"granular: {_number(change.granular[0])} -> {_number(change.granular[1])}")
-    return "\n".join(parts)
-
-
-def _passed_text(passed: bool | None) -> str:
-    return "-" if passed is None else "passes" if passed else "fails"
-
-
-def _number(value: Any) -> str:
-    return f"{value:.3f}" if isinstance(value, float) else str(value)
+    for change in changes[:MAX_ROWS]:
+        question, models, replicate, before, after, changed, why = map(clean, change_cells(change))
+        screen.out.print(Text(question, "bold") + Text(f"  {before} -> {after}  {models}, replicate {replicate}"))
+        for line in filter(None, (changed, why)):
+            screen.out.print(Padding(Text(line), (0, 0, 0, 4)))
+    if len(changes) > MAX_ROWS:
+        screen.note(f"The table shows {MAX_ROWS} of {len(changes)} changes; --json prints all.")
 
 
 def _print_totals(screen: Screen, found: RescoreReport, output: Path | None) -> None:
-    from karenina_cli.summary_output import share_text
+    from karenina_engine.offline.rescore_report import report_rows
 
-    flips = found.flips
-    better = sum(change.after.value == "correct" for change in flips)
     grid = Table.grid(padding=(0, 2))
     grid.add_column(no_wrap=True, style="bold")
     grid.add_column(overflow="fold")
-    grid.add_row("Before", Text(share_text(found.before) + _unjudged(found.before)))
-    grid.add_row("After", Text(share_text(found.after) + _unjudged(found.after)))
-    worse = len(flips) - better
-    grid.add_row("Flips", f"{quantity(len(flips), 'item')}: {worse} no longer correct, {better} now correct")
-    others = len(found.changes) - len(flips) - len(found.missing)
-    if others:
-        grid.add_row("Besides", f"{quantity(others, 'item')} changed in fields or scores, but not in the verdict")
-    if found.missing:
-        first = found.missing[0]
-        grid.add_row(
-            "Missing", Text(clean(f"{quantity(len(found.missing), 'item')} could not be judged again: {first.why}"))
-        )
-    if found.gone:
-        grid.add_row("Left out", f"{quantity(found.gone, 'item')} of questions that the benchmark does not contain now")
-    if found.new:
-        grid.add_row("New", f"{quantity(found.new, 'question')} without a result; `karenina run` evaluates them")
-    if output is not None:
-        grid.add_row("Results", Text(clean(str(output))))
+    for name, text in [*report_rows(found), ("Results", str(output) if output is not None else "")]:
+        if text:
+            grid.add_row(name, Text(clean(text)))
     screen.out.print(grid)
     saved = "" if output is not None else " Nothing was saved: -o FILE writes the new results."
     scored = f"Scored {quantity(found.after.items, 'item')} in {found.seconds:.1f} s"
     screen.note(f"{scored}; the journal was not changed.{saved}")
-
-
-def _unjudged(summary: Summary) -> str:
-    return f", {summary.not_judged} not judged" if summary.not_judged else ""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from shlex import quote
+from typing import TYPE_CHECKING, Final
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.padding import Padding
@@ -13,11 +13,22 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from karenina_cli.screen import clean, shorten
 from karenina_core.data.outcome import Outcome
+from karenina_engine.results.result_text import (
+    Results,
+    as_text,
+    field_rows,
+    models_text,
+    outcome_symbol,
+    trait_lines,
+)
+from karenina_toolkit.printable import clean, clip, quantity, shorten
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from karenina_core.data.result import VerificationResult
+    from karenina_core.data.sections import StageRecord
 
 STYLES: Final[Mapping[Outcome, str]] = {
     Outcome.CORRECT: "green",
@@ -30,37 +41,18 @@ STYLES: Final[Mapping[Outcome, str]] = {
     Outcome.TIMED_OUT: "magenta",
     Outcome.RUBRIC_ERROR: "magenta",
 }
-_SYMBOLS: Final[Mapping[Outcome, str]] = {
-    Outcome.CORRECT: "✓",
-    Outcome.PARTIAL: "◐",
-    Outcome.SCORED: "•",
-    Outcome.TEMPLATE_ERROR: "!",
-    Outcome.MODEL_ERROR: "!",
-    Outcome.PARSE_ERROR: "!",
-    Outcome.STAGE_ERROR: "!",
-    Outcome.TIMED_OUT: "!",
-    Outcome.RUBRIC_ERROR: "!",
-}
 _PLAIN: Final[Mapping[str, str]] = {"✓": "+", "◐": "~", "•": "*", "✗": "x", "!": "!", "…": "..."}
 MAX_DETAILED: Final = 20_000
 """The most characters of a text that are wrapped; more would take seconds."""
-NOT_EXTRACTED: Final = "(compares the answer itself)"
-NOTHING: Final = "nothing"
 MAX_ROWS: Final = 100
 """The most results that a table shows; the file has all."""
-
-
-class Results(Protocol):
-    """Results that can be counted and iterated, and need not all be in memory."""
-
-    def __len__(self) -> int: ...
-
-    def __iter__(self) -> Iterator[VerificationResult]: ...
+WIDE: Final = 100
+"""The least width of a terminal on which results are a table."""
 
 
 def verdict(outcome: Outcome, console: Console) -> Text:
     """Return the outcome with its symbol, in its color."""
-    symbol = _SYMBOLS.get(outcome, "✗")
+    symbol = outcome_symbol(outcome)
     if not _unicode(console):
         symbol = _PLAIN[symbol]
     return Text(f"{symbol} {outcome.value}", style=STYLES.get(outcome, "red"))
@@ -74,38 +66,30 @@ def print_result(
     detailed: bool = False,
     full: bool = False,
     most_answer: int = 1200,
-    same_as: str | None = None,
 ) -> None:
     """Print one result: question, answer, extracted values next to the truth, verdict and reason.
 
     `position` ("3/12") is printed first. The answer is cut after `most_answer` characters, with a note on what is
     missing. `detailed` prints more of the answer (`full`: all of it, below), and vetoes, revisions, trait scores,
-    tokens and the stages. Other texts are cut like a detailed answer. `same_as` is the position of an item that failed
-    for the same reason, and is printed instead of the reason.
+    tokens and the stages. Other texts are cut like a detailed answer.
     """
     meta = result.metadata
-    head = verdict(result.outcome, console)
-    for part in (position, meta.question_id):
-        head.append(f"  {clean(part)}" if part else "", style="dim")
+    head = _head(console, result, position)
     grid = Table.grid(padding=(0, 2))
     grid.add_column(no_wrap=True, style="bold")
     grid.add_column(overflow="fold")
     grid.add_row("Question", _cut(meta.question_text))
-    if same_as is not None and not result.template.raw_llm_response.strip():
-        grid.add_row("Why", Text(f"the same as {same_as}", style="dim"))
-        _print_block(console, head, grid)
-        return
     answer = _answer(result, MAX_DETAILED if detailed else most_answer, full=full)
-    grid.add_row("Answer", Group(answer, Text(_models_text(result), style="dim")))
+    grid.add_row("Answer", Group(answer, Text(models_text(result), style="dim")))
     rows = field_rows(result)
     if rows:
         grid.add_row("Fields", _fields(rows, console))
     elif meta.raw_answer:
         grid.add_row("Truth", _cut(meta.raw_answer))
-    traits = _trait_lines(result)
+    traits = trait_lines(result)
     if traits:
         grid.add_row("Traits", _cut("\n".join(traits)))
-    grid.add_row("Why", _cut(result.why() if same_as is None else f"the same as {same_as}"))
+    grid.add_row("Why", _cut(result.why()))
     if detailed:
         _add_details(grid, result)
     _print_block(console, head, grid)
@@ -123,122 +107,127 @@ class _UnwrappedText:
         yield Segment(f"{self.text}\n\n")
 
 
+def _head(console: Console, result: VerificationResult, position: str) -> Text:
+    head = verdict(result.outcome, console)
+    for part in (position, result.metadata.question_id):
+        head.append(f"  {clean(part)}" if part else "", style="dim")
+    return head
+
+
 def _print_block(console: Console, head: Text, grid: Table) -> None:
     console.print(head)
     console.print(Padding(grid, (0, 0, 1, 2)))
 
 
-def field_rows(result: VerificationResult) -> list[tuple[str, str, str, bool | None]]:
-    """Return each field of a result: name, extracted value, truth, and whether it passed (None: not compared)."""
-    template = result.template
-    extracted = template.parsed_llm_response
-    truths = template.parsed_gt_response or {}
-    passed = template.field_results or {}
-    rows = []
-    for name in dict.fromkeys([*(extracted or {}), *truths, *passed]):
-        found = "-" if extracted is None else NOT_EXTRACTED
-        if extracted is not None and name in extracted:
-            found = as_text(extracted[name])
-        truth = "" if name not in truths else as_text(truths[name], none="should hold")
-        rows.append((name, found, truth, passed.get(name)))
-    return rows
+def print_table(console: Console, results: Results, path: Path | None = None) -> None:
+    """Print results as a table. Of more than `MAX_ROWS` results, those that are not correct are shown.
 
-
-def as_text(value: Any, none: str = NOTHING) -> str:
-    """Return a JSON value as readable text."""
-    if value is None:
-        return none
-    if isinstance(value, str):
-        return clean(value) or '""'
-    return clean(json.dumps(value, ensure_ascii=False))
-
-
-def print_table(console: Console, results: Results) -> None:
-    """Print results as a table. Of more than `MAX_ROWS` results, those that are not correct are shown."""
-    few = len(results) <= MAX_ROWS
-    shown: list[VerificationResult] = []
-    kinds = set()
-    for result in results:
-        kinds.add(result.item[1:])
-        if len(shown) < MAX_ROWS and (few or result.outcome is not Outcome.CORRECT):
-            shown.append(result)
-    several = len(kinds) > 1
-    seen = _SeenFailures()
+    Of items that failed for one reason only the first is a row; the others are counted below. `path` is the result
+    file.
+    """
+    several = len({result.item[1:] for result in results}) > 1
+    failures = Failures(console, len(results))
     table = Table(show_lines=True, expand=True)
+    table.add_column("#", justify="right", no_wrap=True)
     for name, ratio in (("Question", 3), ("Answer", 4), ("Extracted", 3), ("Truth", 3), ("Verdict", 2), ("Why", 3)):
         table.add_column(name, ratio=ratio, overflow="fold")
-    for result in shown:
+    for number, result in _select(results, failures, MAX_ROWS):
         rows = field_rows(result)
-        repeated = seen.first(result, result.metadata.result_id) is not None
         question = Text(shorten(result.metadata.question_text, 80))
         if several:
-            question.append(f"\n{_models_text(result)}", style="dim")
+            question.append(f"\n{models_text(result)}", style="dim")
         table.add_row(
+            str(number),
             question,
             Text(shorten(result.template.raw_llm_response, 160)),
             Text("\n".join(f"{name}: {shorten(found, 60)}" for name, found, _, _ in rows)),
             Text("\n".join(shorten(truth, 60) for _, _, truth, _ in rows) or shorten(_raw_truth(result), 80)),
             verdict(result.outcome, console),
-            Text("the same as above" if repeated else shorten(result.why(), 200)),
+            Text(shorten(result.why(), 200)),
         )
     console.print(table)
-    if len(shown) < len(results):
-        console.print(
-            Text(f"The table shows {len(shown)} of {len(results)} results; `karenina show` prints all.", style="dim")
-        )
+    failures.print(path)
+    _print_selection(console, len(results), MAX_ROWS)
 
 
-def print_results(console: Console, results: Results) -> None:
-    """Print results as a table on a terminal, and each in full in a file or a pipe."""
-    if console.is_terminal:
-        print_table(console, results)
+def print_results(console: Console, results: Results, path: Path | None = None) -> None:
+    """Print results as a table on a wide terminal, and one after the other elsewhere. `path` is the result file."""
+    if console.is_terminal and console.width >= WIDE:
+        print_table(console, results, path)
         return
-    seen = _SeenFailures()
+    most = MAX_ROWS if console.is_terminal else None
+    failures = Failures(console, len(results))
+    for number, result in _select(results, failures, most):
+        print_result(console, result, f"{number}/{len(results)}", most_answer=400)
+    failures.print(path)
+    _print_selection(console, len(results), most)
+
+
+def _select(results: Results, failures: Failures, most: int | None) -> Iterator[tuple[int, VerificationResult]]:
+    """Yield results with their numbers, without repeated failures; of more than `most`, those that are not correct."""
+    all_fit = most is None or len(results) <= most
+    shown = 0
     for number, result in enumerate(results, 1):
-        position = f"{number}/{len(results)}"
-        print_result(console, result, position, most_answer=400, same_as=seen.first(result, position))
+        if not failures.repeats(result, number) and (
+            all_fit or (shown < (most or 0) and result.outcome is not Outcome.CORRECT)
+        ):
+            shown += 1
+            yield number, result
 
 
-class _SeenFailures:
-    """The failures printed so far, each with the position of the first item that has it."""
+def _print_selection(console: Console, count: int, most: int | None) -> None:
+    if most is not None and count > most:
+        note = f"Of {count:,} results, at most {most} that are not correct are shown; `karenina show` prints all."
+        console.print(Text(note, style="dim"))
 
-    def __init__(self) -> None:
-        self._positions: dict[str, str] = {}
 
-    def first(self, result: VerificationResult, position: str) -> str | None:
-        """Return the position of an earlier item with the same failure; None if there is none."""
+class Failures:
+    """The failures of the items printed so far: of those with one reason, only the first is printed in full."""
+
+    def __init__(self, console: Console, count: int) -> None:
+        self._console = console
+        self._count = count
+        self._first: dict[str, int] = {}
+        self._others: dict[int, list[int]] = {}
+
+    def repeats(self, result: VerificationResult, number: int) -> bool:
+        """Return whether an earlier item failed for the same reason. In a file or a pipe, print a line for the item."""
         if result.outcome.judged:
-            return None
+            return False
         from karenina_engine.results.failure_counts import failure_kind
 
-        earlier = self._positions.setdefault(failure_kind(result.why(), result.question_id), position)
-        return earlier if earlier != position else None
+        first = self._first.setdefault(failure_kind(result.why(), result.question_id), number)
+        if first == number:
+            return False
+        self._others.setdefault(first, []).append(number)
+        if not self._console.is_terminal:
+            head = _head(self._console, result, f"{number}/{self._count}")
+            self._console.print(head.append(f"  the same as {first}/{self._count}"), soft_wrap=True)
+        return True
+
+    def print(self, path: Path | None) -> None:
+        """Print which items failed for the same reason as one that was printed. `path` is the result file."""
+        for first, numbers in self._others.items():
+            items = f"{quantity(len(numbers), 'more item')} failed like {first}/{self._count}: {format_ranges(numbers)}"
+            how = f"; `karenina show {quote(str(path))} -q {numbers[0]}` prints one" if path is not None else ""
+            self._console.print(Text(clean(f"{items}{how}")))
+        if self._others:
+            self._console.print()
 
 
-def _trait_lines(result: VerificationResult) -> list[str]:
-    """Return each trait with its score, or why it has none."""
-    if result.rubric is None:
-        return []
-    errors = result.rubric.trait_errors or {}
-    labels = result.rubric.labels()
-    return [
-        f"{name}: not scored: {errors[name]}"
-        if name in errors
-        else f"{name} = {as_text(value)}" + (f" ({labels[name]})" if name in labels else "")
-        for name, value in {**dict.fromkeys(errors), **result.rubric.get_all_trait_scores()}.items()
-    ]
+def format_ranges(numbers: Sequence[int]) -> str:
+    """Return ascending numbers as text: `2-5, 7`."""
+    ranges: list[list[int]] = []
+    for number in numbers:
+        if ranges and number == ranges[-1][-1] + 1:
+            ranges[-1][1:] = [number]
+        else:
+            ranges.append([number])
+    return ", ".join("-".join(map(str, one)) for one in ranges)
 
 
 def _raw_truth(result: VerificationResult) -> str:
     return result.metadata.raw_answer or ""
-
-
-def _models_text(result: VerificationResult) -> str:
-    meta = result.metadata
-    models = f"{meta.answering_id} ({meta.answering_model})"
-    if meta.parsing_id != meta.answering_id or meta.parsing != meta.answering:
-        models += f", judged by {meta.parsing_id} ({meta.parsing_model})"
-    return clean(models + (f", replicate {meta.replicate}" if (meta.replicate or 1) > 1 else ""))
 
 
 def _answer(result: VerificationResult, most: int, *, full: bool) -> Text:
@@ -253,9 +242,8 @@ def _answer(result: VerificationResult, most: int, *, full: bool) -> Text:
 
 def _cut(text: str, most: int = MAX_DETAILED, way_on: str = "") -> Text:
     """Return the beginning of a text, with the number of missing characters."""
-    if len(text) <= most:
-        return Text(clean(text))
-    return Text(clean(text[:most])) + Text(f" ... ({len(text) - most:,} more characters{way_on})", style="dim")
+    beginning, note = clip(text, most, way_on)
+    return Text(beginning) + Text(note, style="dim")
 
 
 def _fields(rows: Sequence[tuple[str, str, str, bool | None]], console: Console) -> RenderableType:
@@ -285,23 +273,24 @@ def _add_details(grid: Table, result: VerificationResult) -> None:
         grid.add_row("Pattern", _cut(f"{name}: {'found' if passed else 'not found'}"))
     for owner, values in result.extensions.items():
         grid.add_row("Extension", _cut(f"{owner}: {as_text(values)}"))
-    stages = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    for name in ("stage", "status", "seconds", "calls", "tokens in/out", "of", "why"):
-        stages.add_column(name, overflow="fold", no_wrap=name != "why")
-    for record in result.stages:
-        tokens = f"{record.input_tokens}/{record.output_tokens}" if record.calls else ""
-        stages.add_row(
-            record.name,
-            record.status,
-            f"{record.seconds:.3f}",
-            str(record.calls or ""),
-            tokens,
-            f"{record.distribution} {record.version}",
-            _cut(record.reason or record.error or ""),
-        )
-    grid.add_row("Stages", stages)
+    for number, record in enumerate(result.stages):
+        grid.add_row("" if number else "Stages", Text(_stage_text(record)))
     meta = result.metadata
     grid.add_row("Item", Text(f"{meta.result_id}, {meta.execution_time:.2f} s, ended {meta.timestamp}", style="dim"))
+
+
+def _stage_text(record: StageRecord) -> str:
+    """Return a stage in one line: `ParseTemplate ran in 1.204 s, 1 call, 526 tokens in, 10 out (karenina-template)`."""
+    reason = record.error or record.reason
+    if record.status == "skipped":
+        return clean(f"{record.name} skipped: {reason}")
+    parts = [f"{record.name} {record.status} in {record.seconds:.3f} s"]
+    if record.calls:
+        parts += [quantity(record.calls, "call"), f"{record.input_tokens:,} tokens in", f"{record.output_tokens:,} out"]
+    if record.failed_calls:
+        parts.append(quantity(record.failed_calls, "failed call"))
+    line = f"{', '.join(parts)} ({record.distribution} {record.version})"
+    return clean(f"{line}: {reason}" if reason else line)
 
 
 def _unicode(console: Console) -> bool:

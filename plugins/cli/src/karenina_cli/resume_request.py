@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from karenina_cli.configuration import read_config_section, resolve_recordings
-from karenina_cli.screen import quantity
 from karenina_core.errors import ConfigError
 from karenina_engine.calls.journal_labels import JournalLabels, make_run_line
 from karenina_engine.journal.command import digest_trusted_content, has_same_benchmark_config, restore_secrets
 from karenina_engine.journal.request import RunRequest
 from karenina_engine.journal.user_state import read_own_command
 from karenina_engine.journal.view import JournalView
+from karenina_toolkit.printable import quantity
 from karenina_toolkit.state_folder import UserStateError
 
 if TYPE_CHECKING:

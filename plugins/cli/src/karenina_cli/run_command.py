@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from karenina_cli import completion_values
+from karenina_cli.checked_loading import load_checked, select_usable
 from karenina_cli.ci_reports import CIReports, Conditions
 from karenina_cli.configuration import parse_columns, read_configuration, select_ids
 from karenina_cli.options import (
@@ -33,7 +35,10 @@ def run(
     file: Annotated[
         Path,
         typer.Argument(
-            metavar="FILE", help="A benchmark: .yaml, .jsonld, .json, .jsonl, .csv or .xlsx.", show_default=False
+            metavar="FILE",
+            help="A benchmark: .yaml, .jsonld, .json, .jsonl, .csv or .xlsx.",
+            show_default=False,
+            autocompletion=completion_values.benchmark_files,
         ),
     ],
     config: ConfigFile = None,
@@ -51,7 +56,14 @@ def run(
         ),
     ] = False,
     question: Annotated[
-        list[str] | None, typer.Option("--question", "-q", metavar="ID", help="Run only this question.")
+        list[str] | None,
+        typer.Option(
+            "--question",
+            "-q",
+            metavar="ID",
+            help="Run only this question.",
+            autocompletion=completion_values.question_ids,
+        ),
     ] = None,
     limit: Annotated[
         int | None, typer.Option(min=1, help="Run only the first N questions.", show_default=False)
@@ -72,6 +84,7 @@ def run(
             metavar="RESULTS",
             help="Skip the questions whose items are all judged in this result file.",
             show_default=False,
+            autocompletion=completion_values.result_files,
         ),
     ] = None,
     journal: Annotated[
@@ -95,7 +108,12 @@ def run(
     ] = False,
     executor: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="What executes the run; asyncio is this process.", show_default=False),
+        typer.Option(
+            metavar="NAME",
+            help="What executes the run; asyncio is this process.",
+            show_default=False,
+            autocompletion=completion_values.executors,
+        ),
     ] = None,
     budget: Annotated[
         str | None,
@@ -114,7 +132,7 @@ def run(
     junit: JUnit = None,
     summary_markdown: SummaryMarkdown = False,
     skip_broken: Annotated[
-        bool, typer.Option("--skip-broken", help="Leave out questions that cannot be read.")
+        bool, typer.Option("--skip-broken", help="Leave out questions with errors, and traits that cannot be read.")
     ] = False,
     trust_all: TrustAll = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print results and summary as one JSON object.")] = False,
@@ -125,7 +143,6 @@ def run(
     """Run a benchmark: call the model and the judge, and print each result and the summary."""
     screen = get_screen(ctx)
     with screen.report_errors():
-        from karenina_benchmark import Benchmark
         from karenina_core.data.trust import Trust
         from karenina_core.errors import ConfigError
         from karenina_engine.journal.request import RunRequest
@@ -133,16 +150,21 @@ def run(
         from karenina_engine.results.result_file import check_output, default_journal, default_output
 
         trust = Trust.all() if trust_all else load_trust()
-        benchmark = Benchmark.load(file, trust, skip_broken=skip_broken, columns=parse_columns(columns))
-        settings = [*(settings or ()), *((f"executor={executor}",) if executor else ())]
-        settings += (f"budget={budget}",) if budget is not None else ()
-        settings += ("partial_recordings=true",) if partial else ()
+        benchmark = load_checked(file, trust, skip_broken=skip_broken, columns=parse_columns(columns))
+        given = {"executor": executor or None, "budget": budget, "partial_recordings": partial or None}
+        names = {"partial_recordings": "--partial"}
         chosen = read_configuration(
-            benchmark, config, settings, answering=answering, judges=judge, recordings=recordings
+            benchmark,
+            config,
+            settings,
+            answering=answering,
+            judges=judge,
+            recordings=recordings,
+            options={names.get(name, f"--{name}"): {name: value} for name, value in given.items() if value is not None},
         )
         if not len(benchmark):
             raise ConfigError(
-                [f"{file} contains no question: add one under `questions`, or with Benchmark.add_question"]
+                [f"{file} contains no question: add one (in YAML under `questions`, in a table as a row)"]
             )
         if benchmark.missing_answers and chosen.core.evaluation_mode != "rubric_only":
             raise ConfigError([benchmark.missing_answers])
@@ -154,6 +176,7 @@ def run(
                 if as_json:
                     screen.json({"results": [], "summary": None, "output": None})
                 return
+        ids = select_usable(benchmark, trust, chosen, ids, skip_broken=skip_broken)
         path = output if output is not None else default_output(file)
         check_output(path)
         reports = CIReports(junit, summary_markdown)
@@ -186,10 +209,14 @@ def run(
 
 def _unfinished_ids(ids: list[str], config: VerificationConfig, files: list[Path]) -> list[str]:
     """Return the ids of questions that lack a judged result in `files` for at least one of their items."""
+    from karenina_core.config import plugins_of
     from karenina_engine.results.result_set import read_results
+    from karenina_engine.scheduling.find_panel import find_panel
+    from karenina_engine.scheduling.matrix import judges_of
 
     core = config.core
-    judges: list[str | None] = [model.id for model in core.parsing_models] or [None]
+    panel = find_panel(plugins_of(config), config)
+    judges = [model.id if model is not None else None for model in judges_of(config, panel)]
     judged = {
         (result.question_id, result.metadata.answering_id, judge, result.metadata.replicate or 1)
         for path in files

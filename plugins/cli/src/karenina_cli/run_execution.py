@@ -12,13 +12,14 @@ import typer
 
 from karenina_cli.exit_codes import ExitCode
 from karenina_cli.json_output import result_json, summary_json
-from karenina_cli.screen import Screen, quantity
+from karenina_cli.screen import Screen
+from karenina_toolkit.printable import quantity
 
 if TYPE_CHECKING:
     from karenina_cli.ci_reports import CIReports, Conditions
-    from karenina_cli.result_output import Results
     from karenina_engine.journal.request import RunRequest
     from karenina_engine.results.aggregate import Totals
+    from karenina_engine.results.result_text import Results
     from karenina_engine.scheduling.session import RunSession
 
 
@@ -35,15 +36,15 @@ def execute_run(
 
     The results so far of a run that was stopped are printed too; after Ctrl-C, single results are printed as JSON only.
     """
-    from karenina_cli.cost_output import budget_hint, cost_json, print_ledger
+    from karenina_cli.cost_output import cost_json, print_ledger
     from karenina_engine.results.result_set import StoredResults, VerificationResultSet
     from karenina_engine.scheduling.prepare import open_run
 
     output = request.output
     assert output is not None  # commands always set it
-    with _exit_on_failed_write(screen), open_run(request) as prepared:
-        totals, interrupted = _run_with_progress(screen, prepared, output, quiet=quiet)
-        _note_reuse(screen, prepared)
+    with exit_on_failed_write(screen), open_run(request) as prepared:
+        totals, interrupted = run_with_progress(screen, prepared, output, quiet=quiet)
+        note_reuse(screen, prepared)
     missing = len(prepared) - len(totals)
     summary = totals.summary()
     results: Results = StoredResults(output, len(totals)) if len(totals) else VerificationResultSet()
@@ -58,12 +59,7 @@ def execute_run(
     if reports is not None:
         reports.write(screen, results)
     unmet = list(conditions.unmet(summary, missing)) if conditions is not None else []
-    if missing and (interrupted or prepared.stopped is not None):
-        if not interrupted and prepared.budget is not None and prepared.budget.exhausted:
-            screen.note(f"{quantity(missing, 'item')} did not run. {budget_hint(prepared)}")
-            raise typer.Exit(ExitCode.BUDGET_SPENT)
-        screen.note(_resume_hint(prepared, output, done=len(totals), timed_out=not interrupted))
-        raise typer.Exit(ExitCode.INTERRUPTED if interrupted else ExitCode.TIMED_OUT)
+    exit_if_stopped(screen, prepared, output, done=len(totals), interrupted=interrupted)
     if summary.not_judged == summary.items:
         screen.note(
             f"No item was judged: {_all_items(summary.items)} ended in an error. {_recovery_hint(prepared, request)}"
@@ -78,8 +74,22 @@ def execute_run(
         raise typer.Exit(ExitCode.NOTHING_JUDGED)
 
 
+def exit_if_stopped(screen: Screen, prepared: RunSession, output: Path, *, done: int, interrupted: bool) -> None:
+    """Exit with the reason and the way to continue if the run was stopped early, with `done` results in `output`."""
+    from karenina_cli.cost_output import budget_hint
+
+    missing = len(prepared) - done
+    if not missing or not (interrupted or prepared.stopped is not None):
+        return
+    if not interrupted and prepared.budget is not None and prepared.budget.exhausted:
+        screen.note(f"{quantity(missing, 'item')} did not run. {budget_hint(prepared)}")
+        raise typer.Exit(ExitCode.BUDGET_SPENT)
+    screen.note(_resume_hint(prepared, output, done=done, timed_out=not interrupted))
+    raise typer.Exit(ExitCode.INTERRUPTED if interrupted else ExitCode.TIMED_OUT)
+
+
 @contextmanager
-def _exit_on_failed_write(screen: Screen) -> Iterator[None]:
+def exit_on_failed_write(screen: Screen) -> Iterator[None]:
     """Exit with `ExitCode.FAILED` instead of `BAD_INPUT` if the journal cannot be written."""
     from karenina_engine.journal.file import JournalNotWritten
 
@@ -89,10 +99,10 @@ def _exit_on_failed_write(screen: Screen) -> Iterator[None]:
         screen.fail(str(error), ExitCode.FAILED)
 
 
-def _run_with_progress(screen: Screen, prepared: RunSession, path: Path, *, quiet: bool) -> tuple[Totals, bool]:
+def run_with_progress(screen: Screen, prepared: RunSession, path: Path, *, quiet: bool) -> tuple[Totals, bool]:
     """Execute the run with progress. Return the totals of its results, and whether Ctrl-C stopped it early."""
     from karenina_cli.cost_output import spent_text
-    from karenina_cli.progress import RunProgress
+    from karenina_cli.progress import ProgressOutput
     from karenina_cli.signal_handlers import INTERRUPTED as BY_THE_USER
     from karenina_cli.signal_handlers import stop_on_signals
     from karenina_engine.execution import execute_session
@@ -100,21 +110,17 @@ def _run_with_progress(screen: Screen, prepared: RunSession, path: Path, *, quie
     from karenina_engine.offline.precompute import precompute_results
     from karenina_engine.results.result_set import VerificationResultSet, read_results
     from karenina_engine.scheduling.blocking import run_blocking
+    from karenina_engine.scheduling.run_progress import RunProgress
 
-    progress = RunProgress(
-        screen.err,
-        len(prepared),
-        limits=prepared.limits,
-        quiet=quiet,
-        cost=lambda: spent_text(prepared.ledger),
-    )
+    progress = RunProgress(len(prepared), limits=prepared.limits, cost=lambda: spent_text(prepared.ledger))
+    shown = ProgressOutput(screen.err, progress, quiet=quiet)
     try:
-        with precompute_results(prepared) as computed, progress, stop_on_signals(prepared, screen.note):
+        with precompute_results(prepared) as computed, shown, stop_on_signals(prepared, screen.note):
             found = run_blocking(
                 lambda: execute_session(
                     prepared,
                     output=path,
-                    on_result=lambda _place, result: progress.finished(result),
+                    on_result=lambda _place, result: shown.finished(result),
                     computed=computed,
                 )
             )
@@ -136,13 +142,16 @@ def _run_with_progress(screen: Screen, prepared: RunSession, path: Path, *, quie
 def _print(screen: Screen, results: Results, totals: Totals, path: Path, *, quiet: bool) -> None:
     from karenina_cli.result_output import print_results
     from karenina_cli.summary_output import print_summary
+    from karenina_report.registered_notes import find_notes
+    from karenina_report.run_notes import NotedRun
 
     if not quiet:
-        print_results(screen.out, results)
-    print_summary(screen.out, totals, path)
+        print_results(screen.out, results, path)
+    notes = find_notes([NotedRun("", None, path)]) if len(totals) else []
+    print_summary(screen.out, totals, path, notes=[(one.name, one.text) for one in notes])
 
 
-def _note_reuse(screen: Screen, prepared: RunSession) -> None:
+def note_reuse(screen: Screen, prepared: RunSession) -> None:
     """Print how many results and replies came from the journal, if any did."""
     kept, tally = prepared.result_store, prepared.tally
     if kept is None or prepared.journal is None or not (kept.kept or tally.cached):

@@ -6,7 +6,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -16,14 +16,18 @@ import typer
 
 from karenina_cli.exit_codes import ExitCode
 from karenina_core.errors import KareninaError
+from karenina_toolkit.printable import clean
+from karenina_toolkit.text_layout import LEAST_WIDTH
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.text import Text
 
 _PIPE_WIDTH = 120
-_UNUSUAL = re.compile(r"[^\n\t -~]")
-_SPACES = 8
-"""How many times longer than the shown line a text may be because of white space."""
+_UNLIMITED = 1_000_000
+_HANGING = 4
+"""The least number of columns by which the further lines of a wrapped line are indented."""
+_TRAILING_SPACES = re.compile(r" +$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,25 +94,29 @@ def get_screen(context: typer.Context) -> Screen:
     return found if isinstance(found, Screen) else Screen.make()
 
 
-def clean(text: str) -> str:
-    """Return `text` without control characters, so that texts of models and files cannot control the terminal."""
-    return _UNUSUAL.sub(lambda found: found[0] if found[0].isprintable() else _visible(found[0]), text)
+def print_wrapped(console: Console, text: Text) -> None:
+    """Print a text of one or more lines; on a terminal each is wrapped at words, and further lines are indented."""
+    for line in text.split("\n") if console.is_terminal else ():
+        depth = max(len(line.plain) - len(line.plain.lstrip()), _HANGING)
+        first, *others = line.wrap(console, max(console.width - depth, LEAST_WIDTH)) or [line]
+        console.print(first, soft_wrap=True)
+        for other in others:
+            other.pad_left(depth)
+            console.print(other, soft_wrap=True)
+    if not console.is_terminal:
+        console.print(text, soft_wrap=True)
 
 
-def shorten(text: str, most: int) -> str:
-    """Return `text` in one line of at most `most` characters."""
-    beginning = text[: most * _SPACES]
-    line = " ".join(clean(beginning).split())
-    return line if len(line) <= most and len(beginning) == len(text) else line[: most - 1].rstrip() + "…"
+def print_rows(console: Console, rows: Sequence[Sequence[str]], texts: Collection[int] = (0,)) -> None:
+    """Print a table with a row of headings: the columns `texts` are wrapped, the others are numbers.
 
+    It fits a terminal, or the width in COLUMNS. In a file or a pipe each row is one line.
+    """
+    from karenina_toolkit.text_layout import format_table
 
-def quantity(count: int, noun: str) -> str:
-    """Return a count with its noun: `1 item`, `2,000 items`."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
-def _visible(ch: str) -> str:
-    return " " if ch.isspace() else "" if ch == "\r" else f"\\x{ord(ch):02x}"
+    width = console.width if console.is_terminal or "COLUMNS" in os.environ else _UNLIMITED
+    for line in format_table([[clean(cell) for cell in row] for row in rows], width, texts):
+        console.print(line, markup=False, soft_wrap=True)
 
 
 @cache
@@ -119,6 +127,16 @@ def _console_class() -> type[Console]:
         def on_broken_pipe(self) -> None:
             """Raise `BrokenPipeError`; rich would exit with 1, which has another meaning here."""
             raise BrokenPipeError
+
+        def print(self, *objects: Any, **options: Any) -> None:
+            """Print without the spaces with which rich fills lines, except on a terminal."""
+            if self.is_terminal:
+                super().print(*objects, **options)
+                return
+            with self.capture() as captured:
+                super().print(*objects, **options)
+            self.file.write(_TRAILING_SPACES.sub("", captured.get()))
+            self.file.flush()
 
     return PipeSafeConsole
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from karenina_cli.screen import quantity
+from karenina_toolkit.printable import quantity
 
 if TYPE_CHECKING:
     from karenina_engine.scheduling.session import RunSession

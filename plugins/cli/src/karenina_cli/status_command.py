@@ -12,7 +12,8 @@ import typer
 
 from karenina_cli.journal_paths import find_journal
 from karenina_cli.options import JournalFile
-from karenina_cli.screen import clean, get_screen, quantity
+from karenina_cli.screen import get_screen, print_rows
+from karenina_toolkit.printable import clean, quantity
 
 if TYPE_CHECKING:
     from karenina_engine.journal.view import Status
@@ -26,7 +27,7 @@ def status(
     """Show the progress of a run from its journal, also while it runs."""
     screen = get_screen(ctx)
     with screen.report_errors():
-        from karenina_cli.cost_output import ledger_table
+        from karenina_cli.cost_output import ledger_rows
         from karenina_engine.cost.ledger import make_spending_report, sum_counts
         from karenina_engine.journal.view import JournalView
 
@@ -40,7 +41,9 @@ def status(
         for line in _lines(journal, found):
             screen.out.print(clean(line), markup=False, soft_wrap=True)
         if found.spent:
-            screen.out.print(ledger_table(found.spent, sum_counts(line.spent for line in found.spent)))
+            print_rows(
+                screen.out, ledger_rows(found.spent, sum_counts(line.spent for line in found.spent)), texts=(0, 1, 2)
+            )
 
 
 def _lines(journal: Path, found: Status) -> Iterator[str]:

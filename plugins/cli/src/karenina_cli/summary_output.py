@@ -1,155 +1,37 @@
-"""The summary of a run as text: rates, traits, failures and tokens."""
+"""The summary of a run on the screen."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from karenina_cli.screen import clean, shorten
-from karenina_core.data.outcome import Outcome
-
-if TYPE_CHECKING:
-    from karenina_core.models.ports import Usage
-    from karenina_engine.results.aggregate import Summary
-    from karenina_engine.results.failure_counts import Failure
-    from karenina_engine.results.rates import Rate
-    from karenina_engine.results.trait_summary import TraitSummary
-
-MAX_TRAITS: Final = 20
-"""The number of traits that a summary shows."""
-MAX_FAILURES: Final = 5
-"""The number of different failures that a summary shows."""
+from karenina_engine.results.summary_text import Summarized, summary_rows
+from karenina_toolkit.printable import clean
 
 
-class Summarized(Protocol):
-    """A set of results, or their totals, with a summary."""
-
-    def summary(self) -> Summary:
-        """Return the summary of all results."""
-
-    def by_models(self) -> Mapping[tuple[str, str], Summary]:
-        """Return the summary of each pair of answering model and judge, by their ids."""
-
-    def failures(self) -> Sequence[Failure]:
-        """Return the reasons why items were not judged, equal reasons together."""
-
-    def usage(self) -> Usage:
-        """Return the usage of all results."""
-
-
-def print_summary(console: Console, results: Summarized, path: Path | None = None, *, cost: str | None = None) -> None:
+def print_summary(
+    console: Console,
+    results: Summarized,
+    path: Path | None = None,
+    *,
+    cost: str | None = None,
+    notes: Sequence[tuple[str, str]] = (),
+) -> None:
     """Print the pass rate with its denominator and interval, unjudged items, bounds, and tokens.
 
-    `path` is the result file, if there is one, and `cost` the cost as text.
+    `path` is the result file, if there is one, `cost` the cost as text, and `notes` are names and texts to print below
+    the pass rate.
     """
-    summary = results.summary()
     grid = Table.grid(padding=(0, 2))
     grid.add_column(no_wrap=True, style="bold")
     grid.add_column(overflow="fold")
-    for name, text in summary_lines(summary, results.usage()):
-        grid.add_row(name, Text(text))
-    if cost is not None:
-        grid.add_row("Cost", Text(clean(cost)))
-    by_models = results.by_models()
-    if len(by_models) > 1:
-        for (answering, judge), one in by_models.items():
-            models = answering if judge == answering else f"{answering} judged by {judge}"
-            grid.add_row("", Text(f"{clean(models)}: {share_text(one)}{_unjudged(one)}"))
-    for name, text in _failure_lines(results):
-        grid.add_row(name, Text(clean(text)))
-    if path is not None:
-        grid.add_row("Results", Text(clean(str(path))))
+    found = [*summary_rows(results)]
+    rows = [*found[:1], *notes, *found[1:], ("Cost", cost or ""), ("Results", str(path) if path is not None else "")]
+    for name, text in rows:
+        if text:
+            grid.add_row(name, Text(clean(text)))
     console.print(grid)
-
-
-def summary_lines(summary: Summary, usage: Usage) -> Iterable[tuple[str, str]]:
-    """Yield the lines of a summary, each with its name."""
-    if not scores_only(summary):
-        yield "Pass rate", rate_text(summary.pass_rate)
-    if summary.not_judged:
-        kinds = ", ".join(f"{count} {name}" for name, count in summary.outcomes.items() if not Outcome(name).judged)
-        yield "Not judged", f"{summary.not_judged} of {summary.items}: {kinds}"
-        if summary.worst is not None and summary.not_judged < summary.items:
-            wrong, right = percent(summary.worst), percent(summary.best)
-            yield "Bounds", f"{wrong} if every unjudged item were wrong, {right} if right"
-    yield "Outcomes", ", ".join(f"{count} {name}" for name, count in summary.outcomes.items()) or "none"
-    if summary.mean_granular is not None:
-        yield (
-            "Granular",
-            f"{summary.mean_granular:.3f} (mean field score, {_items(summary.granular_out_of)})",
-        )
-    traits = list(summary.traits.items())
-    for place, (name, trait) in enumerate(traits[:MAX_TRAITS]):
-        yield "" if place else "Traits", f"{clean(name)}: {trait_text(trait)}"
-    if len(traits) > MAX_TRAITS:
-        yield "", f"and {len(traits) - MAX_TRAITS} more; --json prints all"
-    if usage.calls or usage.total_tokens:
-        calls = f"{usage.calls:,} call{'' if usage.calls == 1 else 's'}"
-        yield "Tokens", f"{usage.input_tokens:,} in, {usage.output_tokens:,} out, {calls}"
-
-
-def _failure_lines(results: Summarized) -> Iterator[tuple[str, str]]:
-    """Yield the most frequent reasons why items were not judged, each with its number of items."""
-    failures = results.failures()
-    for number, failure in enumerate(failures[:MAX_FAILURES]):
-        yield "Failures" if number == 0 else "", f"{_items(failure.items)}: {shorten(failure.error, 400)}"
-    left = failures[MAX_FAILURES:]
-    if left:
-        count = sum(failure.items for failure in left)
-        yield "", f"{_items(count)}: {len(left)} other reasons, which `karenina show` prints"
-
-
-def _items(count: int) -> str:
-    return f"{count} item{'' if count == 1 else 's'}"
-
-
-def scores_only(summary: Summary) -> bool:
-    """Return whether the items have scores of traits, or errors of traits, and no verdict."""
-    return summary.pass_rate.value is None and bool(summary.scored or Outcome.RUBRIC_ERROR.value in summary.outcomes)
-
-
-def share_text(summary: Summary) -> str:
-    """Return the pass rate, or how many items were scored if there are only scores."""
-    return f"{summary.scored} of {summary.items} scored" if scores_only(summary) else rate_text(summary.pass_rate)
-
-
-def trait_text(trait: TraitSummary) -> str:
-    """Return the scores of a trait as text: `80.0% true of 10, 2 not scored`, or `mean 3.5 of 12`."""
-    found = []
-    if trait.share is not None:
-        found.append(f"{percent(trait.share)} true")
-    if trait.mean is not None:
-        found.append(f"mean {trait.mean:.3g}")
-    found += [f"{clean(label)} {count}" for label, count in trait.labels.items()]
-    found += [f"{clean(name)} {mean:.3g}" for name, mean in trait.parts.items()]
-    text = f"{', '.join(found) or 'scored'} of {trait.n}" if trait.n else ""
-    missing = f"{trait.not_scored} not scored" if trait.not_scored else ""
-    absent = f"{trait.skipped} without its concept" if trait.skipped else ""
-    return ", ".join(filter(None, (text, missing, absent)))
-
-
-def rate_text(rate: Rate) -> str:
-    """Return a rate with its denominator and interval: `8 of 10 judged items correct (80.0%, ...)`.
-
-    The interval is called rough if there are few questions.
-    """
-    if rate.value is None:
-        return "none: no item has a verdict"
-    about = "" if rate.clusters == rate.out_of else f" on {rate.clusters} question{'' if rate.clusters == 1 else 's'}"
-    bounds = f"{'rough ' if rate.is_rough else ''}95% CI {percent(rate.low)}-{percent(rate.high)}"
-    items = "item" if rate.out_of == 1 else "items"
-    return f"{rate.hits} of {rate.out_of} judged {items} correct{about} ({percent(rate.value)}, {bounds})"
-
-
-def percent(share: float | None) -> str:
-    """Return a share of 1 as a percentage with one decimal."""
-    return "-" if share is None else f"{100 * share:.1f}%"
-
-
-def _unjudged(summary: Summary) -> str:
-    return f", {summary.not_judged} not judged" if summary.not_judged else ""

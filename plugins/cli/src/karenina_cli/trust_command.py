@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
-from karenina_cli.screen import Screen, clean, get_screen
+from karenina_cli import completion_values
+from karenina_cli.screen import Screen, get_screen
+from karenina_toolkit.printable import clean
 
 if TYPE_CHECKING:
     from karenina_benchmark import BenchmarkContent
@@ -74,7 +76,13 @@ class TrustFindings:
 def trust(
     ctx: typer.Context,
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="A benchmark, or a template as a .py file.", show_default=False)
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="A benchmark, or a template as a .py file.",
+            show_default=False,
+            autocompletion=completion_values.trusted_files,
+        ),
     ],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Trust without confirmation.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON. Trust is stored only with --yes.")] = False,

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from karenina_core import Stage, hookimpl
+from karenina_core import hookimpl
 
 if TYPE_CHECKING:
+    from karenina_core import Stage
     from karenina_rubric.evaluators import TraitEvaluator
     from karenina_toolkit.search_tool import SearchTool
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from karenina_core.hook_policy import HookPolicy
 from karenina_core.hooks import hookspec
 
 if TYPE_CHECKING:
@@ -13,5 +14,6 @@ if TYPE_CHECKING:
 
 
 @hookspec
+@HookPolicy(stability="provisional")
 def karenina_search_tools() -> Sequence[SearchTool]:
     """Offer search tools, which check the claims of an answer; a configuration selects one by name."""

@@ -62,6 +62,7 @@ class BenchmarkFile(pytest.File):
             question_ids=selected,
             trust="all" if self.config.getoption("karenina_trust_all") else None,
             journal=self._journal(),
+            progress=False,
         ):
             found.setdefault(result.question_id, []).append(result)
         return found

@@ -18,6 +18,7 @@ from karenina_core.version import __version__
 from karenina_engine.calls.call import CallCounts
 from karenina_engine.journal.tasks import AnswerTask
 from karenina_engine.scheduling.find_observers import find_observers
+from karenina_engine.scheduling.find_panel import find_panel
 from karenina_engine.scheduling.item_runner import ItemRunner
 from karenina_engine.scheduling.settings import EngineSettings
 from karenina_ray import serialization
@@ -75,6 +76,7 @@ class Worker:
             observers=find_observers(plugins),
             ledger=RemoteLedger(client),
             budget=RemoteBudget(client) if message["paid"] else None,
+            panel=find_panel(plugins, config),
         )
         self._runner.limits.prepare((*config.core.answering_models, *config.core.parsing_models))
         return {"pid": os.getpid(), "host": os.uname().nodename, "plugins": list_plugins(plugins)}
@@ -115,8 +117,9 @@ class Worker:
 
     def _start_answers(self, message: Payload) -> None:
         assert self._config is not None
+        assert self._runner is not None
         core = self._config.core
-        models = core.parsing_models or (None,)
+        models = self._runner.judges
         questions: dict[str, Question] = {
             key: Question.model_validate(fields) for key, fields in message["questions"].items()
         }

@@ -9,12 +9,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from karenina_report.report_file import write_report
     from karenina_report.run_comparison import compare
     from karenina_report.run_statistics import describe
 
-_HOMES = {"compare": "karenina_report.run_comparison", "describe": "karenina_report.run_statistics"}
+_HOMES = {
+    "compare": "karenina_report.run_comparison",
+    "describe": "karenina_report.run_statistics",
+    "write_report": "karenina_report.report_file",
+}
 
-__all__ = ["compare", "describe"]
+__all__ = ["compare", "describe", "write_report"]
 
 
 def __getattr__(name: str) -> object:

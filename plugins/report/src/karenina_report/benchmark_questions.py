@@ -23,12 +23,18 @@ class BenchmarkQuestions:
     scales: Mapping[str, tuple[float, float]]
 
 
+def load_benchmark(benchmark: str | Path | Benchmark) -> Benchmark:
+    """Return a benchmark, which is loaded if a file is given. Raises `CheckpointError`."""
+    if not isinstance(benchmark, str | Path):
+        return benchmark
+    from karenina_benchmark import Benchmark as Loaded
+
+    return Loaded.load(benchmark)
+
+
 def read_benchmark_questions(benchmark: str | Path | Benchmark) -> BenchmarkQuestions:
     """Return the columns and scales of a benchmark or its file. Raises `CheckpointError`."""
-    if isinstance(benchmark, str | Path):
-        from karenina_benchmark import Benchmark as Loaded
-
-        benchmark = Loaded.load(benchmark)
+    benchmark = load_benchmark(benchmark)
     columns: dict[str, dict[str, tuple[str, ...]]] = {}
     scales = dict(_scales(benchmark.global_rubric, benchmark.dynamic_rubric))
     for question in benchmark:

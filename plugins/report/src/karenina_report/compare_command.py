@@ -117,9 +117,10 @@ def compare(
         if as_json:
             screen.json({**found.model_dump(mode="json"), "failures": failures})
         else:
-            from karenina_report.comparison_text import comparison_lines
+            from karenina_report.comparison_text import comparison_sections
+            from karenina_toolkit.text_layout import format_sections
 
-            for line in comparison_lines(found, screen.out.width, changes):
+            for line in format_sections(comparison_sections(found, changes), screen.out.width):
                 typer.echo(line)
         if failures:
             screen.fail("\n".join(failures), FAILED)

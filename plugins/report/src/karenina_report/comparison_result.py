@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from karenina_engine.results.aggregate import Summary
+from karenina_toolkit.sections_view import SectionsView
 
 
 class ReportModel(BaseModel):
@@ -181,13 +183,22 @@ class Pair(ReportModel):
         return next((one for one in self.differences if one.metric == metric), None)
 
 
-class Comparison(ReportModel):
+class Note(ReportModel):
+    """A note of a plugin on the pass rates, with its numbers as JSON values."""
+
+    name: str
+    text: str
+    values: Mapping[str, Any] = Field(default_factory=dict)
+
+
+class Comparison(SectionsView, ReportModel):
     """Several runs and their comparisons in pairs. `baseline` is the label of the run to compare others with."""
 
     runs: Sequence[ComparedRun]
     pairs: Sequence[Pair]
     baseline: str | None
     by: str | None
+    notes: Sequence[Note] = ()
 
     def against(self, label: str) -> list[tuple[str, tuple[float, float] | None]]:
         """Return the interval of each other run's pass rate minus that of the run `label`, by the other run's label."""

@@ -6,31 +6,39 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from karenina_report.comparison_result import Change, ComparedRun, Comparison, Difference, Pair
-from karenina_report.layout import clean, format_facts, format_table, shorten
 from karenina_report.metrics import RATE
+from karenina_toolkit.printable import in_one_line, shorten
+from karenina_toolkit.sections_view import sections_of
+from karenina_toolkit.text_layout import Block, Facts, Grid, Section, Title
 
 _FEW: Final = 20
 """The number of units below which an interval is called rough."""
 _MOST_NAMES: Final = 5
+_MOST_SHOWN: Final = 5
+"""The changes of each kind that Python shows of a comparison."""
 _MOST_OF_A_QUESTION: Final = 300
 
 
-def comparison_lines(comparison: Comparison, width: int, most_changes: int) -> Iterator[str]:
-    """Return the lines that `karenina compare` prints, with at most `most_changes` changes of each pair."""
-    yield from format_facts([(run.label, _run_name(run)) for run in comparison.runs], width)
-    yield ""
-    yield from format_table(_run_table(comparison.runs), width)
+@sections_of.register(Comparison)
+def _shown(comparison: Comparison) -> Iterator[Section]:
+    return comparison_sections(comparison, most_changes=_MOST_SHOWN)
+
+
+def comparison_sections(comparison: Comparison, most_changes: int) -> Iterator[Section]:
+    """Yield what `karenina compare` prints, with at most `most_changes` changes of each kind and pair."""
+    yield [Facts([(run.label, _run_name(run)) for run in comparison.runs])]
+    yield [Grid(_run_table(comparison.runs))]
+    if comparison.notes:
+        yield [Facts([(in_one_line(one.name), in_one_line(one.text)) for one in comparison.notes])]
     for pair in comparison.pairs:
-        yield ""
-        yield from _pair_lines(pair, width, most_changes)
+        yield from _pair_sections(pair, most_changes)
     if len(comparison.pairs) > 1:
-        yield ""
-        yield from format_facts([("Note", _several_pairs_text(comparison))], width)
+        yield [Facts([("Note", _several_pairs_text(comparison))])]
 
 
 def _run_name(run: ComparedRun) -> str:
     parts = [run.name, run.answering_model, f"judged by {', '.join(run.judges)}"]
-    return clean(", ".join([*dict.fromkeys(parts), *([run.source] if run.source is not None else [])]))
+    return in_one_line(", ".join([*dict.fromkeys(parts), *([run.source] if run.source is not None else [])]))
 
 
 def _run_table(runs: Sequence[ComparedRun]) -> list[list[str]]:
@@ -56,21 +64,19 @@ def _cost(run: ComparedRun) -> str:
     return f"{'' if run.cost_is_whole else '>= '}{text}{' (all models)' if run.cost_is_shared else ''}"
 
 
-def _pair_lines(pair: Pair, width: int, most_changes: int) -> Iterator[str]:
-    yield f"{pair.a} - {pair.b}"
-    yield from format_facts([*_pair_facts(pair)], width)
+def _pair_sections(pair: Pair, most_changes: int) -> Iterator[Section]:
+    yield [Title(f"{pair.a} - {pair.b}"), Facts([*_pair_facts(pair)])]
     others = [one for one in pair.differences if one.metric != RATE]
     if others:
-        yield ""
-        yield from format_table([["", pair.a, pair.b, "difference", "95% CI", "p"], *map(_metric_row, others)], width)
-        yield from format_facts([("", f"{one.metric}: {one.note}") for one in others if one.note], width)
+        rows = [["", pair.a, pair.b, "difference", "95% CI", "p"], *map(_metric_row, others)]
+        yield [Grid(rows), Facts([("", f"{one.metric}: {one.note}") for one in others if one.note])]
     if pair.groups:
-        yield ""
-        rows = [[clean(one.value), str(one.questions), percent(one.a), percent(one.b), points(one.difference),
+        rows = [[in_one_line(one.value), str(one.questions), percent(one.a), percent(one.b), points(one.difference),
                  interval(one.low, one.high)] for one in pair.groups]  # fmt: skip
-        yield from format_table([["", "questions", pair.a, pair.b, "difference", "95% CI"], *rows], width)
-        yield from format_facts([("", "Groups are exploratory: there is no correction for their number.")], width)
-    yield from _change_lines(pair, width, most_changes)
+        head = ["", "questions", pair.a, pair.b, "difference", "95% CI"]
+        note = "Groups are exploratory: there is no correction for their number."
+        yield [Grid([head, *rows]), Facts([("", note)])]
+    yield from _change_sections(pair, most_changes)
 
 
 def _pair_facts(pair: Pair) -> Iterator[tuple[str, str]]:
@@ -87,7 +93,7 @@ def _pair_facts(pair: Pair) -> Iterator[tuple[str, str]]:
         if main.power is not None:
             yield "Detectable", _power_text(main)
     for judge, one in pair.by_judge.items():
-        yield "By judge", f"{clean(judge)}: {_difference_text(one)}, {p_text(one)}"
+        yield "By judge", f"{in_one_line(judge)}: {_difference_text(one)}, {p_text(one)}"
     if pair.same_answers:
         yield "Answers", "both runs have the same stored answers: replicates are paired"
     for what, ids in (
@@ -100,7 +106,7 @@ def _pair_facts(pair: Pair) -> Iterator[tuple[str, str]]:
     if pair.changed:
         yield "Changed", _changed_text(pair)
     for note in pair.notes:
-        yield "Note", clean(note)
+        yield "Note", in_one_line(note)
 
 
 def _difference_text(one: Difference) -> str:
@@ -166,37 +172,43 @@ def _changed_text(pair: Pair) -> str:
 
 
 def _names(ids: Sequence[str]) -> str:
-    shown = ", ".join(clean(id) for id in ids[:_MOST_NAMES])
+    shown = ", ".join(in_one_line(id) for id in ids[:_MOST_NAMES])
     return f"{_questions(len(ids))}: {shown}" + (", ..." if len(ids) > _MOST_NAMES else "")
 
 
 def _metric_row(one: Difference) -> list[str]:
     p = p_value(one.p if one.p_adjusted is None else one.p_adjusted)
-    return [clean(one.metric), percent(one.a), percent(one.b), points(one.difference), interval(one.low, one.high), p]
+    return [
+        in_one_line(one.metric),
+        percent(one.a),
+        percent(one.b),
+        points(one.difference),
+        interval(one.low, one.high),
+        p,
+    ]
 
 
-def _change_lines(pair: Pair, width: int, most: int) -> Iterator[str]:
+def _change_sections(pair: Pair, most: int) -> Iterator[Section]:
     for title, changes in (
         (f"Flips, {pair.a} -> {pair.b}", pair.flips),
         ("Other changes", [one for one in pair.changes if not one.flipped]),
     ):
         if changes and most:
-            yield ""
-            yield f"{title} ({min(most, len(changes))} of {_questions(len(changes))})"
+            blocks: list[Block] = [Title(f"{title} ({min(most, len(changes))} of {_questions(len(changes))})")]
             for change in changes[:most]:
-                yield from _one_change(change, width)
+                blocks += [Title(change.question_id, indent=2), Facts(_change_rows(change), indent=2)]
+            yield blocks
 
 
-def _one_change(change: Change, width: int) -> Iterator[str]:
-    yield shorten(f"  {change.question_id}", width)
+def _change_rows(change: Change) -> list[tuple[str, str]]:
     rows = [("", shorten(change.question, _MOST_OF_A_QUESTION))]
     rows.append(("", f"{_outcomes(change.a.outcomes)} -> {_outcomes(change.b.outcomes)}"))
     if change.changed:
         rows.append(("", f"changed: {', '.join(change.changed)}"))
     for name, (a, b) in (*change.metrics.items(), *change.fields.items()):
         if name != RATE:
-            rows.append(("", f"{clean(name)}: {_share(a)} -> {_share(b)}"))
-    yield from (f"  {line}" for line in format_facts(rows, width - 2))
+            rows.append(("", f"{in_one_line(name)}: {_share(a)} -> {_share(b)}"))
+    return rows
 
 
 def _share(value: float | None) -> str:

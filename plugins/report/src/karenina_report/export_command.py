@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -10,13 +9,27 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from karenina_report.options import Model, config_error, get_screen
+from karenina_report.options import Model, config_error, get_screen, moved_note, result_files
+from karenina_toolkit.completion import matching
 
 if TYPE_CHECKING:
     from karenina_report.exports.exporter import Exporter, ExportRequest
 
 _NOTHING: Final = b"\0"
 """A byte that no text begins with, so that a file of another kind is not replaced."""
+
+
+def _format_names(incomplete: str) -> list[str]:
+    """Return the export formats for completion in a shell."""
+    from karenina_core.plugins import command_plugins
+    from karenina_report.exports.hookspecs import karenina_exporters
+
+    return matching((one.name for one in command_plugins().call(karenina_exporters)), incomplete)
+
+
+def _table_names(incomplete: str) -> list[str]:
+    """Return the tables for completion in a shell."""
+    return matching(("results", "fields", "traits", "excerpts", "stages", "calls"), incomplete)
 
 
 def export(
@@ -27,6 +40,7 @@ def export(
             metavar="RESULTS",
             help="Results or a journal of `karenina run`, or an earlier export.",
             show_default=False,
+            autocompletion=result_files,
         ),
     ] = None,
     format: Annotated[
@@ -36,10 +50,12 @@ def export(
             metavar="NAME",
             help="jsonl, json, csv, excel, parquet, junit, markdown, recording (the answers alone, for --recordings), "
             "or a format of a plugin. By default the one that the output's name ends with, else jsonl.",
+            autocompletion=_format_names,
         ),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="A file; the standard output by default.", show_default=False)
+        Path | None,
+        typer.Option("--output", "-o", help="A file; the standard output by default, or for -.", show_default=False),
     ] = None,
     table: Annotated[
         str | None,
@@ -47,6 +63,7 @@ def export(
             metavar="NAME",
             help="Write this table: results, fields, traits, excerpts, stages, or the calls of a journal. By default "
             "json and jsonl write whole results, csv and parquet the table of results, excel every table.",
+            autocompletion=_table_names,
         ),
     ] = None,
     model: Model = None,
@@ -94,7 +111,7 @@ def export(
             distributions=source.distributions,
             with_results=whole,
         )
-        if output is None:
+        if output is None or str(output) == "-":
             _print(exporter, request)
         else:
             _save(exporter, request, output, screen.note)
@@ -108,35 +125,10 @@ def _print(exporter: Exporter, request: ExportRequest) -> None:
 
 
 def _save(exporter: Exporter, request: ExportRequest, output: Path, note: Callable[[str], None]) -> None:
-    """Write the whole export beside the output, and give it the output's name when it is complete."""
-    from karenina_engine.results.result_file import check_output, prepare_output
     from karenina_report.exports.exporter import ANY_BYTES
+    from karenina_report.output_file import write_whole
 
     is_named = output.suffix.lower() in exporter.suffixes
     begins = exporter.first_bytes if is_named or exporter.first_bytes != ANY_BYTES else (_NOTHING,)
-    check_output(output, lines=begins)
-    try:
-        part = _written(exporter, request, output)
-        try:
-            moved = prepare_output(output, lines=begins)
-            part.chmod(output.stat().st_mode & 0o777)
-            part.replace(output)
-        finally:
-            part.unlink(missing_ok=True)
-    except OSError as error:
-        raise config_error(f"the output {output} cannot be written: {error.strerror or error}") from error
-    earlier = f" (an earlier file is kept in {moved})" if moved is not None else ""
-    note(f"The export is in {output}{earlier}.")
-
-
-def _written(exporter: Exporter, request: ExportRequest, output: Path) -> Path:
-    import tempfile  # takes longer than the rest of this module
-
-    handle, name = tempfile.mkstemp(dir=output.parent, prefix=f".{output.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            exporter.write(request, file)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-    return Path(name)
+    moved = write_whole(output, begins, lambda file: exporter.write(request, file))
+    note(f"The export is in {output}{moved_note(moved)}.")

@@ -9,10 +9,26 @@ from typing import TYPE_CHECKING, Annotated, NoReturn, Protocol, TypedDict, cast
 
 import typer
 
+from karenina_toolkit.completion import BENCHMARKS, RESULTS, complete_files
+
 if TYPE_CHECKING:
     from karenina_core.errors import ConfigError
 
-Runs = Annotated[list[Path], typer.Argument(metavar="RUN...", help="Result files or journals of `karenina run`.")]
+
+def result_files(incomplete: str) -> list[str]:
+    """Return files of results for completion in a shell."""
+    return complete_files(incomplete, RESULTS)
+
+
+def benchmark_files(incomplete: str) -> list[str]:
+    """Return benchmarks for completion in a shell."""
+    return complete_files(incomplete, BENCHMARKS)
+
+
+Runs = Annotated[
+    list[Path],
+    typer.Argument(metavar="RUN...", help="Result files or journals of `karenina run`.", autocompletion=result_files),
+]
 Cluster = Annotated[
     str | None,
     typer.Option(
@@ -33,7 +49,9 @@ BenchmarkFile = Annotated[
     typer.Option(
         "--benchmark",
         metavar="FILE",
-        help="The benchmark, which adds columns (metadata of its questions) and the scales of its traits.",
+        help="The benchmark, which adds columns (metadata of questions) and scales of traits; to reports also rules "
+        "and prompts.",
+        autocompletion=benchmark_files,
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
@@ -136,3 +154,8 @@ def parse_report_options(
         "scales": parse_scales(scale),
         "benchmark": benchmark,
     }
+
+
+def moved_note(moved: Path | None) -> str:
+    """Return the end of a note on an output: the place of the file that had its name before."""
+    return f" (an earlier file is kept in {moved})" if moved is not None else ""

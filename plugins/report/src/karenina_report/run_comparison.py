@@ -6,8 +6,10 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import karenina_report.comparison_text  # noqa: F401 - it registers how a comparison is shown
 from karenina_core.errors import ConfigError
 from karenina_engine.cost.price_source import to_dollars
 from karenina_report.benchmark_questions import BenchmarkQuestions, read_benchmark_questions
@@ -19,17 +21,17 @@ from karenina_report.estimators.paired import adjust_by_holm
 from karenina_report.metrics import NOT_JUDGED, Metric, verdict_metrics
 from karenina_report.paired_values import estimate_difference, pair_values
 from karenina_report.pairing import Pairing, pair_runs
+from karenina_report.registered_notes import find_notes
+from karenina_report.run_notes import NotedRun
 from karenina_report.runs import Run, Source, read_runs
 from karenina_report.trait_metrics import check_trait_names, trait_metrics
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from karenina_benchmark import Benchmark
     from karenina_report.paired_values import PairedQuestion
 
 LEAST_OF_A_GROUP: Final = 5
-"""BenchmarkThe number of questions that a group needs for an interval."""
+"""The number of questions that a group needs for an interval."""
 
 
 def compare(
@@ -55,15 +57,45 @@ def compare(
     a common judge (unless `any_judge`) or without a common template (unless `any_template`).
     """
     runs = read_runs(sources, model)
+    found = compare_runs(
+        runs,
+        baseline=baseline,
+        by=by,
+        cluster=cluster,
+        cuts=cuts,
+        scales=scales,
+        questions=read_benchmark_questions(benchmark) if benchmark is not None else None,
+        any_judge=any_judge,
+        any_template=any_template,
+    )
+    noted = [
+        NotedRun(run_label(number), run.model, Path(run.source) if run.source is not None else None)
+        for number, run in enumerate(runs)
+    ]
+    return found.model_copy(update={"notes": find_notes(noted)})
+
+
+def compare_runs(
+    runs: Sequence[Run],
+    *,
+    baseline: int | str | None = None,
+    by: str | None = None,
+    cluster: str | None = None,
+    cuts: Mapping[str, float] | None = None,
+    scales: Mapping[str, tuple[float, float]] | None = None,
+    questions: BenchmarkQuestions | None = None,
+    any_judge: bool = False,
+    any_template: bool = False,
+) -> Comparison:
+    """Compare runs that were read, as `compare` does."""
     if len(runs) < 2:
         raise ConfigError(
-            [f"{runs[0].source or 'the set of results'} contains only one answering model: name another run to compare"]
+            [f"{runs[0].source or 'the result set'} contains only one answering model: name a second run to compare"]
             if runs
             else ["name two runs to compare"]
         )
-    labels = [_label(number) for number in range(len(runs))]
+    labels = [run_label(number) for number in range(len(runs))]
     base = _baseline(baseline, runs, labels)
-    questions = read_benchmark_questions(benchmark) if benchmark is not None else None
     known = {**(questions.scales if questions is not None else {}), **(scales or {})}
     named = [*(cuts or {}), *(scales or {})]
     options = _Options(by, cluster, cuts or {}, known, named, questions, any_judge, any_template)
@@ -72,7 +104,7 @@ def compare(
     )
     pairs = [_pair(runs[a], runs[b], labels[a], labels[b], options) for a, b in places]
     return Comparison(
-        runs=[_fact_rows(run, label) for run, label in zip(runs, labels, strict=True)],
+        runs=[run_facts(run, label) for run, label in zip(runs, labels, strict=True)],
         pairs=_adjusted(pairs) if len(pairs) > 1 else pairs,
         baseline=labels[base] if base is not None else None,
         by=by,
@@ -93,8 +125,8 @@ class _Options:
     any_template: bool
 
 
-def _label(number: int) -> str:
-    """Return A, B, ..., Z, A1, B1, ..."""
+def run_label(number: int) -> str:
+    """Return the letter of a run: A, B, ..., Z, A1, B1, ..."""
     turn, letter = divmod(number, 26)
     return chr(ord("A") + letter) + (str(turn) if turn else "")
 
@@ -114,7 +146,8 @@ def _baseline(baseline: int | str | None, runs: Sequence[Run], labels: Sequence[
     raise ConfigError([f"there is no run {baseline!r}: the baseline is one of {', '.join(known)}"])
 
 
-def _fact_rows(run: Run, label: str) -> ComparedRun:
+def run_facts(run: Run, label: str) -> ComparedRun:
+    """Return the counts, tokens, time and cost of a run."""
     usage, cost = run.usage, run.journal_info.cost
     known = cost is not None and (cost.known or cost.cost > 0)
     return ComparedRun(

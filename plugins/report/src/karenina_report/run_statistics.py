@@ -8,6 +8,7 @@ from itertools import combinations
 from statistics import fmean
 from typing import TYPE_CHECKING, Final
 
+import karenina_report.statistics_text  # noqa: F401 - it registers how statistics are shown
 from karenina_engine.results.rates import Clusters
 from karenina_report.benchmark_questions import BenchmarkQuestions, read_benchmark_questions
 from karenina_report.clusters import Units, assign_units
@@ -54,9 +55,23 @@ def describe(
     `cuts`, `scales` and `benchmark` are as in `karenina.compare`. Raises `ConfigError`, `ResultFileError` and
     `JournalError`.
     """
-    runs = read_runs(sources, model)
-    check_trait_names([one for run in runs for one in run.results], [*(cuts or {}), *(scales or {})])
     questions = read_benchmark_questions(benchmark) if benchmark is not None else None
+    return describe_runs(
+        read_runs(sources, model), by=by, cluster=cluster, cuts=cuts, scales=scales, questions=questions
+    )
+
+
+def describe_runs(
+    runs: Sequence[Run],
+    *,
+    by: str | None = None,
+    cluster: str | None = None,
+    cuts: Mapping[str, float] | None = None,
+    scales: Mapping[str, tuple[float, float]] | None = None,
+    questions: BenchmarkQuestions | None = None,
+) -> list[RunStatistics]:
+    """Return statistics of each run that was read, as `describe` does."""
+    check_trait_names([one for run in runs for one in run.results], [*(cuts or {}), *(scales or {})])
     known = {**(questions.scales if questions is not None else {}), **(scales or {})}
     return [_description(run, by, cluster, cuts or {}, known, questions) for run in runs]
 
@@ -85,7 +100,7 @@ def _description(
         pass_rate=_rate(run.results, units),
         means=list(_means(run.results, units, cuts, scales)),
         by=by,
-        groups=_groups(run.results, by, units, questions) if by is not None else [],
+        groups=group_rates(run.results, by, units, questions) if by is not None else [],
         draws=list(_draws(verdicts)),
         variance=_variance(verdicts, judges),
         agreement=[one for pair in combinations(judges, 2) if (one := _agreement(rated, pair, units)) is not None],
@@ -144,9 +159,10 @@ def _means(
             )
 
 
-def _groups(
-    results: Sequence[VerificationResult], by: str, units: Units, questions: BenchmarkQuestions | None
+def group_rates(
+    results: Sequence[VerificationResult], by: str, units: Units, questions: BenchmarkQuestions | None = None
 ) -> list[GroupRate]:
+    """Return the pass rate of the results with each value of the column `by`, sorted by value."""
     values = find_column(by, results, questions)
     found: dict[str, list[VerificationResult]] = defaultdict(list)
     for result in results:

@@ -77,6 +77,11 @@ class Run:
         self.results.append(result.model_copy(update=_DROPPED_FIELDS))
 
     @property
+    def model(self) -> str:
+        """The id of the answering model."""
+        return self.results[0].metadata.answering_id
+
+    @property
     def summary(self) -> Summary:
         """Counts of outcomes, and the pass rate."""
         return self.totals.summary()
@@ -109,7 +114,7 @@ def read_runs(sources: Sequence[Source], model: str | None = None) -> list[Run]:
 
 def _runs_of(source: Source, model: str | None) -> list[Run]:
     by_model: dict[str, Run] = {}
-    for result in _results(source):
+    for result in iterate_results(source):
         answering = result.metadata.answering_id
         if model in (None, answering):
             if answering not in by_model:
@@ -144,7 +149,8 @@ def _source_name(source: Source) -> str | None:
     return str(source) if isinstance(source, str | Path) else None
 
 
-def _results(source: Source) -> Iterator[VerificationResult]:
+def iterate_results(source: Source) -> Iterator[VerificationResult]:
+    """Yield the results of a source. Raises `ConfigError`, `ResultFileError` and `JournalError`."""
     if not isinstance(source, str | Path):
         yield from source
     elif is_journal(Path(source)):
@@ -174,19 +180,31 @@ def journal_results(path: Path) -> Iterator[VerificationResult]:
                 ) from error
 
 
-def _read_journal_info(source: Source) -> JournalInfo:
-    """Return the information in the journal: the source itself, or the journal whose run wrote the result file."""
+def find_journal(source: Source) -> Path | None:
+    """Return the journal of a source: the source itself, or the journal whose run wrote the result file."""
     if not isinstance(source, str | Path):
-        return JournalInfo()
+        return None
     path = Path(source)
-    itself = is_journal(path)
-    with suppress(JournalError), JournalView(path if itself else default_journal(path)) as view:
+    if is_journal(path):
+        return path
+    journal = default_journal(path)
+    with suppress(JournalError), JournalView(journal) as view:
+        if (view.command() or {}).get("output") == str(path.absolute()):
+            return journal
+    return None
+
+
+def _read_journal_info(source: Source) -> JournalInfo:
+    """Return the information in the source's journal; empty if it has none, or if it cannot be read."""
+    journal = find_journal(source)
+    if journal is None:
+        return JournalInfo()
+    with suppress(JournalError), JournalView(journal) as view:
         command = view.command() or {}
-        if itself or command.get("output") == str(path.absolute()):
-            settings, content = command.get("config"), command.get("content")
-            return JournalInfo(
-                sum_counts(line.spent for line in view.spent()),
-                content if isinstance(content, str) else None,
-                settings if isinstance(settings, dict) else None,
-            )
+        settings, content = command.get("config"), command.get("content")
+        return JournalInfo(
+            sum_counts(line.spent for line in view.spent()),
+            content if isinstance(content, str) else None,
+            settings if isinstance(settings, dict) else None,
+        )
     return JournalInfo()

@@ -9,6 +9,7 @@ from pydantic import Field
 from karenina_engine.results.aggregate import Summary
 from karenina_engine.results.rates import Rate
 from karenina_report.comparison_result import ReportModel
+from karenina_toolkit.sections_view import SectionsView
 
 
 class Mean(ReportModel):
@@ -77,7 +78,7 @@ class Agreement(ReportModel):
     kappa: Coefficient | None
 
 
-class RunStatistics(ReportModel):
+class RunStatistics(SectionsView, ReportModel):
     """The statistics of one answering model's results.
 
     `unit` is the kind of cluster, by default questions with different texts. `fleiss` and `krippendorff` are None with

@@ -6,47 +6,46 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from karenina_report.comparison_text import percent
-from karenina_report.layout import clean, format_facts, format_table
+from karenina_report.statistics_result import Agreement, Coefficient, RunStatistics
+from karenina_toolkit.printable import in_one_line
+from karenina_toolkit.sections_view import sections_of
+from karenina_toolkit.text_layout import Facts, Grid, Title
 
 if TYPE_CHECKING:
     from karenina_engine.results.rates import Rate
-    from karenina_report.statistics_result import Agreement, Coefficient, RunStatistics
+    from karenina_toolkit.text_layout import Section
 
 
-def statistics_lines(found: RunStatistics, width: int) -> Iterator[str]:
-    """Yield the lines that `karenina stats` prints for one run."""
-    yield from format_facts(_fact_rows(found), width)
+@sections_of.register(RunStatistics)
+def statistics_sections(found: RunStatistics) -> Iterator[Section]:
+    """Yield what `karenina stats` prints for one run."""
+    yield [Facts([*_fact_rows(found)])]
     if found.groups:
-        yield ""
-        rows = [[clean(one.value), *_rate_cells(one.rate), str(one.not_judged)] for one in found.groups]
+        rows = [[in_one_line(one.value), *_rate_cells(one.rate), str(one.not_judged)] for one in found.groups]
         head = [found.by or "", "right", "judged", _units(found), "pass rate", "95% CI", "not judged"]
-        yield from format_table([head, *rows], width)
-        yield from format_facts([("", "Groups are exploratory: there is no correction for their number.")], width)
+        yield [Grid([head, *rows]), Facts([("", "Groups are exploratory: there is no correction for their number.")])]
     if found.means:
-        yield ""
         means = [
-            [clean(one.metric), f"{one.value:.3f}", _bounds(one.low, one.high), f"{one.results:,}", f"{one.missing:,}"]
+            [in_one_line(one.metric), f"{one.value:.3f}", _bounds(one.low, one.high), f"{one.results:,}",
+             f"{one.missing:,}"]
             for one in found.means
-        ]
-        yield from format_table([["", "mean", "95% CI", "results", "missing"], *means], width)
-        yield from format_facts([("", clean(f"{one.metric}: {one.note}")) for one in found.means if one.note], width)
+        ]  # fmt: skip
+        notes = [("", in_one_line(f"{one.metric}: {one.note}")) for one in found.means if one.note]
+        yield [Grid([["", "mean", "95% CI", "results", "missing"], *means]), Facts(notes)]
     if found.draws:
-        yield ""
         drawn = [
             [str(one.k), percent(one.any_right), percent(one.all_right), f"{one.questions:,}", f"{one.left_out:,}"]
             for one in found.draws
         ]
-        yield from format_table([["k", "pass@k", "pass^k", "questions", "left out"], *drawn], width)
+        yield [Grid([["k", "pass@k", "pass^k", "questions", "left out"], *drawn])]
     if found.agreement:
-        yield ""
-        yield "Agreement of judges on the same answers"
-        for pair in found.agreement:
-            yield from format_facts(_agreement_facts(pair), width)
+        pairs = [Facts([*_agreement_facts(pair)]) for pair in found.agreement]
+        yield [Title("Agreement of judges on the same answers"), *pairs]
 
 
 def _fact_rows(found: RunStatistics) -> Iterator[tuple[str, str]]:
     names = [found.name, found.answering_model, *([found.source] if found.source is not None else [])]
-    yield "Run", clean(", ".join(dict.fromkeys(names)))
+    yield "Run", in_one_line(", ".join(dict.fromkeys(names)))
     rate = found.pass_rate
     if rate.value is None:
         yield "Pass rate", "none: no item has a verdict"
@@ -59,14 +58,14 @@ def _fact_rows(found: RunStatistics) -> Iterator[tuple[str, str]]:
         )
     if found.summary.not_judged:
         yield "Not judged", f"{found.summary.not_judged:,} of {found.summary.items:,}"
-    yield "Judges", clean(", ".join(found.judges))
+    yield "Judges", in_one_line(", ".join(found.judges))
     yield "Variance", _variance_text(found)
     if found.fleiss is not None:
         yield "Fleiss' kappa", _coefficient_text(found.fleiss)
     if found.krippendorff is not None:
         yield "Krippendorff", f"alpha {_coefficient_text(found.krippendorff)}"
     for note in found.notes:
-        yield "Note", clean(note)
+        yield "Note", in_one_line(note)
 
 
 def _units(found: RunStatistics) -> str:
@@ -86,7 +85,7 @@ def _variance_text(found: RunStatistics) -> str:
 
 
 def _agreement_facts(pair: Agreement) -> Iterator[tuple[str, str]]:
-    yield "", clean(f"{pair.a} and {pair.b}")
+    yield "", in_one_line(f"{pair.a} and {pair.b}")
     raw = pair.raw
     yield "  agree", f"{percent(raw.value)} {_bounds(raw.low, raw.high, of_100=True)} of {raw.out_of:,} answers"
     yield "  correct", f"{percent(pair.correct_by_a)} and {percent(pair.correct_by_b)}"

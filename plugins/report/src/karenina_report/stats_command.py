@@ -46,10 +46,11 @@ def stats(
         if as_json:
             screen.json({"runs": [one.model_dump(mode="json") for one in found]})
             return
-        from karenina_report.statistics_text import statistics_lines
+        from karenina_report.statistics_text import statistics_sections
+        from karenina_toolkit.text_layout import format_sections
 
         for number, one in enumerate(found):
             if number:
                 typer.echo("")
-            for line in statistics_lines(one, screen.out.width):
+            for line in format_sections(statistics_sections(one), screen.out.width):
                 typer.echo(line)

@@ -18,10 +18,11 @@ from karenina_core.data.rubrics import (
     RubricTrait,
     UnknownTrait,
     check_dynamic_names,
+    trait_kinds,
 )
 from karenina_core.data.trust import Trust
 from karenina_core.errors import describe_error
-from karenina_core.text import join_problems
+from karenina_core.text import did_you_mean, join_problems
 from karenina_rubric.dynamic_traits import Presence, find_present
 from karenina_rubric.evaluators import TraitScore, find_flaw
 from karenina_rubric.hookspecs import karenina_trait_evaluators
@@ -216,7 +217,8 @@ async def _evaluate_share(
 
 def _explain_unclaimed(trait: RubricTrait) -> str:
     if isinstance(trait, UnknownTrait):
-        return f"no installed plugin defines traits of type {trait.type!r}: install the plugin that does"
+        near = did_you_mean(trait.type, trait_kinds())
+        return f"no installed plugin defines traits of type {trait.type!r}: install the plugin that does{near}"
     if trait.type in ("llm", "regex", "callable", "metric"):
         return f"no evaluator for {trait.type} traits is active: {install_command('karenina-rubric')}, or unblock it"
     return f"no installed plugin scores traits of type {trait.type!r}: install the plugin that does"

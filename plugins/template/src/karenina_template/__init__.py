@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from karenina_core import Stage, hookimpl
+from karenina_core import hookimpl
+
+if TYPE_CHECKING:
+    from karenina_core import Stage
 
 
 class plugin:  # noqa: N801 - what entry points name

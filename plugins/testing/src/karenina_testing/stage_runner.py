@@ -77,13 +77,8 @@ async def run_stage(
     (trait evaluators, prompt instructions).
     """
     scripted = models or ScriptedModels()
-    room = Plugins()
-    for plugin in (scripted, _Offer(stage), *plugins):
-        room.register(plugin)
-    model = scripted.model("answering", **(answering or {}))
-    judge = scripted.model("judge")
-    with plugin_room.use_plugins(room):
-        config = VerificationConfig(answering_models=[model], parsing_models=[judge], **settings)
+    room, config = configure(stage, scripted, plugins, answering or {}, settings)
+    model, judge = config.core.answering_models[0], config.core.parsing_models[0]
     asked = question or Question(question="What is asked?")
     plan = order_stages([SelectedStage(stage(), "under-test", "0")])
     ports = StagePorts(room, config.core.request_timeout)
@@ -104,6 +99,22 @@ async def run_stage(
     finally:
         await ports.aclose()
     return StageRun(state, records[0], pipeline)
+
+
+def configure(
+    stage: type[Stage],
+    models: ScriptedModels,
+    plugins: Sequence[object] = (),
+    answering: Mapping[str, Any] | None = None,
+    settings: Mapping[str, Any] | None = None,
+) -> tuple[Plugins, VerificationConfig]:
+    """Return the plugins and the configuration of a run of `stage` alone; the arguments are those of `run_stage`."""
+    room = Plugins()
+    for plugin in (models, _Offer(stage), *plugins):
+        room.register(plugin)
+    model, judge = models.model("answering", **(answering or {})), models.model("judge")
+    with plugin_room.use_plugins(room):
+        return room, VerificationConfig(answering_models=[model], parsing_models=[judge], **(settings or {}))
 
 
 class _Silent:

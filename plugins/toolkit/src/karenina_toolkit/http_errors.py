@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
-from karenina_core.models.ports import ErrorCategory, Message, PortError, category_of_status
+from karenina_core.models.ports import ErrorCategory, Message, PortError
 from karenina_toolkit.error_cures import NO_CREDIT, cure_for_message, has_no_credit, read_page_text
 from karenina_toolkit.reply_bounds import BrokenReply
 
@@ -181,3 +181,18 @@ def _mask_prompt(text: str, prompt: Sequence[Message]) -> str:
         kept.append("[prompt]")
         at = end
     return "".join(kept)
+
+
+def category_of_status(status: int) -> ErrorCategory:
+    """Return the category of an HTTP status of 400 or more.
+
+    408 and 504 are timeouts, 429 is a rate limit, other 5xx (529 "overloaded" among them) are server errors, as are 409
+    and 425, which ask to try again. Other 4xx are permanent.
+    """
+    if status in (408, 504):
+        return ErrorCategory.TIMEOUT
+    if status == 429:
+        return ErrorCategory.RATE_LIMIT
+    if status >= 500 or status in (409, 425):
+        return ErrorCategory.SERVER
+    return ErrorCategory.PERMANENT

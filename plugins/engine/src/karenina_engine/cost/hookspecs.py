@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from karenina_core.hook_policy import HookPolicy
 from karenina_core.hooks import hookspec
 
 if TYPE_CHECKING:
@@ -13,5 +14,6 @@ if TYPE_CHECKING:
 
 
 @hookspec
+@HookPolicy(stability="provisional")
 def karenina_prices() -> Sequence[PriceSource]:
     """Return price lists; of those that have a model's price, the first by name is used."""

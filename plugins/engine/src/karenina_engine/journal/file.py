@@ -346,7 +346,10 @@ def _check_header(path: Path) -> None:
     if head and len(head) < _HEADER and head.startswith(_MAGIC[: len(head)]):
         raise JournalDamaged(path, f"it ends after {len(head)} bytes, and nothing can be read")
     if head and not head.startswith(_MAGIC):
-        raise JournalError(f"{path} is not a journal, and was not changed: set --journal to another file")
+        raise JournalError(
+            f"{path} is not a journal, and was not changed: give the journal of a run; or, to `karenina run`, the "
+            "name of a new file"
+        )
 
 
 def _is_empty(database: sqlite3.Connection) -> bool:

@@ -10,6 +10,7 @@ from anyio import to_thread
 from karenina_core.config import all_settings, find_adapter
 from karenina_core.version import __version__
 from karenina_engine.calls.digests import digest_json, digest_recordings
+from karenina_engine.calls.panel_model import PanelModel
 from karenina_engine.calls.reply_json import dump_json_bytes
 from karenina_toolkit.source_digest import digest_folders
 
@@ -102,6 +103,9 @@ class Fingerprints:
         return bytes(covered) if any(covered) else b""
 
     def _model(self, model: ModelConfig) -> bytes:
+        if isinstance(model, PanelModel):
+            judges = [self._model(one) for one in (*model.members, *model.others)]
+            return digest_json([model.id, [one.hex() for one in judges]])
         if id(model) not in self._models:
             offered = find_adapter(self._plugins, model.interface)
             identity = model.model_dump(mode="json", exclude=_OF_NO_RESULT, exclude_none=True)

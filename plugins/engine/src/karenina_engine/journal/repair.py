@@ -38,6 +38,10 @@ from karenina_engine.results.result_file import free_name
 
 TABLES: Final = ("replies", "results", "runs", "sessions", "spent")
 _UNREADABLE_FILE: Final = (sqlite3.DatabaseError, UnicodeDecodeError)
+_NOTHING: Final = (
+    "nothing in {path} can be read, and it was not changed. Restore a copy of it, or start over: the run command with "
+    "--fresh keeps this file under another name"
+)
 _PAGE: Final = 4096
 _SMALLEST_ROW: Final = 40  # bytes: no journal has more rows than its size divided by this
 _FAILURES_A_PAGE: Final = 20  # failed searches per page before the rest of a table is given up
@@ -94,14 +98,14 @@ def _repair(path: Path, output: Path | None) -> RepairReport:
     if output is not None and (output.exists() or output.is_symlink()):
         raise JournalError(f"{output} exists already: give -o the name of a new file")
     try:
-        whole, kept, lost = _read_into(path, copy, new)
+        try:
+            whole, kept, lost = _read_into(path, copy, new)
+        except _UNREADABLE_FILE as error:
+            raise JournalError(_NOTHING.format(path=path)) from error
         if whole and output is None:
             return RepairReport(path, None, None, kept, lost)
         if not any(kept.values()):
-            raise JournalError(
-                f"nothing in {path} can be read, and it was not changed. Restore a copy of it, or start over: the run "
-                "command with --fresh keeps this file under another name"
-            )
+            raise JournalError(_NOTHING.format(path=path))
         shutil.copymode(path, new)
         if output is not None:
             new.rename(output)

@@ -24,7 +24,7 @@ class RunRequest:
     `journal` the file of replies and results; with `replay` all replies come from the journal, and with `fresh` an
     earlier journal is renamed. `config_file` is the user's file from which the configuration was read. `skip_broken`
     says that questions of the benchmark's file that cannot be read were left out, and `columns` how the columns of a
-    table were mapped.
+    table were mapped. `observers` are objects with hooks of a run, which are called for this run only.
     """
 
     benchmark: QuestionSource
@@ -40,6 +40,7 @@ class RunRequest:
     config_file: Path | None = None
     skip_broken: bool = False
     columns: Mapping[str, str] = field(default_factory=dict)
+    observers: Sequence[object] = ()
 
     @property
     def trusts_all(self) -> bool:

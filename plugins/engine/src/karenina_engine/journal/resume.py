@@ -141,9 +141,11 @@ class ResumeState:
             return result
         for name in ("timestamp", "execution_time", "result_id"):
             setattr(result.metadata, name, getattr(then.metadata, name))
-        times = {record.name: record.seconds for record in then.stages}
+        times: dict[str, list[float]] = {}  # the judges of a panel have stages of the same names
+        for record in reversed(then.stages):
+            times.setdefault(record.name, []).append(record.seconds)
         for record in result.stages:
-            record.seconds = times.get(record.name, record.seconds)
+            record.seconds = times[record.name].pop() if times.get(record.name) else record.seconds
         return result
 
     def _fingerprint(self, task: AnswerTask, judge: int, plan: Plan) -> bytes:

@@ -68,6 +68,7 @@ class JournalView:
         """Open the journal. Raises `JournalError` if the file is not a journal, is damaged, or has another format."""
         self.path = Path(path)
         self._database = open_to_read(self.path)
+        self._places: dict[tuple[str, int], list[int]] | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -217,8 +218,17 @@ class JournalView:
         """Return the table of all stored calls, in the order of their replies (`results.table_columns.CALLS`)."""
         return Table("calls", CALLS, self._calls)
 
-    def _calls(self) -> Iterator[Row]:
-        for row in self._rows("replies", "SELECT rowid FROM replies ORDER BY rowid"):
+    def calls_of_answer(self, question_id: str, replicate: int) -> Iterator[Row]:
+        """Yield the rows of `calls` for one answer, of all models. The first call reads the places of all rows."""
+        if self._places is None:
+            self._places = {}
+            for id, question, number in self._all("SELECT rowid, question_id, replicate FROM replies ORDER BY rowid"):
+                self._places.setdefault((question, number), []).append(id)
+        for id in self._places.get((question_id, replicate), ()):
+            yield from self._calls(f"SELECT {int(id)}")
+
+    def _calls(self, query: str = "SELECT rowid FROM replies ORDER BY rowid") -> Iterator[Row]:
+        for row in self._rows("replies", query):
             with self._damage("replies", row):
                 yield {
                     "question_id": row[7],
@@ -240,6 +250,7 @@ class JournalView:
                     "waited": row[17],
                     "time": datetime.fromtimestamp(row[18], UTC),
                     "reply": row[19],
+                    "key": bytes(row[0]).hex(),
                 }
 
     def _rows(self, table: str, query: str) -> Iterator[tuple[Any, ...]]:

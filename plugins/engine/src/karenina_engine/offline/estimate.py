@@ -23,9 +23,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from karenina_core.models.ports import Usage
+from karenina_engine.calls.panel_model import PanelModel
 from karenina_engine.cost.price_source import format_cost, to_dollars
 from karenina_engine.offline.prompt_preview import Prompt, preview_prompts
 from karenina_engine.offline.schema_example import example_for_schema
+from karenina_engine.scheduling.find_panel import find_panel
 from karenina_engine.scheduling.matrix import Matrix
 from karenina_engine.scheduling.planner import Planner
 from karenina_engine.scheduling.plugin_checks import check_selection, warn_about_plugins
@@ -185,7 +187,7 @@ def estimate(
 
     check_selection(plugins, config)
     warn_about_plugins(plugins)
-    found = _RemainingWork(Matrix(questions, config))
+    found = _RemainingWork(Matrix(questions, config, find_panel(plugins, config)))
     if journal is None or not journal.exists():
         found.count({})
         return run_blocking(lambda: _make_estimate(found, config, plugins, prices, trust, None, sample))
@@ -204,7 +206,7 @@ def _finished_items(
     fingerprints, planner = Fingerprints(config, plugins, trust), Planner(config, plugins)
     places: dict[int, bool] = {}
     with Journal.open(journal, replaying=True) as kept:
-        for task in Matrix(questions, config):
+        for task in Matrix(questions, config, find_panel(plugins, config)):
             plan = planner.plan(task.question)
             for judge, model in enumerate(task.judges):
                 result = kept.result(
@@ -268,7 +270,7 @@ async def _make_estimate(
     share = 1 / max(1, len(questions))
     for question in questions:
         for at, model in enumerate(config.core.answering_models):
-            for judge_at, judge in enumerate(matrix.judges):
+            for judge_at, judge, first in _asked_judges(matrix):
                 if at and judge_at:
                     continue  # an answer does not depend on the judge, nor a judge's prompt on the answering model
                 pair = config.with_values(answering_models=(model,), parsing_models=(judge,) if judge else ())
@@ -276,7 +278,7 @@ async def _make_estimate(
                 shared = {one.name for one in Planner(pair, plugins).plan(question).of_scope("answer")}
                 for prompt in done.prompts:
                     if prompt.stage in shared:
-                        times = counted.answers[at] if not judge_at else 0
+                        times = counted.answers[at] if first else 0
                     elif judge_at:
                         times = sum(many for (_, other), many in counted.items.items() if other == judge_at)
                     else:
@@ -289,12 +291,25 @@ async def _make_estimate(
     found.not_counted = {
         stage: why for stage, why in found.not_counted.items() if stage not in counted_stages | found.failed.keys()
     }
+    for judge in matrix.judges:
+        for one in judge.others if isinstance(judge, PanelModel) else ():
+            found.not_counted[one.id] = "this judge is asked for some answers only, and how many is not known"
     if view is not None:
         found.kept = lines.subtract_kept(view.count_reusable_calls(counted.answered))
         found.spent = sum(line.spent.cost for line in view.spent())
     found.lines = lines.with_costs()
     found.prices = prices.snapshot()
     return found
+
+
+def _asked_judges(matrix: Matrix) -> list[tuple[int, ModelConfig | None, bool]]:
+    """Return the judges that are asked for every item, each with the index of its items and whether it is the first."""
+    found = [
+        (at, one)
+        for at, judge in enumerate(matrix.judges)
+        for one in (judge.members if isinstance(judge, PanelModel) else (judge,))
+    ]
+    return [(at, judge, number == 0) for number, (at, judge) in enumerate(found)]
 
 
 class _LineCounter:

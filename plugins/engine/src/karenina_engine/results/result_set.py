@@ -19,8 +19,12 @@ from karenina_core.models.ports import Usage
 from karenina_engine.results.aggregate import Summary, Totals
 from karenina_engine.results.failure_counts import Failure
 from karenina_engine.results.header import is_header
+from karenina_engine.results.result_html import set_html
+from karenina_engine.results.summary_text import summary_rows
 from karenina_engine.results.tables import Table, result_table
 from karenina_toolkit import bounded_files
+from karenina_toolkit.printable import quantity
+from karenina_toolkit.text_layout import Facts, Title, format_repr
 
 if TYPE_CHECKING:
     import pandas
@@ -52,6 +56,13 @@ class VerificationResultSet:
 
     def __len__(self) -> int:
         return len(self.results)
+
+    def __repr__(self) -> str:
+        title = Title(f"VerificationResultSet of {quantity(len(self), 'result')}")
+        return format_repr([[title, Facts([*summary_rows(self.totals())])]])
+
+    def _repr_html_(self) -> str:
+        return set_html(self, self.totals())
 
     def __getitem__(self, index: int) -> VerificationResult:
         return self.results[index]
@@ -204,7 +215,8 @@ def parse_result(text: bytes | str, place: str) -> VerificationResult:
         if first["type"] == "json_invalid":
             raise ResultFileError(f"{place} {_describe_invalid_json(first['msg'])}; {_REWRITE}") from error
         where = ".".join(str(part) for part in first["loc"])
+        problem = first["msg"].removeprefix("Value error, ")
         raise ResultFileError(
-            f"{place} is not a result of this version ({SCHEMA_VERSION}): {where}: {first['msg']}; "
-            "remove the line, or read the file with the version that wrote it"
+            f"{place} is not a result of this version ({SCHEMA_VERSION}): {where}: {problem}; give a file that "
+            "`karenina run` wrote, or read it with the version that wrote it"
         ) from error

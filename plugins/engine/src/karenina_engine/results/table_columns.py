@@ -56,6 +56,7 @@ RESULTS: Final = (
     Column("seconds", "number", "Seconds from the start of the item to its end, the answer's included."),
     Column("timestamp", "time", "When the item ended, in UTC."),
     Column("template_id", "text", "The digest of the answer template."),
+    Column("extensions", "json", "The values that plugins add, by distribution and name (`set_result_field`)."),
 )
 
 FIELDS: Final = (
@@ -130,4 +131,5 @@ CALLS: Final = (
     Column("waited", "number", "Seconds between the attempts."),
     Column("time", "time", "When the reply was stored, in UTC."),
     Column("reply", "json", "The reply, or the error of a failed call."),
+    Column("key", "text", "The SHA-256 of everything that was sent: calls with the same key are identical."),
 )

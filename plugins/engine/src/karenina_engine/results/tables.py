@@ -175,6 +175,7 @@ def _of_result(result: VerificationResult) -> Iterator[Row]:
         "seconds": meta.execution_time,
         "timestamp": datetime.fromisoformat(meta.timestamp) if meta.timestamp else None,
         "template_id": meta.template_id,
+        "extensions": as_json(result.extensions) if result.extensions else None,
     }
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from karenina_core.artifacts.slots import SLOT_RULES, STAGE_HOOKS
+from karenina_core.artifacts.slot_rules import SLOT_RULES
+from karenina_core.artifacts.slots import STAGE_HOOKS
 from karenina_core.catalog import CORE
 from karenina_core.config import all_settings
 from karenina_core.config.setting_owners import settings_models

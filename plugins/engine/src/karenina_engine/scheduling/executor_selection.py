@@ -12,6 +12,7 @@ from karenina_engine.scheduling.hookspecs import karenina_executors
 from karenina_engine.scheduling.settings import EngineSettings
 
 if TYPE_CHECKING:
+    from karenina_core.config import VerificationConfig
     from karenina_core.plugins import Plugins
     from karenina_engine.scheduling.prepared_run import PreparedRun
 
@@ -31,12 +32,17 @@ def offered_executors(plugins: Plugins) -> list[tuple[Executor, str]]:
 
 def select_executor(prepared: PreparedRun) -> Executor:
     """Return the executor that the configuration of a run names. Raises `ConfigError` if it cannot be used."""
-    try:
-        chosen = find_executor(prepared.plugins, prepared.config.section(EngineSettings).executor)
-    except PluginError as error:
-        raise ConfigError([f"executor: {error}"]) from error
+    chosen = configured_executor(prepared.plugins, prepared.config)
     # A replay makes no call, so other processes gain nothing; in this process the error names every missing reply.
     return chosen if not prepared.offline else AsyncioExecutor()
+
+
+def configured_executor(plugins: Plugins, config: VerificationConfig) -> Executor:
+    """Return the executor that a configuration names. Raises `ConfigError`."""
+    try:
+        return find_executor(plugins, config.section(EngineSettings).executor)
+    except PluginError as error:
+        raise ConfigError([f"executor: {error}"]) from error
 
 
 def find_executor(plugins: Plugins, name: str) -> Executor:

@@ -23,8 +23,8 @@ OBSERVER_HOOKS: Final[tuple[Callable[..., None], ...]] = tuple(
 )
 
 
-def find_observers(plugins: Plugins, config: VerificationConfig | None = None) -> Observers:
-    """Return all observers of a run under `config`: plugins with event hooks, and the observers that plugins offer.
+def find_observers(plugins: Plugins, config: VerificationConfig | None = None, own: Sequence[object] = ()) -> Observers:
+    """Return all observers of a run under `config`: plugins with event hooks, the observers that plugins offer, `own`.
 
     Raises the `KareninaError` with which a plugin refuses the run, and `PluginError` if an observer does not match the
     hook specifications.
@@ -34,13 +34,19 @@ def find_observers(plugins: Plugins, config: VerificationConfig | None = None) -
     for implementation in plugins.implementations(hookspecs.karenina_observers) if config is not None else ():
         owner = f"{implementation.distribution} {implementation.version}"
         for observer in _offered_observers(implementation, owner, config):
-            alone = Plugins(plugins.specifications)
-            try:
-                alone.register(observer, distribution=implementation.distribution, version=implementation.version)
-            except PluginError as error:
-                raise PluginError(f"an observer of {owner} cannot be used: {error}") from error
-            _add_hooks(found, alone)
+            _add_observer(found, plugins, observer, implementation.distribution, implementation.version)
+    for observer in own:
+        _add_observer(found, plugins, observer, "this-program", "0")
     return Observers(found)
+
+
+def _add_observer(found: Listeners, plugins: Plugins, observer: object, distribution: str, version: str) -> None:
+    alone = Plugins(plugins.specifications)
+    try:
+        alone.register(observer, distribution=distribution, version=version)
+    except PluginError as error:
+        raise PluginError(f"an observer of {distribution} {version} cannot be used: {error}") from error
+    _add_hooks(found, alone)
 
 
 def _add_hooks(found: Listeners, plugins: Plugins) -> None:

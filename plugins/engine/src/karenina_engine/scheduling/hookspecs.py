@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from karenina_core.hook_policy import HookPolicy
 from karenina_core.hooks import hookspec
 
 if TYPE_CHECKING:
@@ -23,11 +24,22 @@ if TYPE_CHECKING:
         StageStarted,
     )
     from karenina_engine.scheduling.executor import Executor
+    from karenina_engine.scheduling.panel import Panel
 
 
 @hookspec
+@HookPolicy(stability="provisional")
 def karenina_executors() -> Sequence[Executor]:
     """Offer executors, which run items in other processes or on other machines. The setting `executor` selects one."""
+
+
+@hookspec
+@HookPolicy(stability="provisional")
+def karenina_panel(config: VerificationConfig) -> Panel | None:
+    """Offer the panel of judges that evaluates the answers of a run under `config`; None without one.
+
+    Called several times for a run, in each of its processes. A `KareninaError` refuses the run.
+    """
 
 
 @hookspec
@@ -81,11 +93,13 @@ def karenina_stage_finished(event: StageStarted, record: StageRecord) -> None:
 
 
 @hookspec
+@HookPolicy(stability="provisional")
 def karenina_call_started(event: CallStarted) -> None:
     """Called before a model is called: once for all attempts, and not for replies from the journal."""
 
 
 @hookspec
+@HookPolicy(stability="provisional")
 def karenina_call_finished(event: CallStarted, made: CallOutcome) -> None:
     """Called when a call ends, with its reply or error and its usage; it has neither if it was cancelled."""
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from karenina_core.stages.context import Item
 from karenina_engine.calls.port_factory import PortFactory
 from karenina_engine.cost.budget import OverBudget
 from karenina_engine.scheduling.events import ItemStarted
+from karenina_engine.scheduling.matrix import judges_of
 from karenina_engine.scheduling.observers import NO_OBSERVERS, Observers
+from karenina_engine.scheduling.panel import PanelAnswer
 from karenina_engine.scheduling.planner import Planner
 from karenina_engine.scheduling.settings import EngineSettings
 from karenina_toolkit.reply_bounds import ReplyBounds
@@ -20,13 +23,17 @@ if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
     from karenina_core.data.result import VerificationResult
     from karenina_core.data.trust import Trust
+    from karenina_core.models.model import ModelConfig
     from karenina_core.models.source_folder import SourceFolder
+    from karenina_core.pipeline import Pipeline
     from karenina_core.plugins import Plugins
+    from karenina_core.stages.context import State
     from karenina_engine.calls.call import BudgetGuard, CallLedger, ReplyStore
     from karenina_engine.calls.call_runner import CallRunner
     from karenina_engine.calls.concurrency_limits import Concurrency, ConcurrencyLimits
     from karenina_engine.calls.retry import RetryPolicy
     from karenina_engine.journal.tasks import AnswerTask
+    from karenina_engine.scheduling.panel import Panel
 
 logger = logging.getLogger("karenina")
 
@@ -40,7 +47,7 @@ class ItemRunner:
     A run has one; an executor that works in other processes makes one in each. `concurrency` limits the calls in flight
     of this one; `offline` says that no model may be called, since the `reply_store` has all replies. `observers`
     receive the events. `planner` holds the plans for these observers, if some were made before. `ledger` counts the
-    calls, and `budget` must cover them. `aclose` ends it.
+    calls, and `budget` must cover them. `panel` takes the place of the judges. `aclose` ends it.
     """
 
     def __init__(
@@ -57,11 +64,13 @@ class ItemRunner:
         planner: Planner | None = None,
         ledger: CallLedger | None = None,
         budget: BudgetGuard | None = None,
+        panel: Panel | None = None,
     ) -> None:
         core, settings = config.core, config.section(EngineSettings)
         self.config = config
         self.planner = planner or Planner(config, plugins, observers)
         self._trust = trust
+        self._panel = panel
         self._port_factory = PortFactory(
             plugins,
             core.request_timeout,
@@ -75,6 +84,11 @@ class ItemRunner:
             budget=budget,
         )
         self._observers = observers
+
+    @property
+    def judges(self) -> tuple[ModelConfig | None, ...]:
+        """The judges of each answer."""
+        return judges_of(self.config, self._panel)
 
     @property
     def calls(self) -> CallRunner:
@@ -113,7 +127,7 @@ class ItemRunner:
                     item = self._item(task, which, sources)
                     if self._observers.observes_items:
                         self._observers.item_started(ItemStarted(item))
-                    await on_result(which, await pipeline.judge(answer, item))
+                    await on_result(which, await self._judge(pipeline, answer, item))
 
                 async def judge_if_covered(which: int) -> None:
                     try:
@@ -129,6 +143,16 @@ class ItemRunner:
                             group.create_task(judge_if_covered(which))
             finally:
                 await pipeline.end(answer)
+
+    async def _judge(self, pipeline: Pipeline, answer: State, item: Item) -> VerificationResult:
+        """Return the result of the item's judge, or of the panel in its place."""
+        if self._panel is None:
+            return await pipeline.judge(answer, item)
+
+        async def ask(model: ModelConfig) -> VerificationResult:
+            return await pipeline.judge(answer, replace(item, parsing_model=model))
+
+        return await self._panel.evaluate(PanelAnswer(item.question, item.trust, len(answer.records), ask))
 
     def make_failed_result(self, task: AnswerTask, judge: int, message: str) -> VerificationResult:
         """Return the error result of an item that could not be run; a resumed run tries it again."""

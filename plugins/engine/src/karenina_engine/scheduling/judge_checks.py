@@ -32,7 +32,7 @@ def check_judges(prepared: PreparedRun, questions: Sequence[Question]) -> None:
                 needing.setdefault(planned.name, (planned.stage, []))[1].append(question.id)
     problems = [
         f"no judge is configured, and {name} needs one for {len(ids)} of {len(questions)} questions (the first is "
-        f"{ids[0]!r}): set parsing_models (--judge on the command line)"
+        f"{ids[0]!r}): add one, for example --judge openai:NAME (in a configuration: parsing_models)"
         for name, (_, ids) in needing.items()
         if not judges
     ]

@@ -21,19 +21,26 @@ if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
     from karenina_core.data.question import Question
     from karenina_core.models.model import ModelConfig
+    from karenina_engine.scheduling.panel import Panel
+
+
+def judges_of(config: VerificationConfig, panel: Panel | None) -> tuple[ModelConfig | None, ...]:
+    """Return the judges of each answer: the panel, or the configured ones, or one None if there are none."""
+    return (panel.model,) if panel is not None else config.core.parsing_models or (None,)
 
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """All items of a run, generated one at a time."""
+    """All items of a run, generated one at a time. A `panel` takes the place of the judges."""
 
     questions: Sequence[Question]
     config: VerificationConfig
+    panel: Panel | None = None
 
     @property
     def judges(self) -> tuple[ModelConfig | None, ...]:
         """The judges of each answer."""
-        return self.config.core.parsing_models or (None,)
+        return judges_of(self.config, self.panel)
 
     def __len__(self) -> int:
         return len(self.questions) * self.per_question

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, overload
 from weakref import ref
 
-from karenina_core.artifacts.slots import SLOT_RULES
+import karenina_engine.scheduling.plan_text  # noqa: F401 - it registers how a plan is shown
+from karenina_core.artifacts.slot_rules import SLOT_RULES
 from karenina_core.pipeline import Pipeline
 from karenina_core.planning.plan import Plan, PlanError, make_plan
 from karenina_core.stages.stage import Skip, Stage, registered_stages
@@ -32,11 +33,12 @@ class Survey:
     """Facts about the questions of a run, collected before it begins.
 
     `stages` holds each stage that checks questions before a run, by name, with the indexes of the questions that it
-    checks; `with_traits` is the number of questions with rubric traits.
+    checks; `with_traits` is the number of questions with rubric traits, and `plans` are the different plans.
     """
 
     stages: Mapping[str, tuple[Stage, array[int]]]
     with_traits: int
+    plans: Sequence[Plan]
 
 
 class Planner:
@@ -106,7 +108,7 @@ class Planner:
                 if stage.checks_question(self._config, question):
                     places.append(place)
             with_traits += bool(question.rubric) or bool(question.dynamic_rubric)
-        return Survey(found, with_traits)
+        return Survey(found, with_traits, [pipeline.plan for pipeline in checking])
 
     def _selection_key(self, question: Question) -> Hashable:
         """Return the results of all stage selection for a question as a cache key; None if a stage raises."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from karenina_core.catalog import CORE, read_catalog
 from karenina_core.errors import ConfigError
+from karenina_core.hook_policy import policy_of
 from karenina_core.plugins.discovery import canonical
 from karenina_core.text import did_you_mean
 from karenina_engine.scheduling.blocked_stages import settings_without_effect
@@ -32,8 +33,12 @@ def check_selection(plugins: Plugins, config: VerificationConfig) -> None:
 
 
 def warn_about_plugins(plugins: Plugins) -> None:
-    """Warn of installed plugins that are left out because they cannot be used, and of members of other releases."""
+    """Warn of plugins that are left out because they cannot be used or implement deprecated hooks, and of members of
+    other releases.
+    """
     _warn_of_broken(plugins)
+    for problem in deprecated_hooks(plugins):
+        logger.warning("%s", problem)
     _warn_of_mixed_releases(plugins)
 
 
@@ -71,6 +76,17 @@ def broken_plugins(plugins: Plugins) -> list[tuple[str, list[str], str]]:
             key = (f"{info.distribution} {info.version}", info.failure or "unknown")
             found.setdefault(key, []).append(info.name)
     return [(owner, list(dict.fromkeys(names)), failure) for (owner, failure), names in found.items()]
+
+
+def deprecated_hooks(plugins: Plugins) -> list[str]:
+    """Return a text for each distribution whose plugins implement a deprecated hook, with the cure of the hook."""
+    specs = [getattr(owner.module, name) for owner in plugins.specifications.owners for name in owner.hooks]
+    deprecated = [spec for spec in specs if policy_of(spec).deprecated is not None]
+    return [
+        f"{distribution} implements the hook {spec.__name__}, which is deprecated: {policy_of(spec).deprecated}"
+        for spec in deprecated
+        for distribution in sorted({f"{one.distribution} {one.version}" for one in plugins.implementations(spec)})
+    ]
 
 
 def loaded_distributions(plugins: Plugins) -> dict[str, str]:

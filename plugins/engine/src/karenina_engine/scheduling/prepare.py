@@ -69,7 +69,13 @@ def prepare_run(request: RunRequest, *, offline: bool = False, trust_checked: bo
     config = with_workspace_root(benchmark, request.config)
     questions = select_questions(benchmark, config, request.question_ids)
     prepared = make_prepared_run(
-        questions, config, plugins_of(config), trust=trust, policy=request.policy, offline=offline
+        questions,
+        config,
+        plugins_of(config),
+        trust=trust,
+        policy=request.policy,
+        offline=offline,
+        observers=request.observers,
     )
     if not offline or not config.core.parsing_models:
         check_judges(prepared, questions)

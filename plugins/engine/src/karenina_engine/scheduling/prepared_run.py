@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from karenina_core.config import find_adapter
 from karenina_engine.scheduling.observers import NO_OBSERVERS, Observers
 from karenina_engine.scheduling.planner import Planner
 
@@ -39,6 +40,13 @@ class PreparedRun:
     def __len__(self) -> int:
         """Return the number of items of the run."""
         return len(self.matrix)
+
+    @property
+    def calls_models(self) -> bool:
+        """Whether a model may be called: not in a replay, nor if all answers are recorded and there is no judge."""
+        core = self.config.core
+        models = [*core.answering_models, *core.parsing_models] if not self.offline else []
+        return any(not find_adapter(self.plugins, model.interface).spec.recorded for model in models)
 
     def without_calls(self) -> PreparedRun:
         """Return the same run without calls, observers and budget, for a process that only computes results."""

@@ -22,11 +22,12 @@ from karenina_core.data.rubrics import LLMRubricTrait, Rubric, trait_kinds
 from karenina_core.data.rubrics.llm import owned_trait_fields
 from karenina_core.data.trust import Trust
 from karenina_core.errors import ConfigError, PluginError
-from karenina_core.models.from_files import FromFiles, is_plain_name, mark_of, restricted_fields, stays_below
+from karenina_core.models.from_files import FromFiles, mark_of, restricted_fields
 from karenina_core.models.model import SECRECY, ModelConfig
 from karenina_core.stages.stage import registered_stages
 from karenina_engine.journal.trust_store import load_trust
 from karenina_template.question_template import primitive_kinds, primitives_in
+from karenina_toolkit.file_names import is_plain_name, stays_below
 
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig

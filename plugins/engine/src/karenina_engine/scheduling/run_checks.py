@@ -12,8 +12,9 @@ from karenina_engine.calls.model_checks import check_models
 from karenina_engine.cost.price_source import to_picodollars
 from karenina_engine.cost.price_table import PriceTable
 from karenina_engine.scheduling.executor import AsyncioExecutor
-from karenina_engine.scheduling.executor_selection import select_executor
+from karenina_engine.scheduling.executor_selection import configured_executor, select_executor
 from karenina_engine.scheduling.find_observers import find_observers
+from karenina_engine.scheduling.find_panel import find_panel
 from karenina_engine.scheduling.matrix import Matrix
 from karenina_engine.scheduling.planner import Planner
 from karenina_engine.scheduling.plugin_checks import check_selection, warn_about_plugins
@@ -21,6 +22,7 @@ from karenina_engine.scheduling.prepared_run import PreparedRun
 from karenina_engine.scheduling.settings import EngineSettings
 from karenina_engine.scheduling.stage_checks import check_configuration, check_stages
 from karenina_engine.scheduling.unused_fields import warn_about_unused_fields
+from karenina_engine.scheduling.unused_settings import warn_about_unused_settings
 
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
@@ -41,10 +43,12 @@ def make_prepared_run(
     trust: Trust,
     policy: RetryPolicy | None = None,
     offline: bool = False,
+    observers: Sequence[object] = (),
 ) -> PreparedRun:
     """Check a run over these questions for everything that would fail every item, and return it prepared.
 
-    Raises `ConfigError` if a model cannot be used, and `PlanError` if a question has no plan.
+    `observers` are called in addition to those of plugins. Raises `ConfigError` if a model cannot be used, and
+    `PlanError` if a question has no plan.
     """
     core, settings = config.core, config.section(EngineSettings)
     check_selection(plugins, config)
@@ -53,6 +57,7 @@ def make_prepared_run(
     if not core.answering_models:
         cure = "add one, for example --answering openai:NAME, or use recorded answers with --recordings FILE"
         raise ConfigError([f"no answering model is configured: {cure}"])
+    configured_executor(plugins, config)  # before the models, because a key is corrected later than a misspelt name
     check_models(
         plugins,
         [("answering model", model) for model in core.answering_models]
@@ -62,23 +67,25 @@ def make_prepared_run(
     if core.parsing_only:
         _require_recorded(plugins, core.answering_models)
     check_configuration(plugins, config)
-    observers = find_observers(plugins, config)
-    planner = Planner(config, plugins, observers)
+    found = find_observers(plugins, config, observers)
+    planner = Planner(config, plugins, found)
     survey = planner.survey(questions)
     _warn_about_traits(config, len(questions), survey.with_traits)
     needs = check_stages(plugins, config, questions, trust, survey.stages, offline=offline)
     warn_about_unused_fields(plugins, config, needs)
+    if not offline:
+        warn_about_unused_settings(plugins, config, survey.plans)
     named = [need.model for need in needs]
     prices = PriceTable(plugins, settings.prices)
     budget = _budget(settings, prices, [*core.answering_models, *core.parsing_models, *named]) if not offline else None
     prepared = PreparedRun(
-        matrix=Matrix(questions, config),
+        matrix=Matrix(questions, config, find_panel(plugins, config)),
         config=config,
         plugins=plugins,
         trust=trust,
         policy=policy,
         offline=offline,
-        observers=observers,
+        observers=found,
         planner=planner,
         prices=prices,
         budget=budget,
@@ -99,7 +106,8 @@ def _budget(settings: EngineSettings, prices: PriceTable, models: Sequence[Model
     if settings.budget is None:
         return None
     if unknown:
-        raise ConfigError([f"a budget needs the price of {id!r}, which is {why}" for id, why in unknown.items()])
+        problems = [f"a budget needs the price of {id!r}, which is {why}" for id, why in unknown.items()]
+        raise ConfigError([*problems, "or run without a budget, if no call costs anything"])
     return to_picodollars(settings.budget)
 
 

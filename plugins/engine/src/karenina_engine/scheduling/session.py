@@ -98,6 +98,7 @@ class RunSession:
             planner=prepared.planner,
             ledger=self.ledger,
             budget=self.budget,
+            panel=prepared.matrix.panel,
         )
         self._outcomes = OutcomeTally()
         self._computed: PrecomputedPart | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
+from itertools import combinations
 from typing import TYPE_CHECKING, Final
 
 from karenina_core.config import find_adapter
@@ -32,6 +33,8 @@ logger = logging.getLogger("karenina")
 def warn_about_unused_fields(plugins: Plugins, config: VerificationConfig, needs: Sequence[ModelNeed]) -> None:
     """Warn of fields of the configured models that are set but unused; `needs` are the models that stages need."""
     core = config.core
+    _warn_about_equal_models("answering models", core.answering_models)
+    _warn_about_equal_models("judges", core.parsing_models)
     for model in core.answering_models:
         if not isinstance(model, ModelLabel):
             spec = find_adapter(plugins, model.interface).spec
@@ -42,6 +45,18 @@ def warn_about_unused_fields(plugins: Plugins, config: VerificationConfig, needs
             spec = find_adapter(plugins, judge.interface).spec
             is_agent = any(judge is model for model in agents)
             _warn("judge", judge, [*_unused_by_adapter(spec, judge), *_unused_by_judge(judge, is_agent=is_agent)])
+
+
+def _warn_about_equal_models(role: str, models: Sequence[ModelConfig]) -> None:
+    for one, other in combinations(models, 2):
+        if one.model_copy(update={"id": other.id}) == other:
+            logger.warning(
+                "the %s %r and %r differ in their ids only, so they share replies and have equal results: remove one; "
+                "replicate_count calls a model several times",
+                role,
+                one.id,
+                other.id,
+            )
 
 
 def _warn(role: str, model: ModelConfig, unused: Sequence[tuple[str, str]]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from math import sqrt
@@ -46,19 +46,30 @@ def _agreed(units: Sequence[Hashable], pairs: Sequence[tuple[Hashable, Hashable]
     return counted
 
 
-def cohen_kappa(units: Sequence[Hashable], pairs: Sequence[tuple[Hashable, Hashable]]) -> Kappa | None:
+def weight_effect(weights: Sequence[float]) -> float:
+    """Return the share of the sample size that unequal weights leave (L. Kish, Survey Sampling, 1965)."""
+    return sum(weights) ** 2 / (len(weights) * sum(one * one for one in weights))
+
+
+def cohen_kappa(
+    units: Sequence[Hashable], pairs: Sequence[tuple[Hashable, Hashable]], weights: Sequence[float] | None = None
+) -> Kappa | None:
     """Return Cohen's kappa of two raters; None if a rater is constant, for which it is undefined.
 
     The interval is that of the table at its effective size with 1/2 added to each cell, by the large-sample variance
     (J. L. Fleiss, J. Cohen and B. S. Everitt, Psychological Bulletin 72, 1969). The effective size is that of the raw
-    agreement, because items of one unit are correlated.
+    agreement, because items of one unit are correlated. `weights` are those of items that were sampled unequally.
     """
     if any(len({pair[side] for pair in pairs}) < 2 for side in (0, 1)):
         return None
     classes = list(dict.fromkeys(value for pair in pairs for value in pair))
-    counts = Counter(pairs)
-    scale = _agreed(units, pairs).effective_size() / len(pairs)
-    value, _ = _kappa({pair: float(count) for pair, count in counts.items()}, classes)
+    counts: dict[tuple[Hashable, Hashable], float] = defaultdict(float)
+    own = weights if weights is not None else [1.0] * len(pairs)
+    total = sum(own)
+    for pair, weight in zip(pairs, own, strict=True):
+        counts[pair] += weight
+    scale = _agreed(units, pairs).effective_size() * weight_effect(own) / total
+    value, _ = _kappa(dict(counts), classes)
     middle, variance = _kappa({(a, b): counts[a, b] * scale + 0.5 for a in classes for b in classes}, classes)
     half = Z95 * sqrt(variance)
     return Kappa(value, min(value, max(-1.0, middle - half)), max(value, min(1.0, middle + half)))

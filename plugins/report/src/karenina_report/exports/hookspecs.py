@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from karenina_core.hook_policy import HookPolicy
 from karenina_core.hooks import hookspec
 
 if TYPE_CHECKING:
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
 
 @hookspec
+@HookPolicy(stability="provisional")
 def karenina_exporters() -> Sequence[Exporter]:
     """Offer formats for `karenina export`, each chosen by `--format` or by the suffix of the output.
 

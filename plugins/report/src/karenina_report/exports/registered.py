@@ -37,7 +37,7 @@ def choose(plugins: Plugins, name: str | None, output: Path | None) -> Exporter:
     if name is not None:
         found = [one for one in offered if one.value.name == name]
         names = [one.value.name for one in offered]
-        missing = f"there is no export format {name!r}{did_you_mean(name, names)}; the formats are {', '.join(names)}"
+        missing = f"there is no export format {name!r}{did_you_mean(name, names)} All formats: {', '.join(names)}"
     elif output is None or not output.suffix:
         return choose(plugins, "jsonl", None)
     else:

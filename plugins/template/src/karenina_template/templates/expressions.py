@@ -197,7 +197,7 @@ def _unknown_call(node: ast.Call, scope: Scope) -> TemplateError:
     ):
         near = did_you_mean(function.id, [*known_primitives(), *_CONSTRUCTORS])
         return TemplateError(
-            f"unknown primitive {function.id!r}{near} (primitives of plugins need the plugin to be installed)",
+            f"unknown primitive {function.id!r}{near} (`karenina primitives` lists all)",
             line=node.lineno,
         )
     return scope.code(
@@ -208,14 +208,20 @@ def _unknown_call(node: ast.Call, scope: Scope) -> TemplateError:
 def _bad_parameter(name: str, error: ValidationError, constructor: object) -> str:
     problems = []
     fields = getattr(constructor, "model_fields", {})
-    for item in error.errors(include_url=False, include_input=False):
-        # pydantic adds the names of its own validators to a location
-        place = ".".join(str(part) for part in item["loc"] if not set(str(part)) & set("[(-"))
+    items = [(_place_of(item["loc"]), item) for item in error.errors(include_url=False, include_input=False)]
+    explained = tuple(f"{place}." for place, item in items if place and item["type"] == "value_error")
+    for place, item in items:
+        message = item["msg"].removeprefix("Value error, ")
         if item["type"] == "extra_forbidden":
             problems.append(f"it has no parameter {place!r}{did_you_mean(place, fields)}")
-        else:
-            problems.append(f"{place}: {item['msg']}" if place else item["msg"])
+        elif not place.startswith(explained):  # else another form of a value whose problem is explained
+            problems.append(f"{place}: {message}" if place else message)
     return f"invalid parameter of {name}: {join_problems(problems)}"
+
+
+def _place_of(location: tuple[int | str, ...]) -> str:
+    """Return a place in a value without the names of validators that pydantic adds."""
+    return ".".join(str(part) for part in location if not set(str(part)) & set("[(-"))
 
 
 def _dict(node: ast.Dict, keys: list[ast.expr | None], values: list[ast.expr], scope: Scope) -> dict[Any, Any]:

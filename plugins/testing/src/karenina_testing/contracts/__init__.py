@@ -1,7 +1,22 @@
-"""The contract of adapters as test classes: subclass them, and pytest runs them against your adapter.
+"""The contracts of plugins as test classes: subclass them, and pytest runs them against your plugin. Needs pytest.
 
-Needs pytest. Define the format of your provider's server once, in a subclass of `Wire`; then mix it into the
-contracts of the ports that the adapter has:
+A subclass sets a few attributes (the stage, samples), which the docstring of each class lists; `entry_point` is the
+value of the plugin's entry point:
+
+    class TestWordCount(StageContract):
+        entry_point = "my_package:plugin"
+        stage = WordCount
+
+- `StageContract`: any stage.
+- `CheckContract`: a check of the answer (`CheckStage`).
+- `ParseStageContract`: a stage that fills templates.
+- `PrimitiveContract`: a comparison of a field with its truth.
+- `TraitContract`: a kind of rubric trait with its evaluator.
+- `FormatContract`: a file format of benchmarks.
+- `SettingsContract`: settings models, kinds of traits and primitives declare what a benchmark may set.
+
+An adapter has a contract for itself and one for each port. Define the format of your provider's server once, in a
+subclass of `Wire`; then mix it into the contracts of the ports that the adapter has:
 
     class Telegraph(Wire):
         entry_point = "telegraph:plugin"
@@ -15,8 +30,6 @@ contracts of the ports that the adapter has:
 
 `ChatCompletions` and `MessagesAPI` are `Wire` classes for servers with OpenAI's and Anthropic's interfaces.
 
-`SettingsContract` requires that settings models, kinds of traits and primitives declare what a benchmark may set.
-
 `LiveLLMContract`, `LiveParserContract` and `LiveAgentContract` need no `Wire`: they test with a real model
 (`live` returns it) what is true of any model.
 
@@ -26,35 +39,63 @@ plugin for asynchronous tests.
 
 import pytest
 
-pytest.register_assert_rewrite(
-    *(f"{__name__}.{module}" for module in ("adapter", "agent", "calls", "live", "llm", "parser", "settings"))
+_MODULES = (
+    "adapter",
+    "agent",
+    "calls",
+    "check",
+    "format",
+    "live",
+    "llm",
+    "parse_stage",
+    "parser",
+    "plugin",
+    "primitive",
+    "settings",
+    "stage",
+    "trait",
 )
+pytest.register_assert_rewrite(*(f"{__name__}.{module}" for module in _MODULES))
 
 from karenina_testing.contracts.adapter import AdapterContract  # noqa: E402 - after the registration for assertion rewriting
 from karenina_testing.contracts.agent import AgentContract  # noqa: E402
 from karenina_testing.contracts.chat_completions import ChatCompletions  # noqa: E402
+from karenina_testing.contracts.check import CheckContract  # noqa: E402
+from karenina_testing.contracts.format import FormatContract  # noqa: E402
 from karenina_testing.contracts.live import LiveAgentContract, LiveContract, LiveLLMContract, LiveParserContract  # noqa: E402
 from karenina_testing.contracts.llm import LLMContract  # noqa: E402
 from karenina_testing.contracts.messages_api import MessagesAPI  # noqa: E402
+from karenina_testing.contracts.parse_stage import ParseStageContract  # noqa: E402
 from karenina_testing.contracts.parser import ParserContract  # noqa: E402
+from karenina_testing.contracts.plugin import PluginContract  # noqa: E402
+from karenina_testing.contracts.primitive import PrimitiveContract  # noqa: E402
 from karenina_testing.contracts.scripted_server import Reply, Request, ScriptedServer  # noqa: E402
 from karenina_testing.contracts.settings import SettingsContract  # noqa: E402
+from karenina_testing.contracts.stage import StageContract  # noqa: E402
+from karenina_testing.contracts.trait import TraitContract  # noqa: E402
 from karenina_testing.contracts.wire_format import Wire  # noqa: E402
 
 __all__ = [
     "AdapterContract",
     "AgentContract",
     "ChatCompletions",
+    "CheckContract",
+    "FormatContract",
     "LLMContract",
     "LiveAgentContract",
     "LiveContract",
     "LiveLLMContract",
     "LiveParserContract",
     "MessagesAPI",
+    "ParseStageContract",
     "ParserContract",
+    "PluginContract",
+    "PrimitiveContract",
     "Reply",
     "Request",
     "ScriptedServer",
     "SettingsContract",
+    "StageContract",
+    "TraitContract",
     "Wire",
 ]

@@ -18,8 +18,8 @@ from karenina_core.models.ports import (
     LLMReply,
     ParserReply,
     PortError,
-    category_of_status,
 )
+from karenina_toolkit.http_errors import category_of_status
 from karenina_toolkit.tools import collect_tools, run_tool
 
 

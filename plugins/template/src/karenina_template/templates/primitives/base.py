@@ -42,6 +42,21 @@ class Primitive(BaseModel):
     def check_expected(self, expected: object) -> None:
         """Raise `ValueError` if `expected` is not a valid truth. Primitives that ignore the truth accept any."""
 
+    def accept(self, expected: object) -> object:
+        """Return a value that a judge may extract and that passes for the truth `expected`: by default the truth.
+
+        Override it if the truth itself does not pass, such as an excluded bound. `karenina check` uses it.
+        """
+        return expected
+
+    def mutate(self, expected: object) -> object:
+        """Return a wrong value of the kind of the truth `expected`, outside of every tolerance, which must not pass.
+
+        `karenina check` reports templates that accept it. None, the default, means that there is no such value: then
+        the check lists the field as one that cannot be checked. Must not raise for a valid truth.
+        """
+        return None
+
     def before_run(self, config: VerificationConfig) -> None:
         """Raise `RuntimeError`, with the cure, if the primitive would not work in a run with this configuration.
 

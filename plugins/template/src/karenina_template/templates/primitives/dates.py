@@ -15,7 +15,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from karenina_core.models.from_files import FromFiles
 from karenina_template.templates.primitives.base import Primitive
 from karenina_template.templates.primitives.date_parser import Moment, read_date
-from karenina_template.templates.primitives.values import Number
+from karenina_template.templates.primitives.values import Number, another_day
 
 
 class _DatePrimitive(Primitive):
@@ -52,6 +52,16 @@ class DateMatch(_DatePrimitive):
     from_files: ClassVar[FromFiles] = "any"
     format: Annotated[str | None, AfterValidator(_whole)] = None
 
+    def accept(self, expected: object) -> object:
+        """Return the truth, as a text of the format if there is one."""
+        if self.format is None or not isinstance(expected, str) or read_date(expected, self.format) is not None:
+            return expected
+        return self._truth(expected).at.strftime(self.format)
+
+    def mutate(self, expected: object) -> object:
+        """Return another day."""
+        return another_day(self._truth(expected).at.date())
+
     def check(self, extracted: object, expected: object) -> bool:
         """Return whether the dates are the same."""
         truth, found = self._truth(expected), read_date(extracted, self.format)
@@ -84,6 +94,11 @@ class DateTolerance(_DatePrimitive):
         except OverflowError:
             raise ValueError(f"a tolerance of {self.tolerance} {self.unit} is too large for dates") from None
         return self
+
+    def mutate(self, expected: object) -> object:
+        """Return a time outside of the tolerance."""
+        truth = self._truth(expected)
+        return another_day(truth.at, self._allowed().days + 2)
 
     def check(self, extracted: object, expected: object) -> bool:
         """Return whether the date is within the tolerance."""
@@ -131,6 +146,15 @@ class DateRange(Primitive):
             if not _not_after(low, high):
                 raise ValueError(f"min {self.min} is after max {self.max}")
         return self
+
+    def mutate(self, expected: object) -> object:
+        """Return a day outside of the range."""
+        low, high = read_date(self.min), read_date(self.max)
+        for bound, days in ((high, 2), (low, -2)):
+            day = None if bound is None else another_day(bound.at, days)
+            if day is not None and not self.check(day, expected):
+                return day
+        return None
 
     def check(self, extracted: object, expected: object) -> bool:
         """Return whether the date is in the range."""

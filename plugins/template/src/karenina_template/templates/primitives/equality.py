@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from karenina_template.templates.primitives.base import Primitive
-from karenina_template.templates.primitives.values import key_of, plain
+from karenina_template.templates.primitives.values import another, key_of, plain
 
 
 class BooleanMatch(Primitive):
@@ -16,6 +16,10 @@ class BooleanMatch(Primitive):
         """Raise `ValueError` unless the truth is True or False."""
         if not isinstance(plain(expected), bool):
             raise self._wrong_truth("True or False", expected)
+
+    def mutate(self, expected: object) -> object:
+        """Return the other boolean."""
+        return another(expected)
 
     def check(self, extracted: object, expected: object) -> bool:
         """Return whether both are booleans and equal."""
@@ -35,6 +39,10 @@ class LiteralMatch(Primitive):
         """Raise `ValueError` if the truth is None or contains NaN, because no value would pass."""
         if plain(expected) is None or key_of(expected) != key_of(expected):
             raise self._wrong_truth("a value other than None and NaN", expected)
+
+    def mutate(self, expected: object) -> object:
+        """Return a value of the same kind that differs."""
+        return another(expected)
 
     def check(self, extracted: object, expected: object) -> bool:
         """Return whether the two are equal."""

@@ -17,7 +17,7 @@ from karenina_core.models.from_files import FromFiles
 from karenina_template.templates.primitives.base import Primitive
 from karenina_template.templates.primitives.exactly import difference, product
 from karenina_template.templates.primitives.numeric import Mode, NumericPrimitive, above, below, unit, within
-from karenina_template.templates.primitives.values import Number, exact, number_of
+from karenina_template.templates.primitives.values import Number, above_by, exact, number_of
 
 Decay = Literal["linear", "quadratic"]
 _ROUNDED: Final = Context(prec=40, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
@@ -57,6 +57,11 @@ class NumericGraded(NumericPrimitive):
         if self.full_credit is not None and exact(self.full_credit) >= exact(self.cutoff):
             raise ValueError(f"full_credit {self.full_credit} must be below cutoff {self.cutoff}")
         return self
+
+    def mutate(self, expected: object) -> object:
+        """Return a number above every credit."""
+        truth = self._truth(expected)
+        return above_by(expected, product(exact(self.cutoff), unit(self.mode, truth)))
 
     def check(self, extracted: object, expected: object) -> bool:
         """Return whether the number is within `full_credit`, or within `cutoff` if `full_credit` is not given."""
@@ -98,6 +103,11 @@ class NumericRangeGraded(Primitive):
             raise ValueError(f"min {self.min} must be below max {self.max}")
         return self
 
+    def mutate(self, expected: object) -> object:
+        """Return a number above every credit."""
+        width = product(exact(self.margin), unit(self.mode, difference(exact(self.max), exact(self.min))))
+        return above_by(self.max, width)
+
     def check(self, extracted: object, expected: object) -> bool:
         """Return whether the number is in the range."""
         number = number_of(extracted)
@@ -135,6 +145,17 @@ class NumericThresholdGraded(NumericPrimitive):
     mode: Mode = "relative"
     decay: Decay = "linear"
     exclusive: bool = False
+
+    def accept(self, expected: object) -> object:
+        """Return the truth, or a number on the correct side if it is excluded."""
+        if not self.exclusive:
+            return expected
+        return above_by(expected, Decimal(-1 if self.direction == "max" else 0))
+
+    def mutate(self, expected: object) -> object:
+        """Return a number on the wrong side, without credit."""
+        width = product(exact(self.margin), unit(self.mode, self._truth(expected)))
+        return above_by(expected, width if self.direction == "max" else width.copy_negate() - 1)
 
     def check(self, extracted: object, expected: object) -> bool:
         """Return whether the number is on the correct side."""

@@ -18,7 +18,7 @@ from pydantic import Field, model_validator
 from karenina_core.models.from_files import FromFiles
 from karenina_template.templates.primitives.base import Primitive
 from karenina_template.templates.primitives.exactly import at_most, product
-from karenina_template.templates.primitives.values import Number, exact, number_of
+from karenina_template.templates.primitives.values import Number, above_by, exact, number_of
 
 Mode = Literal["relative", "absolute"]
 
@@ -53,6 +53,10 @@ class NumericExact(NumericPrimitive):
     Values that are not finite numbers (None, NaN, True, "1,200", "5 mg") fail.
     """
 
+    def mutate(self, expected: object) -> object:
+        """Return a higher number."""
+        return above_by(expected, Decimal(0))
+
     def check(self, extracted: object, expected: object) -> bool:
         """Return whether the numbers are equal."""
         truth = self._truth(expected)
@@ -69,6 +73,11 @@ class NumericTolerance(NumericPrimitive):
     from_files: ClassVar[FromFiles] = "any"
     tolerance: Annotated[Number, Field(ge=0)]
     mode: Mode = "relative"
+
+    def mutate(self, expected: object) -> object:
+        """Return a number above the tolerance."""
+        truth = self._truth(expected)
+        return above_by(expected, product(exact(self.tolerance), unit(self.mode, truth)))
 
     def check(self, extracted: object, expected: object) -> bool:
         """Return whether the number is within the tolerance."""
@@ -99,6 +108,10 @@ class NumericRange(Primitive):
                 raise ValueError(f"there is no number between {self.min} and {self.max} if one of them is excluded")
         return self
 
+    def mutate(self, expected: object) -> object:
+        """Return a number above the range, or below it if it has no upper bound."""
+        return above_by(self.min, Decimal(-1)) if self.max is None else above_by(self.max, Decimal(0))
+
     def check(self, extracted: object, expected: object) -> bool:
         """Return whether the number is in the range."""
         number = number_of(extracted)
@@ -113,6 +126,14 @@ class NumericMinimum(NumericPrimitive):
     from_files: ClassVar[FromFiles] = "any"
     exclusive: bool = False
 
+    def accept(self, expected: object) -> object:
+        """Return the truth, or a number above it if it is excluded."""
+        return above_by(expected, Decimal(0)) if self.exclusive else expected
+
+    def mutate(self, expected: object) -> object:
+        """Return a number below the truth."""
+        return above_by(expected, Decimal(-1))
+
     def check(self, extracted: object, expected: object) -> bool:
         """Return whether the number is large enough."""
         truth, number = self._truth(expected), number_of(extracted)
@@ -124,6 +145,14 @@ class NumericMaximum(NumericPrimitive):
 
     from_files: ClassVar[FromFiles] = "any"
     exclusive: bool = False
+
+    def accept(self, expected: object) -> object:
+        """Return the truth, or a number below it if it is excluded."""
+        return above_by(expected, Decimal(-1)) if self.exclusive else expected
+
+    def mutate(self, expected: object) -> object:
+        """Return a number above the truth."""
+        return above_by(expected, Decimal(0))
 
     def check(self, extracted: object, expected: object) -> bool:
         """Return whether the number is small enough."""

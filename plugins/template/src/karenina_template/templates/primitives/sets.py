@@ -12,7 +12,7 @@ from pydantic import Field, Strict, model_validator
 from karenina_core.models.from_files import FromFiles
 from karenina_template.templates.normalize import Normalizers, normalize
 from karenina_template.templates.primitives.base import Primitive
-from karenina_template.templates.primitives.values import items_of, key_of, text_of
+from karenina_template.templates.primitives.values import OTHER_WORDS, another, items_of, key_of, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -47,6 +47,15 @@ class SetContainment(Primitive):
     def check_expected(self, expected: object) -> None:
         """Raise `ValueError` unless the truth is a list, tuple or set for which some values pass and others fail."""
         self._truth(expected)
+
+    def mutate(self, expected: object) -> object:
+        """Return the truth with a foreign item, or that item alone if more items are allowed."""
+        items = items_of(expected) or []
+        longer = another(items)
+        foreign = longer[-1] if isinstance(longer, list) else OTHER_WORDS[0]
+        if self.check([foreign], list(items)):
+            foreign = next((words for words in OTHER_WORDS if not self.check([words], items)), foreign)
+        return [*items, foreign] if self.mode in ("exact", "subset") else [foreign]
 
     def check(self, extracted: object, expected: object) -> bool:
         """Return whether the sets have the relation of `mode`."""
@@ -94,6 +103,10 @@ class OrderedMatch(Primitive):
     def check_expected(self, expected: object) -> None:
         """Raise `ValueError` unless the truth is a list or tuple of texts, numbers or dates."""
         self._truth(expected)
+
+    def mutate(self, expected: object) -> object:
+        """Return the truth with one more item."""
+        return another(expected)
 
     def check(self, extracted: object, expected: object) -> bool:
         """Return whether the two lists are equal, item by item."""

@@ -13,11 +13,20 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from karenina_core.models.from_files import FromFiles
 from karenina_template.templates.normalize import Normalizers, normalize
 from karenina_template.templates.primitives.base import Primitive
-from karenina_template.templates.primitives.values import items_of, text_of
+from karenina_template.templates.primitives.values import OTHER_WORDS, another, items_of, plain, text_of
 from karenina_toolkit.patterns import Flags, compile_pattern, flag_names, search
 
 Texts = Annotated[Sequence[str], Field(min_length=1), AfterValidator(tuple)]
 FlagNames = Annotated[Flags, BeforeValidator(flag_names)]
+
+
+def _other_words(primitive: Primitive, expected: object) -> object:
+    """Return words that do not pass, if there are any; None if the truth says that the field has no text."""
+    value = plain(expected)
+    if value is not None and not isinstance(value, str | list):
+        return None
+    words = next((words for words in OTHER_WORDS if not primitive.check(words, expected)), OTHER_WORDS[0])
+    return [words] if isinstance(value, list) else words
 
 
 class ExactMatch(Primitive):
@@ -33,6 +42,13 @@ class ExactMatch(Primitive):
     def check_expected(self, expected: object) -> None:
         """Raise `ValueError` unless the truth is a text that is not empty after normalization."""
         self._normalized_truth(expected)
+
+    def mutate(self, expected: object) -> object:
+        """Return other words, or another number or date."""
+        other = another(expected)
+        if isinstance(other, str) and self.check(other, expected):
+            return next((words for words in OTHER_WORDS if not self.check(words, expected)), other)
+        return other
 
     def check(self, extracted: object, expected: object) -> bool:
         """Return whether both texts are equal after normalization."""
@@ -76,6 +92,10 @@ class ContainsAny(_Contains):
     one. There must be at least one substring, and none may be empty after normalization.
     """
 
+    def mutate(self, expected: object) -> object:
+        """Return other words, which a useful condition does not accept."""
+        return _other_words(self, expected)
+
     def check(self, extracted: object, expected: object) -> bool:
         """Return whether one of the substrings occurs."""
         return any(self._occurring(extracted))
@@ -83,6 +103,10 @@ class ContainsAny(_Contains):
 
 class ContainsAll(_Contains):
     """Passes if all `substrings` occur in the value, in a list also in different items; otherwise as `ContainsAny`."""
+
+    def mutate(self, expected: object) -> object:
+        """Return other words, which a useful condition does not accept."""
+        return _other_words(self, expected)
 
     def check(self, extracted: object, expected: object) -> bool:
         """Return whether all of the substrings occur."""
@@ -104,6 +128,10 @@ class RegexMatch(Primitive):
     def _compiles(self) -> Self:
         compile_pattern(self.pattern, self.flags)
         return self
+
+    def mutate(self, expected: object) -> object:
+        """Return other words, which a useful condition does not accept."""
+        return _other_words(self, expected)
 
     def check(self, extracted: object, expected: object) -> bool:
         """Return whether the pattern is found."""

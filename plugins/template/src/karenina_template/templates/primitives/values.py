@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable, Mapping
-from datetime import date, time
-from decimal import Decimal, InvalidOperation
+from datetime import date, datetime, time, timedelta
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context, Decimal, InvalidOperation
 from enum import Enum
 from typing import Annotated, Final
 
@@ -19,6 +19,10 @@ Number = Annotated[int, Strict()] | Annotated[float, Strict(), AllowInfNan(False
 """A parameter that is a finite number, and not a bool or text."""
 
 _PLAIN: Final = frozenset({str, int, float, bool, list, type(None)})
+OTHER_WORDS: Final = ("something unrelated", "an entirely different matter", "zzz")
+"""Texts that no reasonable truth equals."""
+_LARGEST: Final = 400
+_EXACT_FLOAT: Final = 2**53
 _FARTHEST: Final = 10**15
 """The largest exponent of a number, so that Decimal supports products of two numbers."""
 _NUMBER: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
@@ -88,6 +92,60 @@ def number_of(value: object) -> Decimal | None:
 def exact(number: float) -> Decimal:
     """Return a finite parameter as a decimal, exactly as it is written."""
     return Decimal(number) if isinstance(number, int) else Decimal(repr(number))
+
+
+def another(value: object) -> object:
+    """Return a value of the same kind that is not equal: the other bool, a higher number, the next day, other words.
+
+    None for other kinds.
+    """
+    value = plain(value)
+    match value:
+        case bool():
+            return not value
+        case int() | float() | Decimal():
+            return above_by(value, Decimal(1))
+        case datetime() | date():
+            return another_day(value)
+        case str():
+            return OTHER_WORDS[value.strip().casefold() == OTHER_WORDS[0]]
+        case list() | tuple() | set() | frozenset():
+            items = list(value)
+            foreign = next((one for item in items if (one := another(item)) is not None), OTHER_WORDS[0])
+            return [*items, foreign]
+        case _:
+            return None
+
+
+def above_by(value: object, distance: Decimal) -> int | float | Decimal | None:
+    """Return a number that is more than `distance` (which may be negative: below) from `value`; None if none is.
+
+    It is a whole number if `value` is one, and has its sign or is further from 0.
+    """
+    start = number_of(value)
+    if start is None:
+        return None
+    sign = -1 if distance < 0 else 1
+    room = Context(prec=1000, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
+    wanted = room.add(start, room.add(distance, Decimal(sign)))
+    if wanted.adjusted() > _LARGEST:
+        return None
+    rounding = ROUND_CEILING if sign > 0 else ROUND_FLOOR
+    whole = int(wanted.to_integral_value(rounding, room))
+    if isinstance(plain(value), int):
+        return whole
+    near = float(whole) if abs(whole) < _EXACT_FLOAT else None
+    return whole if near is None else near
+
+
+def another_day(value: date, days: int = 1) -> date | None:
+    """Return the date or time that is `days` later, or earlier if there is none; None if both are out of range."""
+    for step in (timedelta(days), timedelta(-days)):
+        try:
+            return value + step
+        except OverflowError:
+            continue
+    return None
 
 
 def items_of(value: object, *, ordered: bool = False) -> list[object] | None:

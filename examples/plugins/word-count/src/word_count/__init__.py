@@ -1,0 +1,28 @@
+"""A stage that counts the words of the answer before the answer is parsed."""
+
+from __future__ import annotations
+
+from karenina_core import ArtifactKey, ArtifactKeys, Slot, Stage, VerificationContext, hookimpl
+
+WORDS = ArtifactKey("word_count.words", int)
+
+
+class WordCount(Stage):
+    """Counts the words, separated by white space."""
+
+    name = "WordCount"
+    requires = {ArtifactKeys.RAW_LLM_RESPONSE}
+    produces = {WORDS}
+    before = {Slot.PARSE_TEMPLATE}
+
+    def execute(self, context: VerificationContext) -> None:
+        """Set the artifact for other stages, and a field of the result."""
+        words = len(context.get_artifact(ArtifactKeys.RAW_LLM_RESPONSE).split())
+        context.set_artifact(WORDS, words)
+        context.set_result_field("words", words)  # result.extensions["word-count"]["words"]
+
+
+@hookimpl
+def karenina_extra_stages() -> list[type[Stage]]:
+    """Offer the stage, which has no slot: its place follows from what it declares."""
+    return [WordCount]

@@ -1,0 +1,32 @@
+"""The promise that comes with a hook."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class HookPolicy:
+    """A decorator of hook specifications. Hooks without one are stable since 0.1.
+
+    A stable hook changes or ends only after one minor release in which it is `deprecated`: "use X instead, until 0.3".
+    """
+
+    since: str = "0.1"
+    stability: Literal["stable", "provisional"] = "stable"
+    deprecated: str | None = None
+
+    def __call__(self, spec: F) -> F:
+        """Attach this policy to the specification, and return that."""
+        spec.__dict__["karenina_policy"] = self
+        return spec
+
+
+def policy_of(spec: Callable[..., Any]) -> HookPolicy:
+    """Return the policy of a hook specification."""
+    policy: HookPolicy = spec.__dict__.get("karenina_policy", HookPolicy())
+    return policy

@@ -1,0 +1,408 @@
+"""Check a benchmark before its first call: all problems of the file at once, each with its place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from karenina_benchmark.errors import CheckpointError
+from karenina_benchmark.load_warnings import why_unscorable
+from karenina_benchmark.template_declarations import field_at
+from karenina_core.config import VerificationConfig
+from karenina_core.data.rubrics import Rubric, RubricTrait
+from karenina_core.data.trust import Trust
+from karenina_core.errors import ConfigError, KareninaError
+from karenina_template.question_template import template_of
+from karenina_template.templates.all_errors import find_errors
+from karenina_template.templates.errors import TRUST_CURE, TemplateError, UntrustedTemplate
+
+if TYPE_CHECKING:
+    from karenina_benchmark.content import BenchmarkContent
+    from karenina_benchmark.document import Section
+    from karenina_core.data.question import Question
+    from karenina_template.templates import BoundTemplate
+
+Level = Literal["error", "warning", "unchecked"]
+_SHOWN: Final = 20
+"""The number of errors that the message of `CheckReport.raise_errors` contains."""
+_LINE: Final = re.compile(r"line (\d+)")
+_NO_MODEL: Final = "template_only"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One result of a check.
+
+    An `error` would end a run or spoil its result, a `warning` is probably a mistake, and `unchecked` names what cannot
+    be checked. `where` is the place in `file` (a line, or the number and id of a question; empty for the whole file),
+    `what` the problem, and `cure` the way to solve it. `question` is the id of the question, if it has been read.
+    """
+
+    level: Level
+    file: Path | None
+    where: str
+    what: str
+    cure: str = ""
+    question: str | None = None
+
+    def __str__(self) -> str:
+        place = ", ".join(str(part) for part in (self.file, self.where) if part)
+        text = f"{self.what}; {self.cure}" if self.cure else self.what
+        return f"{place}: {text}" if place else text
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the finding as JSON values, with `line` as a number if the place is a line."""
+        found = _LINE.match(self.where)
+        file = None if self.file is None else str(self.file)
+        return {**asdict(self), "file": file, "line": int(found[1]) if found else None}
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReport:
+    """The findings about a benchmark, in the order of the file, and the number of its questions."""
+
+    findings: tuple[Finding, ...]
+    questions: int
+
+    @property
+    def errors(self) -> tuple[Finding, ...]:
+        """The findings that must be corrected before a run."""
+        return self._of("error")
+
+    @property
+    def warnings(self) -> tuple[Finding, ...]:
+        """The findings that are probably mistakes."""
+        return self._of("warning")
+
+    @property
+    def unchecked(self) -> tuple[Finding, ...]:
+        """The parts that could not be checked."""
+        return self._of("unchecked")
+
+    def raise_errors(self) -> None:
+        """Raise `BenchmarkErrors` if there are errors."""
+        if self.errors:
+            raise BenchmarkErrors(self.errors)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the report as JSON values."""
+        return {
+            "questions": self.questions,
+            "errors": len(self.errors),
+            "warnings": len(self.warnings),
+            "unchecked": len(self.unchecked),
+            "findings": [one.to_json() for one in self.findings],
+        }
+
+    def _of(self, level: Level) -> tuple[Finding, ...]:
+        return tuple(one for one in self.findings if one.level == level)
+
+
+class BenchmarkErrors(KareninaError, ValueError):
+    """The errors of a benchmark, all in one message; `findings` are the errors themselves."""
+
+    def __init__(self, findings: Sequence[Finding]) -> None:
+        lines = [str(one) for one in findings[:_SHOWN]]
+        more = len(findings) - _SHOWN
+        lines += [f"... and {more} more errors; `karenina check FILE` lists all"] if more > 0 else []
+        super().__init__("\n".join(lines))
+        self.findings = tuple(findings)
+
+
+def check_file(
+    path: Path,
+    trust: Trust | Literal["all"] | None = None,
+    columns: Mapping[str, str] | None = None,
+    configure: Callable[[BenchmarkContent], VerificationConfig] | None = None,
+) -> tuple[BenchmarkContent | None, CheckReport]:
+    """Read a benchmark and check it; the benchmark is None if nothing of the file can be read.
+
+    `configure` returns the configuration of the run; by default, it is the benchmark's own section. Nothing of the file
+    is executed without trust, no other file that needs trust is opened, and no model is called.
+    """
+    benchmark, findings = read_findings(path, trust, columns)
+    if benchmark is None:
+        return None, CheckReport(tuple(findings), 0)
+    config = None if configure is None else configure(benchmark)
+    found = [*findings, *check_content(benchmark, trust, config, quality=True)]
+    return benchmark, CheckReport(tuple(_in_order(path, found)), len(benchmark))
+
+
+def read_findings(
+    path: Path, trust: Trust | Literal["all"] | None, columns: Mapping[str, str] | None
+) -> tuple[BenchmarkContent | None, list[Finding]]:
+    """Return the benchmark without what cannot be read, and the errors of reading."""
+    from karenina_benchmark.storage import read_benchmark
+    from karenina_engine.scheduling import restricted_values
+
+    chosen = restricted_values.resolve_trust(trust)
+    findings: list[Finding] = []
+
+    def may_read(file: Path, names: Sequence[str]) -> bool:
+        outside = [] if chosen.everything else restricted_values.paths_outside(file, names)
+        trusted = chosen.covers_values(file, restricted_values.names_and_values(outside)) if outside else True
+        for value in () if trusted else outside:
+            what = f"{value.in_words()}: the file is outside of this folder and not trusted, so it was not read"
+            findings.append(Finding("error", file, "", what, f"karenina trust {file}"))
+        return trusted
+
+    try:
+        benchmark = read_benchmark(path, may_read, columns)
+    except CheckpointError as error:
+        return None, [*findings, *_of_errors([error])]
+    benchmark.leave_out_broken()
+    return benchmark, [*findings, *_of_errors([*benchmark.problems, *benchmark.broken])]
+
+
+def check_content(
+    benchmark: BenchmarkContent,
+    trust: Trust | Literal["all"] | None = None,
+    config: VerificationConfig | None = None,
+    ids: Iterable[str] | None = None,
+    *,
+    quality: bool = False,
+) -> list[Finding]:
+    """Return the findings about a benchmark that has been read; `ids` selects questions.
+
+    `config` is that of the run; by default, the benchmark's own section. With `quality`, warnings are included.
+    """
+    from karenina_engine.scheduling.restricted_values import resolve_trust
+
+    check = _Check(benchmark, resolve_trust(trust), quality=quality)
+    if config is None:
+        config = check.read_config()
+    if quality:
+        check.check_head(config)
+    for id in benchmark.ids if ids is None else ids:
+        if id in benchmark:
+            check.check_question(benchmark.get(id), config)
+    return _in_order(benchmark.path, check.findings)
+
+
+def find_untrusted_values(
+    benchmark: BenchmarkContent, trust: Trust | Literal["all"] | None = None
+) -> tuple[Finding, ...]:
+    """Return a warning for each restricted value of a benchmark that a run asks trust for."""
+    from karenina_engine.scheduling.restricted_values import resolve_trust
+
+    check = _Check(benchmark, resolve_trust(trust), quality=False)
+    check.check_restricted()
+    return tuple(check.findings)
+
+
+class _Check:
+    """A check of a benchmark that collects its findings."""
+
+    def __init__(self, benchmark: BenchmarkContent, trust: Trust, *, quality: bool) -> None:
+        self.findings: list[Finding] = []
+        self._benchmark = benchmark
+        self._trust = trust
+        self._quality = quality
+
+    def read_config(self) -> VerificationConfig:
+        """Return the configuration of the benchmark's own section; without the values that are wrong."""
+        values = dict(self._benchmark.run_config)
+        try:
+            return VerificationConfig(**values)
+        except ConfigError as error:
+            for problem in error.problems:
+                name = re.split(r"[: ]", problem, maxsplit=1)[0].strip("'")
+                path = [int(part) if part.isdigit() else part for part in name.split(".")]
+                self._add("error", self._benchmark.head, f"config: {problem}", "", "config", *path)
+        mode = values.get("evaluation_mode")
+        try:
+            return VerificationConfig(**({} if mode is None else {"evaluation_mode": mode}))
+        except ConfigError:
+            return VerificationConfig()
+
+    def check_head(self, config: VerificationConfig) -> None:
+        """Check the parts of the file that are not in a question."""
+        self.check_restricted()
+        for text in self._benchmark.load_warnings:
+            self._add("warning", None, text, "")
+        place = self._benchmark.head
+        self._check_traits(place, "rubric", self._benchmark.global_rubric, config)
+        self._check_traits(place, "dynamic_rubric", self._benchmark.dynamic_rubric, config)
+
+    def check_question(self, question: Question, config: VerificationConfig) -> None:
+        """Check a question: its traits, and its template."""
+        place = self._benchmark.place_of(question.id)
+        if self._quality:
+            self._check_traits(place, "rubric", question.rubric, config, question.id)
+            self._check_traits(place, "dynamic_rubric", question.dynamic_rubric, config, question.id)
+        try:
+            self._benchmark.with_shared_traits(question)
+        except ValueError as error:
+            self._add("error", place, str(error), "", "rubric", question=question.id)
+        self._check_template(question, place, config)
+
+    def _check_template(self, question: Question, place: Section | None, config: VerificationConfig) -> None:
+        try:
+            template = template_of(question, self._trust)
+            if template is None:
+                self._check_missing_template(question, place, config)
+                return
+            bound = template.for_question(question.id)
+            if template.has_code:
+                from karenina_template.templates.sample_check import check_samples
+
+                check_samples(bound)
+        except UntrustedTemplate as error:
+            what = f"{error.code}: this is code that is not trusted, so it was not run"
+            cure = TRUST_CURE
+            if self._benchmark.path is not None:
+                cure = f"read it, then `karenina trust {self._benchmark.path}` (or --trust-all for one run)"
+            self._add_in_template("error", question, place, what, cure, error.line)
+            return
+        except TemplateError as error:
+            for one in find_errors(question.answer_template or "", error):
+                self._add_in_template("error", question, place, one.reason, "", one.line)
+            return
+        self._check_truths(question, place, bound)
+
+    def _check_missing_template(self, question: Question, place: Section | None, config: VerificationConfig) -> None:
+        if config.core.evaluation_mode == "rubric_only":
+            return
+        if self._benchmark.missing_answers:
+            if not any(one.what == self._benchmark.missing_answers for one in self.findings):
+                self._add("error", None, self._benchmark.missing_answers, "")
+            return
+        cure = 'add `answer`, or evaluate it with evaluation_mode = "rubric_only"'
+        self._add("error", place, "the question has no answer template", cure, question=question.id)
+
+    def _check_truths(self, question: Question, place: Section | None, bound: BoundTemplate) -> None:
+        """Check the truths against their own template, and with `quality` what a judge sees of it."""
+        from karenina_template.templates.self_check import find_flaws, find_truth_flaws
+
+        for flaw in find_flaws(bound, question.question) if self._quality else find_truth_flaws(bound):
+            if not self._quality and flaw.level != "error":
+                continue
+            source, field = question.answer_template or "", flaw.field
+            line = None if field is None else find_field_line(source, field)
+            if place is not None and place.value.get("template") is not None:
+                where = place.where_in_text(line, "template")
+                self.findings.append(Finding(flaw.level, place.document.file, where, flaw.what, flaw.cure, question.id))
+                continue
+            path = [] if field is None else ["answer", field, *([flaw.part] if flaw.part else [])]
+            self._add(flaw.level, place, flaw.what, flaw.cure, *path, question=question.id)
+
+    def _check_traits(
+        self,
+        place: Section | None,
+        key: str,
+        rubric: Rubric | None,
+        config: VerificationConfig,
+        question: str | None = None,
+    ) -> None:
+        """Warn about traits that no run of the configuration scores."""
+        wanted = config.core.rubric_trait_names
+        for trait in rubric.traits if rubric is not None else ():
+            path = (key, *_trait_path(place, key, trait))
+            reason = why_unscorable(trait)
+            if reason is not None:
+                what = f"the trait {trait.name!r} cannot be scored: {reason}"
+                self._add("warning", place, what, "", *path, question=question)
+            elif config.core.evaluation_mode == _NO_MODEL:
+                what = f"the trait {trait.name!r} is not used: evaluation_mode is {_NO_MODEL}"
+                cure = "set `evaluation_mode: template_and_rubric` under `config`, or in the configuration of the run"
+                self._add("warning", place, what, cure, *path, question=question)
+            elif wanted is not None and trait.name not in wanted:
+                what = f"the trait {trait.name!r} is not used: rubric_trait_names does not contain it"
+                self._add("warning", place, what, "add it there, or remove the trait", *path, question=question)
+
+    def check_restricted(self) -> None:
+        """Warn about restricted values that need trust."""
+        from karenina_engine.scheduling.restricted_values import find_restricted_values, names_and_values
+
+        path = self._benchmark.path
+        if path is None or self._trust.everything:
+            return
+        values = find_restricted_values(self._benchmark)
+        if not values or self._trust.covers_values(path, names_and_values(values)):
+            return
+        for value in values:
+            where = () if self._benchmark.head is None else _find_path(self._benchmark.head.value, value.name)
+            what = f"this value needs your trust before a run: {value.in_words(200)}"
+            self._add("warning", self._benchmark.head, what, f"read it, then `karenina trust {path}`", *where)
+
+    def _add_in_template(
+        self, level: Level, question: Question, place: Section | None, what: str, cure: str, line: int | None
+    ) -> None:
+        """Add a finding about a line of a template's source."""
+        if place is not None and place.value.get("template") is not None:
+            where = place.where_in_text(line, "template")
+            self.findings.append(Finding(level, place.document.file, where, what, cure, question.id))
+            return
+        field = field_at(question.answer_template or "", line)
+        shown = what if field is None or repr(field) in what else f"field {field!r}: {what}"
+        shown = shown if field is not None or line is None else f"line {line} of its template: {what}"
+        self._add(level, place, shown, cure, "answer", *(() if field is None else (field,)), question=question.id)
+
+    def _add(
+        self,
+        level: Level,
+        place: Section | None,
+        what: str,
+        cure: str,
+        *path: str | int,
+        question: str | None = None,
+    ) -> None:
+        if place is not None:
+            file: Path | None = place.document.file
+            where = place.where(*path)
+        else:
+            file, where = self._benchmark.path, ""
+            if question is not None:
+                where = f"question {self._benchmark.ids.index(question) + 1} ({question})"
+        self.findings.append(Finding(level, file, where, what, cure, question))
+
+
+def find_field_line(source: str, field: str) -> int | None:
+    """Return the line of a template's source that declares a field; None if there is none."""
+    declared = re.compile(rf"\s+{re.escape(field)}\s*:")
+    return next((number for number, line in enumerate(source.splitlines(), 1) if declared.match(line)), None)
+
+
+def _find_path(value: object, name: str) -> tuple[str | int, ...]:
+    """Return the path that the words of `name` describe, such as "config.parsing_models, model 'j', temperature"."""
+    path: list[str | int] = []
+    for word in re.findall(r"[\w-]+", name):
+        if isinstance(value, list):
+            known = {entry.get("id"): place for place, entry in enumerate(value) if isinstance(entry, Mapping)}
+            if word in known:
+                path.append(known[word])
+                value = value[known[word]]
+        elif isinstance(value, Mapping) and word in value:
+            path.append(word)
+            value = value[word]
+    return tuple(path)
+
+
+def _trait_path(place: Section | None, key: str, trait: RubricTrait) -> tuple[str | int, ...]:
+    """Return the path of a trait in its rubric; empty if it is not known."""
+    value = place.value.get(key) if place is not None else None
+    lists = value.items() if isinstance(value, Mapping) else [(None, value)]
+    for name, traits in lists:
+        for position, one in enumerate(traits if isinstance(traits, list) else ()):
+            if isinstance(one, Mapping) and one.get("name") == trait.name:
+                return (position,) if name is None else (name, position)
+    return ()
+
+
+def _of_errors(errors: Iterable[CheckpointError]) -> Iterator[Finding]:
+    for error in errors:
+        for one in error.each():
+            yield Finding("error", one.file, one.where, one.what, one.cure)
+
+
+def _in_order(path: Path | None, findings: Iterable[Finding]) -> list[Finding]:
+    """Return each finding once, in the order of lines: those of the benchmark's own file first."""
+
+    def key(finding: Finding) -> tuple[bool, str, int]:
+        found = _LINE.match(finding.where)
+        return finding.file != path, str(finding.file), int(found[1]) if found else 0
+
+    return sorted(dict.fromkeys(findings), key=key)

@@ -1,0 +1,174 @@
+"""The answers of a run: what people label, and what each judge made of them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Literal
+
+from karenina_core.data.outcome import Outcome
+from karenina_engine.results.tables import result_table
+
+if TYPE_CHECKING:
+    from karenina_core.data.result import VerificationResult
+    from karenina_engine.results.tables import Row
+
+Kind = Literal["field", "trait"]
+
+CORRECT: Final = "correct"
+WRONG: Final = "not correct"
+DISAGREE: Final = "judges disagree"
+NOT_JUDGED: Final = "not judged"
+SCORED: Final = "scored only"
+_COMPUTED: Final = frozenset({"regex", "callable", "metric"})
+"""The kinds of traits that a program computes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extraction:
+    """A value that a judge extracted from an answer: of a template field, or the score of a trait.
+
+    `value` is JSON text; the score of a literal trait is the name of its class.
+    """
+
+    kind: Kind
+    name: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """The result of one judge for an answer. `verdict` is None if the answer was not judged, or only scored."""
+
+    judge: str
+    judge_model: str
+    outcome: Outcome
+    template: str
+    reason: str
+    extractions: Sequence[Extraction]
+
+    @property
+    def verdict(self) -> bool | None:
+        """Whether the verdict is correct; partly correct answers are not."""
+        return self.outcome is Outcome.CORRECT if self.outcome.has_verdict else None
+
+
+@dataclass(slots=True)
+class Answer:
+    """One answer of an answering model, with the judgements of all judges.
+
+    `id` identifies it by question, model, replicate and text, so that it is the same in another run that judged the
+    same stored answer. `truth` has the right values of the template's fields as JSON text.
+    """
+
+    id: str
+    question_id: str
+    question: str
+    model: str
+    replicate: int
+    text: str
+    reference: str | None
+    truth: Mapping[str, str]
+    judgements: dict[str, Judgement] = field(default_factory=dict)
+
+    @property
+    def verdicts(self) -> str:
+        """The verdicts of all judges together: the stratum that the answer is drawn from."""
+        found = {one.verdict for one in self.judgements.values()} - {None}
+        if found:
+            return DISAGREE if len(found) > 1 else CORRECT if True in found else WRONG
+        only_scored = all(one.outcome is Outcome.SCORED for one in self.judgements.values())
+        return SCORED if only_scored else NOT_JUDGED
+
+    @property
+    def extractions(self) -> list[Extraction]:
+        """The different values that judges extracted."""
+        return list(dict.fromkeys(one for found in self.judgements.values() for one in found.extractions))
+
+
+@dataclass(slots=True)
+class Answers:
+    """The answers of runs by their ids, and the number of results without an answer for each model."""
+
+    by_id: dict[str, Answer] = field(default_factory=dict)
+    missing: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def with_verdicts(self) -> list[str]:
+        """The ids of the models with answers that were not only scored."""
+        return list(dict.fromkeys(one.model for one in self.by_id.values() if one.verdicts != SCORED))
+
+    def digest(self) -> str:
+        """Return a digest of all that a draw depends on: the answers, and the verdicts of each judge."""
+        lines = sorted(
+            json.dumps([one.id, sorted((of.judge, of.outcome.value) for of in one.judgements.values())])
+            for one in self.by_id.values()
+        )
+        return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def collect_answers(results: Iterable[VerificationResult]) -> Answers:
+    """Return the answers in results. A later result of the same answer and judge replaces an earlier one."""
+    found = Answers()
+    missing: dict[str, set[tuple[str, int]]] = {}
+    for result in results:
+        meta = result.metadata
+        if not result.template.raw_llm_response.strip():
+            missing.setdefault(meta.answering_id, set()).add((meta.question_id, meta.replicate or 1))
+            continue
+        id = answer_id(result)
+        answer = found.by_id.get(id) or found.by_id.setdefault(id, _answer(id, result))
+        answer.judgements[meta.parsing_id] = Judgement(
+            meta.parsing_id,
+            meta.parsing_model,
+            result.outcome,
+            meta.template_id,
+            result.why(),
+            _extractions(result),
+        )
+    found.missing = {model: len(ones) for model, ones in missing.items()}
+    return found
+
+
+def answer_id(result: VerificationResult) -> str:
+    """Return the id of the answer that a result is about."""
+    meta = result.metadata
+    parts = [meta.question_id, meta.question_text, meta.answering_id, meta.replicate or 1]
+    text = json.dumps([*parts, result.template.raw_llm_response])
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _answer(id: str, result: VerificationResult) -> Answer:
+    meta = result.metadata
+    rows = result_table([result], "fields")
+    truth = {str(row["field"]): str(row["truth"]) for row in rows if row["truth"] is not None}
+    return Answer(
+        id,
+        meta.question_id,
+        meta.question_text,
+        meta.answering_id,
+        meta.replicate or 1,
+        result.template.raw_llm_response,
+        meta.raw_answer,
+        truth,
+    )
+
+
+def _extractions(result: VerificationResult) -> tuple[Extraction, ...]:
+    fields = [
+        Extraction("field", str(row["field"]), str(row["extracted"]))
+        for row in result_table([result], "fields")
+        if row["extracted"] is not None
+    ]
+    traits = [
+        Extraction("trait", str(row["trait"]), _score(row))
+        for row in result_table([result], "traits")
+        if row["value"] is not None and row["kind"] not in _COMPUTED
+    ]
+    return (*fields, *traits)
+
+
+def _score(row: Row) -> str:
+    return json.dumps(row["label"], ensure_ascii=False) if row["label"] is not None else str(row["value"])

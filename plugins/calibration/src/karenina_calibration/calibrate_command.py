@@ -1,0 +1,54 @@
+"""`karenina calibrate`: the agreement of judges with people on the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from karenina_report.options import AsJson, Cluster, get_screen
+
+
+def calibrate(
+    ctx: typer.Context,
+    results: Annotated[Path, typer.Argument(metavar="RESULTS", help="A result file of `karenina run`.")],
+    labels: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[LABELS...]",
+            help="Files of labels, or filled-in sheets, besides NAME.labels.jsonl next to the results.",
+            show_default=False,
+        ),
+    ] = None,
+    cluster: Cluster = None,
+    quality_from: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="RESULTS",
+            help="Correct the pass rate by the labels of this other run, assuming that the judge errs as often there.",
+        ),
+    ] = None,
+    worst: Annotated[int, typer.Option(min=0, help="The most items to list that a judge got wrong.")] = 10,
+    as_json: AsJson = False,
+) -> None:
+    """Compare the verdicts and extracted values of a run with the labels of people, and correct its pass rate.
+
+    The corrected rate is the share of right answers, estimated from the answers that `karenina label` drew. Agreement
+    and kappa are weighted by that draw, so that they hold for all answers.
+    """
+    screen = get_screen(ctx)
+    with screen.report_errors():
+        from karenina_calibration.calibration import calibrate as calibrate_run
+
+        found = calibrate_run(
+            results, *(labels or ()), cluster=cluster, quality_from=quality_from, worst=None if as_json else worst
+        )
+        if as_json:
+            screen.json(found.model_dump(mode="json"))
+            return
+        from karenina_calibration.calibration_text import calibration_sections
+        from karenina_toolkit.text_layout import format_sections
+
+        for line in format_sections(calibration_sections(found), screen.out.width):
+            typer.echo(line)

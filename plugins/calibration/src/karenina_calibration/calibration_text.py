@@ -1,0 +1,216 @@
+"""A calibration as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from karenina_calibration.agreement import NOT_RIGHT, RIGHT
+from karenina_calibration.calibration_result import (
+    Calibration,
+    CarriedPassRate,
+    CorrectedPassRate,
+    LabellerAgreement,
+    ValueAgreement,
+    VerdictAgreement,
+)
+from karenina_report.comparison_text import percent
+from karenina_toolkit.printable import in_one_line, quantity, shorten
+from karenina_toolkit.sections_view import sections_of
+from karenina_toolkit.text_layout import Facts, Grid, Title
+
+if TYPE_CHECKING:
+    from karenina_engine.results.rates import Rate
+    from karenina_report.statistics_result import Coefficient
+    from karenina_toolkit.text_layout import Section
+
+MOST_CLASSES: Final = 12
+"""The most classes of a confusion table that is printed."""
+_MOST_TEMPLATES: Final = 10
+_TELLS_NOTHING: Final = 0.5
+"""The half width of an interval, as a share, above which it says nothing."""
+
+
+@sections_of.register(Calibration)
+def calibration_sections(found: Calibration) -> Iterator[Section]:
+    """Yield what `karenina calibrate` prints."""
+    yield [Facts([*_fact_rows(found)])]
+    for rate in found.corrected:
+        yield from _corrected(rate, several=len(found.corrected) > 1)
+    if found.carried:
+        yield [Title("Corrected by labels of another run"), Facts([*map(_carried, found.carried)])]
+    for one in found.verdicts:
+        yield [Title(in_one_line(f"Verdicts of {one.judge} and people")), Facts([*_verdict_rows(one)]), _table(one)]
+    yield from _values(found)
+    if found.templates:
+        rows = [
+            [
+                shorten(one.question, 60),
+                percent(one.agreement.value),
+                bounds(one.agreement),
+                f"{one.agreement.out_of:,}",
+            ]
+            for one in found.templates[:_MOST_TEMPLATES]
+        ]
+        yield [Title("By template, the worst first"), Grid([["question", "agree", "95% CI", "labels"], *rows])]
+    if found.worst:
+        yield [Title("Worst items"), *(Facts([*_worst_rows(found, at)]) for at in range(len(found.worst)))]
+
+
+def _fact_rows(found: Calibration) -> Iterator[tuple[str, str]]:
+    if found.source is not None:
+        yield "Run", in_one_line(found.source)
+    drawn = f" of {found.drawn:,} drawn answers" if found.drawn is not None else " answers"
+    outside = f", {found.outside:,} outside of the draw" if found.outside else ""
+    yield "Labelled", f"{found.labelled - found.outside:,}{drawn}{outside}"
+    yield "Labellers", in_one_line(", ".join(f"{name} ({count:,})" for name, count in found.labellers.items()))
+    if found.unclear or found.tied:
+        yield "Left out", f"{found.unclear:,} unclear, {found.tied:,} with a tie"
+    if found.ceiling is not None:
+        yield "People agree", _ceiling_text(found.ceiling)
+    for note in found.notes:
+        yield "Note", in_one_line(note)
+
+
+def _ceiling_text(found: LabellerAgreement) -> str:
+    alpha = f", Krippendorff's alpha {coefficient_text(found.krippendorff)}" if found.krippendorff is not None else ""
+    return (
+        f"{rate_text(found.pairs)} of {quantity(found.pairs.out_of, 'pair')} of labels{alpha}: the ceiling of what a "
+        "judge can reach"
+    )
+
+
+def _corrected(found: CorrectedPassRate, *, several: bool) -> Iterator[Section]:
+    title = "Corrected pass rate" + (f" of {in_one_line(found.model)}" if several else "")
+    rows = [("", corrected_text(found))]
+    if found.missing:
+        rows.append(
+            (
+                "",
+                f"{quantity(found.missing, 'result')} without an answer: all wrong {percent(found.lowest)}, all right "
+                f"{percent(found.highest)}",
+            )
+        )
+    if found.powered is not None:
+        rows.append(("", f"PPI++ as a cross-check: {percent(found.powered.value)} {_range(found.powered)}"))
+    rows.append(("", more_labels_text(found)))
+    table = [["verdict", "answers", "labels", "right"]]
+    table += [
+        [" or ".join(one.verdicts), f"{one.answers:,}", f"{one.labels:,}", f"{one.right:,}"] for one in found.strata
+    ]
+    yield [Title(title), Facts(rows), Grid(table)]
+
+
+def corrected_text(found: CorrectedPassRate) -> str:
+    """Return a corrected pass rate with its interval and its basis."""
+    return (
+        f"{percent(found.value)}, 95% CI [{percent(found.low)}, {percent(found.high)}]: "
+        f"{quantity(found.labels, 'label')} of {quantity(found.answers, 'answer')} on "
+        f"{quantity(found.questions, 'question')}"
+    )
+
+
+def more_labels_text(found: CorrectedPassRate) -> str:
+    """Return how many more labels would help."""
+    if found.more_labels is not None:
+        return f"{found.more_labels:,} more labels would halve the interval"
+    if found.remaining > _TELLS_NOTHING:
+        return "too few answers are labelled to say how many more labels would help"
+    return (
+        f"no number of labels would halve the interval: the run's own {quantity(found.questions, 'question')} leave "
+        f"+-{100 * found.remaining:.1f} points"
+    )
+
+
+def _carried(found: CarriedPassRate) -> tuple[str, str]:
+    raw = f"raw {rate_text(found.raw)}"
+    if found.value is None:
+        return in_one_line(found.judge), f"this judge cannot be corrected; {raw}"
+    return (
+        in_one_line(found.judge),
+        f"{percent(found.value)}, 95% CI [{percent(found.low)}, {percent(found.high)}]; {raw}",
+    )
+
+
+def _verdict_rows(found: VerdictAgreement) -> Iterator[tuple[str, str]]:
+    yield "agree", f"{rate_text(found.agreement)} of {quantity(found.agreement.out_of, 'labelled answer')}"
+    undefined = "undefined: all verdicts, or all labels, are the same"
+    yield "kappa", coefficient_text(found.kappa) if found.kappa is not None else undefined
+    yield "sensitivity", _share_text(found.sensitivity, "right answers that are called correct")
+    yield "specificity", _share_text(found.specificity, "other answers that are not called correct")
+    yield "raw rate", f"{rate_text(found.raw)} of {quantity(found.raw.out_of, 'verdict')}"
+
+
+def _share_text(found: Rate, what: str) -> str:
+    return (
+        f"no {what.partition(' that')[0]}" if found.value is None else f"{rate_text(found)} of {found.out_of:,} {what}"
+    )
+
+
+def _table(found: VerdictAgreement) -> Grid:
+    rows = [[name, f"{row[RIGHT]:,}", f"{row[NOT_RIGHT]:,}"] for name, row in found.table.items()]
+    return Grid([["verdict", "people: right", "not right"], *rows])
+
+
+def _values(found: Calibration) -> Iterator[Section]:
+    if not found.values:
+        return
+    rows = [
+        [
+            in_one_line(f"{one.kind} {one.name}"),
+            in_one_line(one.judge),
+            percent(one.agreement.value),
+            bounds(one.agreement),
+            f"{one.agreement.out_of:,}",
+            coefficient_text(one.kappa) if one.kappa is not None else "-",
+        ]
+        for one in sorted(found.values, key=lambda one: (one.agreement.value or 0.0, one.name, one.judge))
+    ]
+    head = ["extracted", "judge", "agree", "95% CI", "labels", "kappa"]
+    yield [Title("Extracted values and people, the worst first"), Grid([head, *rows], texts=(0, 1))]
+    for one in found.values:
+        if one.table and len(one.table) <= MOST_CLASSES:
+            yield [Title(in_one_line(f"{one.kind} {one.name} by {one.judge}, and people")), _confusion(one)]
+
+
+def _confusion(found: ValueAgreement) -> Grid:
+    classes = sorted({own for row in found.table.values() for own in row} | set(found.table))
+    shown = [one for one in classes if one in found.table]
+    return Grid(
+        [
+            ["judge \\ people", *(in_one_line(one) for one in classes)],
+            *([in_one_line(value), *(f"{found.table[value].get(own, 0):,}" for own in classes)] for value in shown),
+        ]
+    )
+
+
+def _worst_rows(found: Calibration, at: int) -> Iterator[tuple[str, str]]:
+    one = found.worst[at]
+    said = {True: "right", False: "not right", None: "unclear"}[one.right]
+    yield in_one_line(one.question_id), in_one_line(one.question)
+    yield "  answer", in_one_line(one.answer)
+    yield "  people", said
+    yield from (("  verdict", in_one_line(text)) for text in one.verdicts)
+    yield from (("  not said", in_one_line(text)) for text in one.extractions)
+    yield from (("  note", in_one_line(text)) for text in one.notes)
+
+
+def rate_text(found: Rate) -> str:
+    """Return a rate with its interval."""
+    return f"{percent(found.value)} {bounds(found)}"
+
+
+def bounds(found: Rate) -> str:
+    """Return the interval of a rate."""
+    return "-" if found.low is None else f"[{percent(found.low)}, {percent(found.high)}]"
+
+
+def coefficient_text(found: Coefficient) -> str:
+    """Return a coefficient with its interval."""
+    if found.low is None or found.high is None:
+        return f"{found.value:.3f}"
+    return f"{found.value:.3f} [{found.low:.3f}, {found.high:.3f}]"
+
+
+def _range(found: Coefficient) -> str:
+    return f"[{percent(found.low)}, {percent(found.high)}]"

@@ -1,0 +1,52 @@
+"""The plugin that adds `karenina label` and `karenina calibrate`, and corrected rates to other commands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from karenina_core.hooks import hookimpl
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import typer
+
+    from karenina_report.page.section import PageRuns, PageSection
+    from karenina_report.run_notes import NotedRun, RunNote
+
+
+class commands:  # noqa: N801 - the entry point's name
+    """Adds commands to `karenina`, and corrected pass rates to `show`, `compare` and `report`."""
+
+    @staticmethod
+    @hookimpl
+    def karenina_commands(app: typer.Typer) -> None:
+        """Add the commands. No result is loaded for it."""
+        from karenina_calibration.calibrate_command import calibrate
+        from karenina_calibration.label_command import label
+
+        app.command("label")(label)
+        app.command("calibrate")(calibrate)
+
+    @staticmethod
+    @hookimpl
+    def karenina_run_notes() -> Sequence[Callable[[Sequence[NotedRun]], Sequence[RunNote]]]:
+        """Offer the corrected rates of runs that have labels beside their results."""
+        from karenina_calibration.label_file import has_labels
+
+        def notes(runs: Sequence[NotedRun]) -> Sequence[RunNote]:
+            if not has_labels(run.source for run in runs):
+                return []
+            from karenina_calibration.run_labels import corrected_notes
+
+            return corrected_notes(runs)
+
+        return [notes]
+
+    @staticmethod
+    @hookimpl
+    def karenina_report_sections() -> Sequence[Callable[[PageRuns], Sequence[PageSection]]]:
+        """Offer the table of corrected rates."""
+        from karenina_calibration.run_labels import corrected_section
+
+        return [corrected_section]

@@ -1,0 +1,125 @@
+"""The corrected pass rate of each answering model of a run."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from karenina_calibration.answers import SCORED
+from karenina_calibration.calibration_result import CorrectedPassRate, StratumLabels
+from karenina_calibration.estimators.allocation import LEAST, merge_small
+from karenina_calibration.estimators.post_stratified import CorrectedRate, Label, more_labels, post_stratified
+from karenina_calibration.estimators.prediction_powered import powered_mean
+from karenina_report.statistics_result import Coefficient
+
+if TYPE_CHECKING:
+    from karenina_calibration.answers import Answer, Answers
+    from karenina_calibration.draw import Draw
+    from karenina_calibration.labelled_answers import LabelledAnswer, Unit
+
+Stratum = Hashable
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRate:
+    """The corrected rate of a model: for people, and with what a difference needs."""
+
+    shown: CorrectedPassRate
+    rate: CorrectedRate
+
+
+def correct_rate(
+    model: str,
+    answers: Answers,
+    labelled: Sequence[LabelledAnswer],
+    draw: Draw | None,
+    unit_of: Callable[[str], Unit],
+) -> ModelRate | str:
+    """Return the corrected rate of a model, or why there is none.
+
+    Without a draw, all answers must be labelled. Strata with fewer than five usable labels are merged.
+    """
+    own = [one for one in answers.by_id.values() if one.model == model and one.verdicts != SCORED]
+    usable = [
+        one
+        for one in labelled
+        if one.answer.model == model
+        and one.answer.verdicts != SCORED
+        and one.right is not None
+        and (one.stratum is not None or draw is None)
+    ]
+    if len(usable) < min(LEAST, len(own)):
+        return f"{len(usable)} of its drawn answers are labelled right or wrong, and {LEAST} are needed"
+    if draw is None and not {one.id for one in own} <= {one.answer.id for one in labelled}:
+        return (
+            "the labels do not record a draw, and not all answers have one: which answers people label by choice says "
+            "nothing about the others. `karenina label` draws answers"
+        )
+    stratum_of: Callable[[Answer], Stratum] = draw.stratum_of if draw is not None else lambda answer: answer.verdicts
+    sizes = Counter(stratum_of(one) for one in own)
+    counts = Counter(stratum_of(one.answer) for one in usable)
+    groups = merge_small(dict(counts))
+    merged: dict[Stratum, Stratum] = {member: name for name, members in groups.items() for member in members}
+    largest = max(groups, key=lambda name: sum(sizes[member] for member in groups[name]))
+    place: Mapping[Stratum, Stratum] = {stratum: merged.get(stratum, largest) for stratum in sizes}
+    rate = post_stratified(
+        ((place[stratum_of(one)], unit_of(one.question_id)) for one in own),
+        [Label(place[stratum_of(one.answer)], one.unit, float(bool(one.right)), one.weight) for one in usable],
+    )
+    missing = answers.missing.get(model, 0)
+    total = len(own) + missing
+    return ModelRate(
+        CorrectedPassRate(
+            model=model,
+            value=rate.value,
+            low=rate.low,
+            high=rate.high,
+            labels=len(usable),
+            answers=len(own),
+            questions=rate.units,
+            strata=list(_strata(own, usable, lambda one: place[stratum_of(one)])),
+            missing=missing,
+            lowest=rate.value * len(own) / total,
+            highest=(rate.value * len(own) + missing) / total,
+            more_labels=more_labels(rate, len(own)),
+            remaining=rate.remaining,
+            powered=_powered(own, usable) if draw is not None and draw.simple else None,
+        ),
+        rate,
+    )
+
+
+def _strata(
+    own: Sequence[Answer], usable: Sequence[LabelledAnswer], place: Callable[[Answer], Stratum]
+) -> list[StratumLabels]:
+    members: dict[Stratum, list[Answer]] = defaultdict(list)
+    for answer in own:
+        members[place(answer)].append(answer)
+    return [
+        StratumLabels(
+            verdicts=sorted({one.verdicts for one in some}),
+            answers=len(some),
+            labels=sum(place(one.answer) == stratum for one in usable),
+            right=sum(place(one.answer) == stratum and bool(one.right) for one in usable),
+        )
+        for stratum, some in members.items()
+    ]
+
+
+def _powered(own: Sequence[Answer], usable: Sequence[LabelledAnswer]) -> Coefficient | None:
+    """Return the PPI++ estimate of a simple random draw judged by one judge; None otherwise."""
+
+    def verdict(answer: Answer) -> bool | None:
+        return next(iter(answer.judgements.values())).verdict if len(answer.judgements) == 1 else None
+
+    verdicts = {one.id: verdict(one) for one in own}
+    known = {one.answer.id for one in usable}
+    rest = [float(bool(verdicts[one.id])) for one in own if one.id not in known]
+    if None in verdicts.values() or len(usable) < 2 or not rest:
+        return None
+    found = powered_mean(
+        [float(bool(one.right)) for one in usable], [float(bool(verdicts[one.answer.id])) for one in usable], rest
+    )
+    return Coefficient(value=found.value, low=found.low, high=found.high)

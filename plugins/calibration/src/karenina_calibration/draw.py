@@ -1,0 +1,134 @@
+"""The random draw of answers that people label."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from karenina_calibration.answers import SCORED
+from karenina_calibration.estimators.allocation import allocate, merge_small
+from karenina_core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from karenina_calibration.answers import Answer, Answers
+
+FORMAT: Final = 1
+ANY: Final = "any"
+"""The verdict of strata that were made without looking at verdicts."""
+
+
+class Stratum(BaseModel):
+    """A stratum: the answers of a model with these verdicts, their number, and how many were drawn."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    model: str
+    verdicts: tuple[str, ...]
+    size: int
+    drawn: int
+
+
+class DrawnAnswer(BaseModel):
+    """A drawn answer, and the number of its stratum."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    item: str
+    stratum: int
+
+
+class Draw(BaseModel):
+    """A random draw: its seed, strata and answers, in the random order in which they are labelled.
+
+    `digest` is that of the results that it was drawn from, and `simple` marks a draw without strata by verdict.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    format: int = FORMAT
+    results: str = Field(description="The name of the result file.")
+    digest: str
+    seed: int
+    simple: bool = False
+    made: str = Field(description="When it was made: ISO 8601 in UTC.")
+    strata: tuple[Stratum, ...]
+    items: tuple[DrawnAnswer, ...]
+
+    def stratum_of(self, answer: Answer) -> int:
+        """Return the number of the stratum that an answer of these results belongs to. Raises `ConfigError`."""
+        for number, one in enumerate(self.strata):
+            if one.model == answer.model and (answer.verdicts in one.verdicts or ANY in one.verdicts):
+                return number
+        raise ConfigError([f"the draw has no stratum for the answer {answer.id}: draw again with `karenina label`"])
+
+
+def draw_answers(
+    answers: Answers,
+    count: int,
+    seed: int,
+    *,
+    results: str,
+    made: str,
+    simple: bool = False,
+    before: Draw | None = None,
+) -> Draw:
+    """Return a random draw of `count` answers, stratified by model and verdicts.
+
+    Strata with fewer than five answers are merged with the next in size of the same model, and each other one gets at
+    least five labels. `before` is an earlier draw from the same results, which is extended. Raises `ConfigError` if
+    there is no answer.
+    """
+    if not answers.by_id:
+        raise ConfigError(["the results contain no answer that could be labelled"])
+    strata = _strata(answers, simple=simple)
+    members: list[list[Answer]] = [[] for _ in strata]
+    of = {(model, one): number for number, (model, verdicts) in enumerate(strata) for one in verdicts}
+    for answer in answers.by_id.values():
+        number = of.get((answer.model, answer.verdicts), of.get((answer.model, ANY)))
+        assert number is not None
+        members[number].append(answer)
+    wanted = allocate({number: len(ones) for number, ones in enumerate(members)}, count)
+    if before is not None:
+        wanted = {number: max(size, before.strata[number].drawn) for number, size in wanted.items()}
+    drawn = [_first(ones, wanted[number], seed) for number, ones in enumerate(members)]
+    items = [DrawnAnswer(item=one.id, stratum=number) for number, ones in enumerate(drawn) for one in ones]
+    return Draw(
+        results=results,
+        digest=answers.digest(),
+        seed=seed,
+        simple=simple,
+        made=made,
+        strata=tuple(
+            Stratum(model=model, verdicts=verdicts, size=len(members[number]), drawn=len(drawn[number]))
+            for number, (model, verdicts) in enumerate(strata)
+        ),
+        items=tuple(sorted(items, key=lambda one: _random(seed, "order", one.item))),
+    )
+
+
+def _strata(answers: Answers, *, simple: bool) -> list[tuple[str, tuple[str, ...]]]:
+    """Return the model and the verdicts of each stratum, in an order that does not depend on that of the results."""
+    found: list[tuple[str, tuple[str, ...]]] = []
+    for model in sorted({one.model for one in answers.by_id.values()}):
+        if simple:
+            found.append((model, (ANY,)))
+            continue
+        sizes = Counter(one.verdicts for one in answers.by_id.values() if one.model == model)
+        scored = sizes.pop(SCORED, 0)
+        groups = merge_small(dict(sorted(sizes.items())))
+        found += [(model, tuple(sorted(verdicts))) for verdicts in groups.values()]
+        found += [(model, (SCORED,))] if scored else []
+    return found
+
+
+def _first(answers: Iterable[Answer], count: int, seed: int) -> Sequence[Answer]:
+    """Return the first answers of a random order, so that a larger draw contains a smaller one."""
+    return sorted(answers, key=lambda one: _random(seed, "draw", one.id))[:count]
+
+
+def _random(seed: int, purpose: str, item: str) -> bytes:
+    return hashlib.sha256(f"{seed}/{purpose}/{item}".encode()).digest()

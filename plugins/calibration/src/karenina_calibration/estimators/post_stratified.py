@@ -1,0 +1,152 @@
+"""The share of right answers, from labels of a random sample in each stratum."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import sqrt
+
+from karenina_report.estimators.t_distribution import t_quantile
+
+Stratum = Hashable
+Unit = Hashable
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """The label of one answer: 1 if it is right and 0 if it is wrong, or the mean of several labellers.
+
+    `weight` is the number of answers of its sampling stratum for each that was drawn from it; only ratios count.
+    """
+
+    stratum: Stratum
+    unit: Unit
+    right: float
+    weight: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class CorrectedRate:
+    """The share of right answers among all answers, with its 95% interval.
+
+    `influence` is the deviation of each unit, whose squares make the variance, and `pseudo` the variance of the pseudo
+    labels. `between` is the part of the variance that does not depend on the number of labels.
+    """
+
+    value: float
+    low: float
+    high: float
+    error: float
+    labels: int
+    units: int
+    influence: Mapping[Unit, float]
+    pseudo: float
+    between: float
+
+    @property
+    def remaining(self) -> float:
+        """Half the width of the interval if all answers are labelled, about: the questions' own uncertainty."""
+        within = max(0.0, self.error**2 - self.between)
+        variance = min(self.error**2, self.between + within * self.labels / self.units)
+        return t_quantile(max(1, self.units - 1)) * sqrt(variance)
+
+
+def post_stratified(answers: Iterable[tuple[Stratum, Unit]], labels: Sequence[Label]) -> CorrectedRate:
+    """Return the share of right answers, from labels of some of them.
+
+    `answers` are all answers of the run, each with its stratum and its unit (the question, or a cluster of questions);
+    every stratum needs a label. The share of a stratum is (y + 1) / (n + 2). The variance is that of the linearised
+    estimator, with residuals added up in each unit, because answers to one question are correlated; the pseudo labels,
+    one right and one wrong in each stratum, hold the coverage if all labels of a stratum are equal. The population is
+    that of all questions of this kind, so the variance stays above 0 if every answer is labelled.
+
+    Raises `ValueError` for a stratum without labels, and without an answer.
+    """
+    counts = Counter(answers)
+    total = sum(counts.values())
+    sizes: Counter[Stratum] = Counter()
+    for (stratum, _), count in counts.items():
+        sizes[stratum] += count
+    missing = sizes.keys() - {one.stratum for one in labels}
+    if not total or missing:
+        raise ValueError("every stratum needs a label, and the run an answer")
+    scale = _scales(labels)
+    shares, numbers = _shares(labels, scale)
+    value = sum(size / total * shares[stratum] for stratum, size in sizes.items())
+    between: dict[Unit, float] = defaultdict(float)
+    for (stratum, unit), count in counts.items():
+        between[unit] += count * (shares[stratum] - value) / total
+    within: dict[Unit, float] = defaultdict(float)
+    for one in labels:
+        part = sizes[one.stratum] / total / (numbers[one.stratum] + 2)
+        within[one.unit] += part * scale[one.stratum] * one.weight * (one.right - shares[one.stratum])
+    influence = {unit: between[unit] + within.get(unit, 0.0) for unit in between}
+    pseudo = sum(
+        (size / total / (numbers[stratum] + 2)) ** 2 * ((1 - shares[stratum]) ** 2 + shares[stratum] ** 2)
+        for stratum, size in sizes.items()
+    )
+    units = len(influence)
+    factor = units / max(1, units - 1)
+    error = sqrt(factor * sum(one * one for one in influence.values()) + pseudo)
+    half = t_quantile(max(1, units - 1)) * error
+    fixed = factor * sum(one * one for one in between.values())
+    return CorrectedRate(
+        value, max(0.0, value - half), min(1.0, value + half), error, len(labels), units, influence, pseudo, fixed
+    )
+
+
+def _scales(labels: Sequence[Label]) -> Mapping[Stratum, float]:
+    """Return the factor of each stratum that makes the mean of its weights 1."""
+    sums: dict[Stratum, float] = defaultdict(float)
+    numbers: Counter[Stratum] = Counter()
+    for one in labels:
+        sums[one.stratum] += one.weight
+        numbers[one.stratum] += 1
+    return {stratum: numbers[stratum] / sums[stratum] for stratum in sums}
+
+
+def _shares(
+    labels: Sequence[Label], scale: Mapping[Stratum, float]
+) -> tuple[Mapping[Stratum, float], Mapping[Stratum, int]]:
+    """Return the share of right answers in each stratum, and its number of labels."""
+    right: dict[Stratum, float] = defaultdict(float)
+    numbers: Counter[Stratum] = Counter()
+    for one in labels:
+        right[one.stratum] += scale[one.stratum] * one.weight * one.right
+        numbers[one.stratum] += 1
+    return {stratum: (right[stratum] + 1) / (numbers[stratum] + 2) for stratum in numbers}, numbers
+
+
+@dataclass(frozen=True, slots=True)
+class CorrectedDifference:
+    """The difference of two corrected rates, with its 95% interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+def corrected_difference(a: CorrectedRate, b: CorrectedRate) -> CorrectedDifference:
+    """Return the rate of `a` minus that of `b`; answers to one question in both runs are correlated."""
+    units = a.influence.keys() | b.influence.keys()
+    squares = sum((a.influence.get(unit, 0.0) - b.influence.get(unit, 0.0)) ** 2 for unit in units)
+    degrees = max(1, len(units) - 1)
+    half = t_quantile(degrees) * sqrt((degrees + 1) / degrees * squares + a.pseudo + b.pseudo)
+    value = a.value - b.value
+    return CorrectedDifference(value, max(-1.0, value - half), min(1.0, value + half))
+
+
+def more_labels(rate: CorrectedRate, answers: int) -> int | None:
+    """Return how many more labels would halve the interval; None if no number of labels would.
+
+    The part of the variance that labels cause is inversely proportional to their number. `answers` is the number of all
+    answers, the most that can be labelled.
+    """
+    variance = rate.error**2
+    caused = max(0.0, variance - rate.between) * rate.labels
+    room = variance / 4 - rate.between
+    if room <= 0:
+        return None
+    needed = int(caused / room) + 1
+    return needed - rate.labels if rate.labels < needed <= answers else None

@@ -1,0 +1,147 @@
+"""`karenina label`: people label answers of a run."""
+
+from __future__ import annotations
+
+import getpass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from karenina_report.options import config_error, get_screen, moved_note
+
+if TYPE_CHECKING:
+    from karenina_calibration.labelling import Labelling
+    from karenina_report.options import Screen
+
+
+def label(
+    ctx: typer.Context,
+    results: Annotated[Path, typer.Argument(metavar="RESULTS", help="A result file of `karenina run`.")],
+    n: Annotated[
+        int | None,
+        typer.Option(
+            "--n", min=1, metavar="N", help="How many answers to draw; 60 at first. More than before extends the draw."
+        ),
+    ] = None,
+    labeller: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Who labels. Default: the name of the user; a page asks for it.")
+    ] = None,
+    sheet: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the answers to label to a sheet: .csv or .xlsx.")
+    ] = None,
+    page: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the answers to label as an HTML page with buttons.")
+    ] = None,
+    from_files: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--from",
+            metavar="FILE",
+            help="Add the labels in this file: a filled-in sheet, a file saved by the page, or labels of another run.",
+        ),
+    ] = None,
+    labels: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The file of labels. Default: NAME.labels.jsonl beside the results."),
+    ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="The seed of the draw. Default: a random one.")] = None,
+    simple_random: Annotated[
+        bool, typer.Option("--simple-random", help="Draw from all answers alike, and not by verdict.")
+    ] = False,
+    redraw: Annotated[
+        bool,
+        typer.Option(
+            "--redraw",
+            help="Draw anew, and take over the labels of equal answers. The earlier file is renamed and kept.",
+        ),
+    ] = False,
+    show_verdict: Annotated[
+        bool, typer.Option("--show-verdict", help="Show the verdict of the judge, which sways people.")
+    ] = False,
+) -> None:
+    """Draw answers of a run at random, and ask a person about each: is it right, and was it read correctly.
+
+    The draw is stratified by the verdicts of judges, with at least 5 answers of each kind, and recorded in the file of
+    labels. Labels are saved one by one: stop at any time, and repeat the command to go on. Several people can label
+    the same answers. `karenina calibrate` reads the labels.
+    """
+    screen = get_screen(ctx)
+    with screen.report_errors():
+        from karenina_calibration.label_file import default_labels
+        from karenina_calibration.labelling import Labelling, describe_draw, move_away
+        from karenina_calibration.sheets import SUFFIXES
+
+        if sheet is not None and sheet.suffix.lower() not in SUFFIXES:
+            raise config_error(f"the sheet {sheet} needs the suffix {' or '.join(SUFFIXES)}")
+        file = labels if labels is not None else default_labels(results)
+        before = move_away(file) if redraw else None
+        known = file.exists()
+        opened = Labelling.open(results, file, count=n, seed=seed, simple=simple_random)
+        if not known:
+            screen.note(f"Drawn with seed {opened.draw.seed}: " + "; ".join(describe_draw(opened.draw)))
+        name = (labeller or _user()).strip()
+        if before is not None:
+            screen.note(f"The earlier labels are kept in {before}.")
+        for one in [*([before] if before is not None else []), *(from_files or ())]:
+            count, strange = opened.take_over(one, name)
+            left = f"; {strange} are about answers that the results do not contain" if strange else ""
+            screen.note(f"{count} labels were read from {one}{left}.")
+        missing = opened.labels.missing(name)
+        of_file = missing if labeller is not None else [one.item for one in opened.draw.items]
+        if sheet is not None:
+            from karenina_calibration.sheets import count_cut, write_sheet
+
+            cut = count_cut(sheet, opened.drawn(of_file))
+            if cut:
+                screen.note(f"Warning: {cut} answers are too long for a cell and are cut: a .csv file has all of them.")
+            moved = write_sheet(sheet, opened.drawn(of_file))
+            screen.note(
+                f"The sheet {sheet} has {len(of_file)} answers to label{moved_note(moved)}. Write yes, no or "
+                f"unclear in the column `right`, and read it with: karenina label {results} --from {sheet} "
+                "--labeller NAME"
+            )
+        if page is not None:
+            from karenina_calibration.label_page import write_label_page
+
+            moved = write_label_page(page, opened, of_file, labeller=labeller or "", show_verdict=show_verdict)
+            screen.note(
+                f"The page {page} has {len(of_file)} answers to label{moved_note(moved)}. Read the file that it saves "
+                f"with: karenina label {results} --from FILE"
+            )
+        if sheet is None and page is None and not from_files:
+            _ask_all(screen, opened, missing, name, blind=not show_verdict)
+        done = sum(one.item in opened.labels.by_item for one in opened.draw.items)
+        screen.note(f"{done} of {len(opened.draw.items)} drawn answers are labelled, in {file}.")
+        if done:
+            screen.note(f"See what they say: karenina calibrate {results}")
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError) as error:
+        raise config_error("the name of the user is not known: give --labeller NAME") from error
+
+
+def _ask_all(screen: Screen, opened: Labelling, missing: list[str], labeller: str, *, blind: bool) -> None:
+    """Ask about all answers that have no label of this person, until the person stops."""
+    from karenina_calibration.labelling import asks_verdict, now
+    from karenina_calibration.questions import Stop, answer_lines, ask_answer
+
+    def ask(question: str) -> str:
+        try:
+            said: str = typer.prompt(question, prompt_suffix=": ", type=str)
+        except typer.Abort:
+            raise Stop from None
+        return said
+
+    try:
+        for number, answer in enumerate(opened.drawn(missing), 1):
+            for line in answer_lines(answer, number, len(missing), screen.out.width, blind=blind):
+                typer.echo(line)
+            found = ask_answer(answer, ask, labeller=labeller, now=now, asks_verdict=asks_verdict(answer), blind=blind)
+            if found is not None:
+                opened.add([found])
+    except Stop:
+        screen.note("Stopped; all labels so far are saved.")

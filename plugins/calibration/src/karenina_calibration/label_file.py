@@ -1,0 +1,191 @@
+"""The file of labels: JSON lines beside the results, with the draw and one line for each label."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import from_json
+
+from karenina_calibration.answers import Kind
+from karenina_calibration.draw import FORMAT, Draw
+from karenina_core.errors import ConfigError
+from karenina_toolkit import bounded_files
+
+if TYPE_CHECKING:
+    from karenina_calibration.answers import Answers, Extraction
+
+SUFFIX: Final = ".labels.jsonl"
+
+
+class ExtractionLabel(BaseModel):
+    """Whether an extracted value is what the answer says; None is unclear.
+
+    `own` is the value that the labeller would extract, as JSON text, if it is known; then it decides.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    kind: Kind
+    name: str
+    value: str = Field(description="The judge's value as JSON text.")
+    right: bool | None = None
+    own: str | None = None
+
+
+class Label(BaseModel):
+    """The label that one person gave one answer. `right` is None if it is unclear, or was not asked."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    item: str
+    labeller: str
+    time: str = Field(description="ISO 8601 in UTC.")
+    right: bool | None = None
+    extractions: tuple[ExtractionLabel, ...] = ()
+    blind: bool = Field(default=True, description="Whether the verdict was hidden.")
+    note: str = ""
+
+    def extraction(self, wanted: Extraction) -> ExtractionLabel | None:
+        """Return the label of an extracted value.
+
+        The value that the labeller would extract also decides about the values of other judges.
+        """
+        same = [one for one in self.extractions if (one.kind, one.name) == (wanted.kind, wanted.name)]
+        for one in same:
+            if one.own is not None:
+                right = one.own == wanted.value
+                return ExtractionLabel(kind=wanted.kind, name=wanted.name, value=wanted.value, right=right, own=one.own)
+        return next((one for one in same if one.value == wanted.value), None)
+
+
+@dataclass(slots=True)
+class Labels:
+    """The content of files of labels: the last draw, and the last label of each labeller for each answer."""
+
+    draw: Draw | None = None
+    by_item: dict[str, dict[str, Label]] = field(default_factory=dict)
+
+    def add(self, label: Label) -> None:
+        """Add a label, which replaces an earlier one of the same labeller and answer."""
+        self.by_item.setdefault(label.item, {})[label.labeller] = label
+
+    def __iter__(self) -> Iterator[Label]:
+        return (label for found in self.by_item.values() for label in found.values())
+
+    @property
+    def labellers(self) -> list[str]:
+        """The names of the labellers, sorted."""
+        return sorted({label.labeller for label in self})
+
+    def missing(self, labeller: str) -> list[str]:
+        """Return the drawn answers without a label of this labeller, in the order of the draw."""
+        items = self.draw.items if self.draw is not None else ()
+        return [one.item for one in items if labeller not in self.by_item.get(one.item, {})]
+
+
+def default_labels(results: Path) -> Path:
+    """Return the default file of labels: `<name>.labels.jsonl`, beside the results."""
+    name = results.name.removesuffix(".jsonl").removesuffix(".journal").removesuffix(".results")
+    return results.with_name(name + SUFFIX)
+
+
+def has_labels(sources: Iterable[Path | None]) -> bool:
+    """Return whether any of these result files has a file of labels beside it."""
+    return any(source is not None and default_labels(source).exists() for source in sources)
+
+
+def read_labels(files: Iterable[Path]) -> Labels:
+    """Return the content of files of labels, of which the last draw counts. Raises `ConfigError`."""
+    found = Labels()
+    for file in files:
+        for kind, value in _read_lines(file):
+            if kind == "draw":
+                found.draw = _parse_draw(value, file)
+            else:
+                found.add(value)
+    return found
+
+
+def _read_lines(file: Path) -> Iterator[tuple[str, Any]]:
+    try:
+        text = bounded_files.read_text(file)
+    except bounded_files.FileError as error:
+        raise ConfigError([f"the labels {error.path} cannot be read: {error.what}; {error.cure}"]) from error
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip():
+            continue
+        place = f"{file}, line {number}"
+        try:
+            value = from_json(line)
+        except ValueError as error:
+            raise ConfigError([f"{place} is not a label: it is not valid JSON; remove the line"]) from error
+        kind = next(iter(value), None) if isinstance(value, dict) and len(value) == 1 else None
+        if kind == "draw":
+            yield kind, value[kind]
+        elif kind == "label":
+            try:
+                yield kind, Label.model_validate(value[kind])
+            except ValidationError as error:
+                first = error.errors(include_url=False, include_input=False)[0]
+                where = ".".join(map(str, first["loc"]))
+                raise ConfigError([f"{place} is not a label: {where}: {first['msg']}; remove the line"]) from error
+        else:
+            raise ConfigError(
+                [f"{place} is neither a draw nor a label: give a file that `karenina label` or its page wrote"]
+            )
+
+
+def _parse_draw(value: Any, file: Path) -> Draw:
+    if isinstance(value, dict) and value.get("format") != FORMAT:
+        raise ConfigError([f"the draw in {file} is of another version: read it with the version that wrote it"])
+    try:
+        return Draw.model_validate(value)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise ConfigError([f"the draw in {file} cannot be read: {where}: {first['msg']}"]) from error
+
+
+def append_draw(file: Path, draw: Draw) -> None:
+    """Add a draw to a file, which is created if it does not exist. Raises `ConfigError`."""
+    _append(file, [f'{{"draw":{draw.model_dump_json()}}}'])
+
+
+def append_labels(file: Path, labels: Sequence[Label]) -> None:
+    """Add labels to a file. Raises `ConfigError`."""
+    _append(file, [label_line(one) for one in labels])
+
+
+def label_line(label: Label) -> str:
+    """Return the line of a label."""
+    return f'{{"label":{label.model_dump_json(exclude_defaults=True)}}}'
+
+
+def _append(file: Path, lines: Sequence[str]) -> None:
+    """Write lines at the end of a file at once, so that several labellers can work on one file."""
+    data = "".join(f"{line}\n" for line in lines).encode()
+    try:
+        handle = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        try:
+            os.write(handle, data)
+        finally:
+            os.close(handle)
+    except OSError as error:
+        raise ConfigError([f"the labels {file} cannot be written: {error.strerror or error}"]) from error
+
+
+def check_draw(draw: Draw, answers: Answers, file: Path) -> None:
+    """Raise `ConfigError` if the draw was made from other results, whose strata these are not."""
+    if draw.digest != answers.digest():
+        raise ConfigError(
+            [
+                f"the draw in {file} was made from other results, or these ({draw.results}) have changed since: draw "
+                "again with `karenina label RESULTS --redraw`, which takes over the labels of equal answers. "
+                "To correct results by the labels of another run: karenina calibrate RESULTS --quality-from OTHER"
+            ]
+        )

@@ -1,0 +1,134 @@
+"""The draw and the labels of a result file: read, made, extended, and taken over from other files."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from karenina_calibration.answers import SCORED, Answers, collect_answers
+from karenina_calibration.draw import ANY, draw_answers
+from karenina_calibration.label_file import (
+    Labels,
+    append_draw,
+    append_labels,
+    check_draw,
+    read_labels,
+)
+from karenina_calibration.sheets import SUFFIXES, read_sheet
+from karenina_core.errors import ConfigError
+from karenina_engine.results.result_file import free_name
+from karenina_report.runs import iterate_results
+
+if TYPE_CHECKING:
+    from karenina_calibration.answers import Answer
+    from karenina_calibration.draw import Draw
+    from karenina_calibration.label_file import Label
+
+LABELS: Final = 60
+"""The number of answers that are drawn by default."""
+
+
+def now() -> str:
+    """Return the time in ISO 8601, in UTC."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+@dataclass(slots=True)
+class Labelling:
+    """The answers of a result file, with the draw from them and their labels in `file`."""
+
+    file: Path
+    answers: Answers
+    draw: Draw
+    labels: Labels
+
+    @classmethod
+    def open(
+        cls, results: Path, file: Path, *, count: int | None = None, seed: int | None = None, simple: bool = False
+    ) -> Labelling:
+        """Return the labelling of results: with the draw in the file of labels, or a new one, which is written to it.
+
+        A larger `count` than that of the draw extends it. Raises `ConfigError`, also for another seed or kind of draw
+        than the recorded one.
+        """
+        answers = collect_answers(iterate_results(results))
+        labels = read_labels([file]) if file.exists() else Labels()
+        before = labels.draw
+        if before is not None:
+            check_draw(before, answers, file)
+            if (seed is not None and seed != before.seed) or simple > before.simple:
+                kind = "a simple random draw" if before.simple else "a draw by verdict"
+                raise ConfigError(
+                    [f"{file} has {kind} with seed {before.seed}: give another file with --labels for another draw"]
+                )
+        if before is None or (count or 0) > len(before.items):
+            drawn = draw_answers(
+                answers,
+                count or LABELS,
+                before.seed if before is not None else seed if seed is not None else secrets.randbelow(2**31),
+                results=results.name,
+                made=now(),
+                simple=before.simple if before is not None else simple,
+                before=before,
+            )
+            append_draw(file, drawn)
+            labels.draw = drawn
+        assert labels.draw is not None
+        return cls(file, answers, labels.draw, labels)
+
+    def add(self, labels: Sequence[Label]) -> None:
+        """Write labels to the file. Raises `ConfigError`."""
+        if labels:
+            append_labels(self.file, labels)
+        for one in labels:
+            self.labels.add(one)
+
+    def drawn(self, items: Sequence[str]) -> list[Answer]:
+        """Return the answers with these ids."""
+        return [self.answers.by_id[item] for item in items]
+
+    def take_over(self, path: Path, labeller: str) -> tuple[int, int]:
+        """Add the labels in another file of labels, or in a sheet; return their number, and that of unknown answers.
+
+        Raises `ConfigError`.
+        """
+        if path.suffix.lower() in SUFFIXES:
+            found, strange = read_sheet(path, self.answers, labeller=labeller, time=now())
+        else:
+            everything = list(read_labels([path]))
+            found = [one for one in everything if one.item in self.answers.by_id]
+            strange = len(everything) - len(found)
+        self.add([one for one in found if self.labels.by_item.get(one.item, {}).get(one.labeller) != one])
+        return len(found), strange
+
+
+def move_away(file: Path) -> Path | None:
+    """Rename a file of labels, and return its new name; None if it does not exist. Raises `ConfigError`."""
+    if not file.exists():
+        return None
+    moved = free_name(file)
+    try:
+        file.rename(moved)
+    except OSError as error:
+        raise ConfigError([f"the labels {file} cannot be renamed: {error.strerror or error}"]) from error
+    return moved
+
+
+def describe_draw(draw: Draw) -> list[str]:
+    """Return one line on each stratum of a draw."""
+    lines = []
+    models = {one.model for one in draw.strata}
+    for one in draw.strata:
+        what = "all answers" if ANY in one.verdicts else " or ".join(one.verdicts)
+        of = f" of {one.model}" if len(models) > 1 else ""
+        lines.append(f"{one.drawn:,} of {one.size:,} answers{of}: {what}")
+    return lines
+
+
+def asks_verdict(answer: Answer) -> bool:
+    """Return whether people are asked if the answer is right; answers that were only scored have no right answer."""
+    return answer.verdicts != SCORED

@@ -1,0 +1,237 @@
+"""Sheets for labelling in a spreadsheet: CSV and Excel, one row for each question to the labeller."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
+
+from pydantic_core import from_json, to_json
+
+from karenina_calibration.label_file import ExtractionLabel, Label
+from karenina_core.errors import ConfigError
+from karenina_engine.results.tables import LibraryMissing
+from karenina_report.exports.spreadsheets import FORMULA_STARTS
+from karenina_report.output_file import write_whole
+from karenina_toolkit import bounded_files
+
+if TYPE_CHECKING:
+    from karenina_calibration.answers import Answer, Answers, Kind
+
+COLUMNS: Final = ("item", "asked", "value", "right", "own", "note", "question", "answer", "truth")
+RIGHT: Final = ("right", "human_label")
+ANSWER: Final = "answer"
+EXCEL: Final = ".xlsx"
+SUFFIXES: Final = (".csv", EXCEL)
+_YES: Final = frozenset({"yes", "y", "true", "1", "right", "correct"})
+_NO: Final = frozenset({"no", "n", "false", "0", "wrong", "incorrect"})
+_UNCLEAR: Final = frozenset({"unclear", "u", "?"})
+_LONGEST_CELL: Final = 32_000
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+_BEGINS: Final = {".csv": b"item,asked,", EXCEL: b"PK"}
+
+Row = Mapping[str, str]
+
+
+def write_sheet(path: Path, answers: Sequence[Answer]) -> Path | None:
+    """Write the answers to label as a sheet, and return the new name of an earlier one.
+
+    The first row of an answer asks whether it is right, and one more row for each extracted value whether it is what
+    the answer says. The sheet contains no verdict. Raises `ConfigError`.
+    """
+    rows = [row for answer in answers for row in _rows(answer)]
+    write = _excel_writer(rows) if path.suffix.lower() == EXCEL else _csv_writer(rows)
+    return write_whole(path, (_BEGINS[path.suffix.lower()],), write)
+
+
+def count_cut(path: Path, answers: Sequence[Answer]) -> int:
+    """Return how many answers are too long for a cell of this kind of sheet, which has their beginning only."""
+    return sum(len(one.text) > _LONGEST_CELL for one in answers) if path.suffix.lower() == EXCEL else 0
+
+
+def _rows(answer: Answer) -> Iterator[list[str]]:
+    truth = truth_text(answer)
+    yield [answer.id, ANSWER, "", "", "", "", answer.question, answer.text, truth]
+    for one in answer.extractions:
+        yield [answer.id, f"{one.kind} {one.name}", one.value, "", "", "", "", "", ""]
+
+
+def truth_text(answer: Answer) -> str:
+    """Return the right values of an answer's question: the reference answer and the truths of fields."""
+    parts = [answer.reference] if answer.reference else []
+    parts += [f"{name}: {readable(value)}" for name, value in answer.truth.items()]
+    return "; ".join(parts)
+
+
+def readable(value: str) -> str:
+    """Return a JSON value as people read it: a text without quotes."""
+    with suppress(ValueError):
+        found = from_json(value)
+        return found if isinstance(found, str) else value
+    return value
+
+
+def _csv_writer(rows: Iterable[Sequence[str]]) -> Callable[[BinaryIO], None]:
+    def write(file: BinaryIO) -> None:
+        text = io.TextIOWrapper(file, "utf-8", newline="", write_through=True)
+        writer = csv.writer(text)
+        writer.writerow(COLUMNS)
+        writer.writerows([_protected(cell) for cell in row] for row in rows)
+        text.detach()
+
+    return write
+
+
+def _protected(cell: str) -> str:
+    """Return a text that a spreadsheet does not take for a formula."""
+    return f"'{cell}" if cell.startswith(FORMULA_STARTS) else cell
+
+
+def _excel_writer(rows: Iterable[Sequence[str]]) -> Callable[[BinaryIO], None]:
+    try:
+        from openpyxl import Workbook
+        from openpyxl.cell import WriteOnlyCell
+    except ImportError as error:
+        raise LibraryMissing("openpyxl is not installed: pip install 'karenina-calibration[excel]'") from error
+
+    def write(file: BinaryIO) -> None:
+        book = Workbook(write_only=True)
+        sheet = book.create_sheet("labels")
+        sheet.freeze_panes = "A2"
+        sheet.append(list(COLUMNS))
+        for row in rows:
+            cells = []
+            for text in row:
+                cell = WriteOnlyCell(sheet, value=_CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)[:_LONGEST_CELL])
+                cell.data_type = "s"
+                cells.append(cell)
+            sheet.append(cells)
+        buffer = io.BytesIO()
+        book.save(buffer)
+        file.write(buffer.getvalue())
+
+    return write
+
+
+def read_sheet(path: Path, answers: Answers, *, labeller: str, time: str) -> tuple[list[Label], int]:
+    """Return the labels in a sheet, and the number of its rows about answers that are not in the results.
+
+    A sheet of others needs the column `right` (or `human_label`), and `item`, or `question_id` with `answering_model`
+    and `replicate` if a question has several answers; `labeller` is optional. Rows without a label are left out.
+    Raises `ConfigError` for anything but yes, no and unclear, with the row.
+    """
+    rows = _read_excel(path) if path.suffix.lower() == EXCEL else _read_csv(path)
+    found: dict[tuple[str, str], list[tuple[str, Row]]] = defaultdict(list)
+    strange = 0
+    by_question: dict[str, list[Answer]] = defaultdict(list)
+    for answer in answers.by_id.values():
+        by_question[answer.question_id].append(answer)
+    for place, row in rows:
+        if not any(row.get(name, "").strip() for name in (*RIGHT, "own")):
+            continue
+        about = _answer_of(row, answers, by_question, place)
+        if about is None:
+            strange += 1
+        else:
+            found[about.id, row.get("labeller", "").strip() or labeller].append((place, row))
+    return [_label(item, name, time, of, answers.by_id[item]) for (item, name), of in found.items()], strange
+
+
+def _answer_of(row: Row, answers: Answers, by_question: Mapping[str, Sequence[Answer]], place: str) -> Answer | None:
+    if "item" in row:
+        return answers.by_id.get(row["item"].strip())
+    if "question_id" not in row:
+        raise ConfigError([f"{place} names no answer: the sheet needs a column `item` or `question_id`"])
+    found = [
+        one
+        for one in by_question.get(row["question_id"].strip(), ())
+        if row.get("answering_model", "").strip() in ("", one.model)
+        and row.get("replicate", "").strip() in ("", str(one.replicate))
+    ]
+    if len(found) > 1:
+        raise ConfigError(
+            [f"{place}: the question has {len(found)} answers: add the columns `answering_model` and `replicate`"]
+        )
+    return found[0] if found else None
+
+
+def _label(item: str, labeller: str, time: str, rows: Sequence[tuple[str, Row]], answer: Answer) -> Label:
+    right: bool | None = None
+    extractions, notes = [], []
+    for place, row in rows:
+        said = _parse_answer(next((row[name] for name in RIGHT if row.get(name, "").strip()), ""), place)
+        kind, _, name = row.get("asked", ANSWER).strip().partition(" ")
+        if row.get("note", "").strip():
+            notes.append(row["note"].strip())
+        if kind == ANSWER:
+            right = said
+        elif kind in ("field", "trait") and name:
+            own = row.get("own", "").strip()
+            known = [one for one in answer.extractions if (one.kind, one.name) == (kind, name)]
+            values = {_unprotected(one.value): one.value for one in known}
+            value = values.get(_unprotected(row.get("value", "")), row.get("value", ""))
+            extractions.append(
+                ExtractionLabel(
+                    kind=cast("Kind", kind), name=name, value=value, right=said, own=_as_json(own) if own else None
+                )
+            )
+        else:
+            raise ConfigError(
+                [f"{place}: the column `asked` is {row['asked']!r}, not `answer`, `field NAME` or `trait NAME`"]
+            )
+    return Label(
+        item=item, labeller=labeller, time=time, right=right, extractions=tuple(extractions), note="; ".join(notes)
+    )
+
+
+def _unprotected(text: str) -> str:
+    return text.removeprefix("'")
+
+
+def _as_json(text: str) -> str:
+    """Return the JSON of a value that a person wrote; what is not JSON is a text."""
+    with suppress(ValueError):
+        from_json(text)
+        return text
+    return to_json(text).decode()
+
+
+def _parse_answer(text: str, place: str) -> bool | None:
+    word = text.strip().lower()
+    if word in _YES:
+        return True
+    if word in _NO:
+        return False
+    if word in _UNCLEAR or not word:
+        return None
+    raise ConfigError([f"{place}: {text.strip()!r} is not yes, no or unclear"])
+
+
+def _read_csv(path: Path) -> Iterator[tuple[str, Row]]:
+    try:
+        text = bounded_files.read_text(path)
+        for number, row in enumerate(csv.DictReader(io.StringIO(text, newline="")), 2):
+            yield f"{path}, row {number}", {str(name): str(cell or "") for name, cell in row.items()}
+    except (bounded_files.FileError, csv.Error) as error:
+        raise ConfigError([f"{path} cannot be read as CSV: {error}"]) from error
+
+
+def _read_excel(path: Path) -> Iterator[tuple[str, Row]]:
+    try:
+        from openpyxl import load_workbook
+    except ImportError as error:
+        raise LibraryMissing("openpyxl is not installed: pip install 'karenina-calibration[excel]'") from error
+    try:
+        book = load_workbook(io.BytesIO(bounded_files.read_bytes(path)), read_only=True)
+    except Exception as error:  # openpyxl raises errors of many types for a file of another kind
+        raise ConfigError([f"{path} cannot be read as an Excel workbook: {error}"]) from error
+    rows: Iterator[tuple[Any, ...]] = iter(book.worksheets[0].iter_rows(values_only=True))
+    names = [str(cell or "") for cell in next(rows, ())]
+    for number, row in enumerate(rows, 2):
+        cells = ["" if cell is None else str(cell) for cell in row]
+        yield f"{path}, row {number}", dict(zip(names, cells, strict=False))

@@ -1,0 +1,239 @@
+"""`karenina calibrate`: agreement with people, and the corrected pass rate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from labelled import is_right, label_all, label_run, verdict_of
+from runs import errant_run, karenina, result, save
+
+from karenina_calibration import calibrate
+from karenina_calibration.answers import Answer
+from karenina_core.data.outcome import Outcome
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    return label_run(tmp_path / "genes.results.jsonl", errant_run(300), count=90)
+
+
+def test_the_corrected_rate_is_beside_the_raw_one(run: Path) -> None:
+    done = karenina("calibrate", run)
+    (rate,) = karenina("calibrate", run, "--json").json["corrected"]
+
+    assert done.code == 0, done.err
+    assert "Corrected pass rate\n" in done.out
+    assert "90 labels of 300 answers on 300 questions" in done.out
+    assert "raw rate     56.0% [" in done.out
+    assert rate["low"] < 0.6 < rate["high"]
+    assert rate["value"] == pytest.approx(0.6, abs=0.06)
+    assert sum(one["labels"] for one in rate["strata"]) == 90
+
+
+def test_confusion_sensitivity_and_specificity_are_printed(run: Path) -> None:
+    out = karenina("calibrate", run).out
+    (found,) = karenina("calibrate", run, "--json").json["verdicts"]
+
+    assert "verdict      people: right  not right" in out
+    assert "right answers that are called correct" in out
+    table = found["table"]
+    assert sum(table["correct"].values()) + sum(table["not correct"].values()) == 90
+    assert found["agreement"]["low"] < 0.8 < found["agreement"]["high"]
+    assert found["kappa"]["low"] < found["kappa"]["value"] < found["kappa"]["high"]
+
+
+def test_agreement_is_weighted_by_the_draw(tmp_path: Path) -> None:
+    """Of 190 correct and 10 other verdicts, the rare ones are drawn more often and are all mistaken."""
+    found = [result(f"q{at}", True) for at in range(190)] + [result(f"w{at}", False) for at in range(10)]
+    run = label_run(tmp_path / "genes.results.jsonl", found, count=20)
+
+    (one,) = karenina("calibrate", run, "--json").json["verdicts"]
+
+    assert sum(one["table"]["not correct"].values()) == 5
+    assert one["agreement"]["value"] == pytest.approx(0.95)
+    assert one["sensitivity"]["value"] == pytest.approx(0.95)
+
+
+def test_fields_and_worst_items_are_listed(run: Path) -> None:
+    out = karenina("calibrate", run, "--worst", "1").out
+    found = karenina("calibrate", run, "--json").json
+
+    assert "field gene  j" in out
+    assert out.count("  people    ") == 1
+    assert "not said  field gene = " in out
+    (gene,) = found["values"]
+    assert gene["agreement"]["low"] < 0.8 < gene["agreement"]["high"]
+    table = found["verdicts"][0]["table"]
+    mistakes = table["correct"]["not right"] + table["not correct"]["right"]
+    assert len(found["worst"]) == mistakes
+    assert all(one["verdicts"] and one["extractions"] for one in found["worst"])
+
+
+def test_several_labellers_vote_and_show_the_ceiling(run: Path) -> None:
+    """The second labeller says the opposite of the first one at answers to every tenth question: these are ties."""
+
+    def other(answer: Answer) -> bool | None:
+        return is_right(answer) ^ answer.question_id.endswith("0")
+
+    label_run(run, (), say=other, labeller="ben", count=90)
+    two = karenina("calibrate", run, "--json").json
+    label_run(run, (), labeller="cem", count=90)
+    three = karenina("calibrate", run, "--json").json
+
+    assert two["tied"] > 0
+    assert two["corrected"][0]["labels"] == 90 - two["tied"]
+    assert two["ceiling"]["pairs"]["value"] == pytest.approx(1 - two["tied"] / 90)
+    assert three["tied"] == 0
+    assert three["ceiling"]["answers"] == 90
+    assert three["labellers"] == {"ann": 90, "ben": 90, "cem": 90}
+    assert "the ceiling of what a judge can reach" in karenina("calibrate", run).out
+
+
+def test_unclear_answers_are_left_out_and_counted(tmp_path: Path) -> None:
+    def unsure(answer: Answer) -> bool | None:
+        return None if answer.question_id.endswith("0") else is_right(answer)
+
+    run = label_run(tmp_path / "genes.results.jsonl", errant_run(300), say=unsure, count=90)
+    found = karenina("calibrate", run, "--json").json
+
+    assert found["unclear"] > 0
+    assert found["corrected"][0]["labels"] == 90 - found["unclear"]
+    assert f"{found['unclear']} unclear, 0 with a tie" in karenina("calibrate", run).out
+
+
+def test_results_without_an_answer_leave_bounds(tmp_path: Path) -> None:
+    found = [*errant_run(90), *(result(f"e{at}", None, answer="", outcome=Outcome.MODEL_ERROR) for at in range(10))]
+    run = label_run(tmp_path / "genes.results.jsonl", found)
+
+    (rate,) = karenina("calibrate", run, "--json").json["corrected"]
+
+    assert (rate["answers"], rate["missing"]) == (90, 10)
+    assert rate["lowest"] == pytest.approx(0.9 * rate["value"])
+    assert rate["highest"] == pytest.approx(0.9 * rate["value"] + 0.1)
+    assert "10 results without an answer: all wrong" in karenina("calibrate", run).out
+
+
+def test_answers_that_were_not_judged_are_a_stratum(tmp_path: Path) -> None:
+    found = [*errant_run(90), *(result(f"e{at}", None) for at in range(10))]
+    run = label_run(tmp_path / "genes.results.jsonl", found)
+
+    data = karenina("calibrate", run, "--json").json
+
+    strata = {tuple(one["verdicts"]): one for one in data["corrected"][0]["strata"]}
+    assert strata[("not judged",)]["answers"] == 10
+    assert sum(data["verdicts"][0]["table"]["not judged"].values()) == strata[("not judged",)]["labels"]
+
+
+def test_it_says_how_many_more_labels_would_help(tmp_path: Path) -> None:
+    many = label_run(tmp_path / "many.results.jsonl", errant_run(3000), count=40)
+    few = label_run(tmp_path / "few.results.jsonl", errant_run(50), count=40)
+
+    assert "more labels would halve the interval" in karenina("calibrate", many).out
+    assert "no number of labels would halve the interval: the run's own 50 questions" in karenina("calibrate", few).out
+
+
+def test_simple_random_labels_have_a_cross_check(tmp_path: Path) -> None:
+    run = label_run(tmp_path / "genes.results.jsonl", errant_run(300), count=90, simple=True)
+
+    (rate,) = karenina("calibrate", run, "--json").json["corrected"]
+
+    assert [one["verdicts"] for one in rate["strata"]] == [["correct", "not correct"]]
+    assert rate["powered"]["low"] < 0.6 < rate["powered"]["high"]
+    assert "PPI++ as a cross-check" in karenina("calibrate", run).out
+
+
+def test_labels_of_another_run_correct_by_its_quality(run: Path, tmp_path: Path) -> None:
+    new = save(tmp_path / "new.results.jsonl", errant_run(250))
+
+    done = karenina("calibrate", new, "--quality-from", run)
+    (rate,) = karenina("calibrate", new, "--quality-from", run, "--json").json["carried"]
+
+    assert "assumed to carry over" in done.out
+    assert rate["low"] < 0.6 < rate["high"]
+    assert rate["raw"]["value"] == pytest.approx(0.56)
+
+
+def test_labels_of_other_results_are_refused(run: Path, tmp_path: Path) -> None:
+    new = save(tmp_path / "new.results.jsonl", errant_run(250))
+
+    done = karenina("calibrate", new, run.with_name("genes.labels.jsonl"))
+
+    assert done.code == 2
+    assert "--quality-from" in done.err
+
+
+def test_a_judge_like_a_coin_cannot_be_corrected(tmp_path: Path) -> None:
+    coin = [result(f"q{at}", at % 4 < 2, answer="It is BCL2." if at % 2 else "No.") for at in range(80)]
+    old = label_run(tmp_path / "old.results.jsonl", coin)
+    new = save(tmp_path / "new.results.jsonl", coin)
+
+    assert "this judge cannot be corrected" in karenina("calibrate", new, "--quality-from", old).out
+
+
+def test_labels_without_a_draw_show_agreement_only(tmp_path: Path) -> None:
+    run = save(tmp_path / "genes.results.jsonl", errant_run(50))
+    labels = label_all(run, tmp_path / "people.jsonl")
+    some = tmp_path / "some.jsonl"
+    some.write_text("".join(labels.read_text("utf-8").splitlines(keepends=True)[:20]), "utf-8")
+
+    whole, part = karenina("calibrate", run, labels, "--json").json, karenina("calibrate", run, some, "--json").json
+
+    assert whole["corrected"][0]["value"] == pytest.approx(0.6, abs=0.01)
+    assert part["corrected"] == []
+    assert "the labels do not record a draw" in karenina("calibrate", run, some).out
+    assert part["verdicts"][0]["agreement"]["out_of"] == 20
+
+
+def test_labels_outside_of_the_draw_count_for_fields_only(run: Path, tmp_path: Path) -> None:
+    labels = label_all(run, tmp_path / "people.jsonl")
+
+    found = karenina("calibrate", run, labels, "--json").json
+
+    assert (found["labelled"], found["outside"]) == (300, 210)
+    assert found["corrected"][0]["labels"] == found["verdicts"][0]["agreement"]["out_of"] == 90
+    assert found["values"][0]["agreement"]["out_of"] == 300
+    assert len(found["worst"]) == 60
+
+
+def test_labels_with_the_verdict_in_sight_are_reported(tmp_path: Path) -> None:
+    run = save(tmp_path / "genes.results.jsonl", errant_run(20))
+    karenina("label", run, "--show-verdict", "--n", "5", type="y\ny\n" * 10)
+
+    assert "labels were given with the verdict in sight" in karenina("calibrate", run).out
+
+
+def test_without_labels_the_command_says_how_to_label(tmp_path: Path) -> None:
+    run = save(tmp_path / "genes.results.jsonl", errant_run(20))
+    none = karenina("calibrate", run)
+    karenina("label", run, type="q\n")
+    drawn = karenina("calibrate", run)
+
+    assert none.code == drawn.code == 2
+    assert f"label answers with: karenina label {run}" in none.err
+    assert "has no label of an answer in the results" in drawn.err
+
+
+def test_too_few_labels_are_no_corrected_rate(tmp_path: Path) -> None:
+    run = save(tmp_path / "genes.results.jsonl", errant_run(20))
+    karenina("label", run, type="y\ny\ny\ny\nq\n")
+
+    assert "2 of its drawn answers are labelled right or wrong, and 5 are needed" in karenina("calibrate", run).out
+
+
+def test_python_programs_calibrate(run: Path) -> None:
+    found = calibrate(run)
+
+    assert found.corrected[0].labels == 90
+    assert "Corrected pass rate" in repr(found)
+    assert "Corrected pass rate" in (found._repr_html_() or "")
+
+
+def test_a_judge_that_agrees_with_people_is_not_corrected_away(tmp_path: Path) -> None:
+    run = label_run(tmp_path / "genes.results.jsonl", errant_run(300), say=verdict_of, count=90)
+
+    found = calibrate(run)
+
+    assert found.verdicts[0].agreement.value == 1
+    assert found.corrected[0].value == pytest.approx(0.56, abs=0.02)
+    assert not [one for one in found.worst if one.verdicts]

@@ -1,0 +1,281 @@
+"""`karenina label`: the draw, labels in the terminal, sheets, and several labellers."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from openpyxl import load_workbook
+from runs import RIGHT, errant_run, karenina, result, save
+
+from karenina_core.data.outcome import Outcome
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    return save(tmp_path / "genes.results.jsonl", errant_run())
+
+
+def lines(file: Path, kind: str) -> list[dict[str, Any]]:
+    """Return the draws or the labels in a file."""
+    found = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+    return [one[kind] for one in found if kind in one]
+
+
+def labels_of(run: Path) -> Path:
+    """Return the default file of labels."""
+    return run.with_name("genes.labels.jsonl")
+
+
+def fill_in(sheet: Path) -> None:
+    """Write the right labels into a CSV sheet."""
+    with sheet.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    right = {row["item"]: row["answer"] == RIGHT for row in rows if row["asked"] == "answer"}
+    for row in rows:
+        said = right[row["item"]] if row["asked"] == "answer" else (row["value"] == '"BCL2"') == right[row["item"]]
+        row["right"] = "yes" if said else "no"
+    with sheet.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def test_answers_are_labelled_in_the_terminal(run: Path) -> None:
+    done = karenina("label", run, "--labeller", "ann", type="y\nn\nn\nu\nq\n")
+
+    assert done.code == 0, done.err
+    assert "1 of 60" in done.out
+    assert "Does the answer say gene = " in done.out
+    assert "2 of 60 drawn answers are labelled" in done.err
+    first, second = lines(labels_of(run), "label")
+    assert (first["labeller"], first["right"], first["extractions"][0]["right"]) == ("ann", True, False)
+    assert (second["right"], second["extractions"][0].get("right")) == (False, None)
+    assert first["time"].endswith("+00:00")
+
+
+def test_labelling_goes_on_where_it_stopped(run: Path) -> None:
+    karenina("label", run, "--labeller", "ann", type="y\ny\nq\n")
+    again = karenina("label", run, "--labeller", "ann", type="s\nwhat\nq\n")
+    other = karenina("label", run, "--labeller", "ben", type="q\n")
+
+    assert "1 of 59" in again.out
+    assert "1 of 60" in other.out
+    assert len(lines(labels_of(run), "draw")) == len(lines(labels_of(run), "label")) == 1
+
+
+def test_the_end_of_the_input_stops(run: Path) -> None:
+    done = karenina("label", run, "--labeller", "ann", type="y\ny\ny\n")
+
+    assert done.code == 0
+    assert "Stopped; all labels so far are saved" in done.err
+    assert len(lines(labels_of(run), "label")) == 1
+
+
+def test_the_verdict_is_shown_only_on_request(run: Path) -> None:
+    blind = karenina("label", run, type="q\n")
+    seen = karenina("label", run, "--show-verdict", "--labeller", "ann", type="y\ny\nq\n")
+
+    assert "Verdict" not in blind.out
+    assert "Verdict" in seen.out
+    assert lines(labels_of(run), "label")[0]["blind"] is False
+
+
+def test_the_draw_is_recorded_with_strata_and_seed(run: Path) -> None:
+    karenina("label", run, "--seed", "7", type="q\n")
+
+    (draw,) = lines(labels_of(run), "draw")
+    sizes = {tuple(one["verdicts"]): (one["size"], one["drawn"]) for one in draw["strata"]}
+    correct = sum(one.outcome is Outcome.CORRECT for one in errant_run())
+    assert draw["seed"] == 7
+    assert sizes[("correct",)][0] == correct
+    assert sizes[("not correct",)][0] == 100 - correct
+    assert sum(drawn for _, drawn in sizes.values()) == len(draw["items"]) == 60
+    assert len(draw["digest"]) == 64
+
+
+def test_a_seed_gives_the_same_draw_for_results_in_any_order(run: Path, tmp_path: Path) -> None:
+    other = save(tmp_path / "other.results.jsonl", reversed(errant_run()))
+    for file in (run, other):
+        karenina("label", file, "--seed", "7", "--n", "20", type="q\n")
+
+    (one,), (same,) = lines(labels_of(run), "draw"), lines(tmp_path / "other.labels.jsonl", "draw")
+    assert (one["items"], one["digest"]) == (same["items"], same["digest"])
+
+
+def test_a_larger_draw_contains_the_smaller_one(run: Path) -> None:
+    karenina("label", run, "--n", "20", type="y\ny\nq\n")
+    done = karenina("label", run, "--n", "50", type="q\n")
+
+    small, large = lines(labels_of(run), "draw")
+    assert {one["item"] for one in small["items"]} < {one["item"] for one in large["items"]}
+    assert (len(small["items"]), len(large["items"])) == (20, 50)
+    assert "1 of 50 drawn answers are labelled" in done.err
+
+
+def test_every_kind_of_answer_gets_five_labels(tmp_path: Path) -> None:
+    """Rare kinds are drawn too: judges that disagree, and answers that were not judged; three of a kind are merged."""
+    found = [result(f"q{at}", True, judge=judge) for at in range(200) for judge in ("j", "k")]
+    found += [result(f"d{at}", judge == "j", judge=judge) for at in range(8) for judge in ("j", "k")]
+    found += [result(f"e{at}", None, judge=judge) for at in range(6) for judge in ("j", "k")]
+    found += [result(f"w{at}", False, judge=judge) for at in range(3) for judge in ("j", "k")]
+    found += [result("nothing", None, answer="")]
+    run = save(tmp_path / "genes.results.jsonl", found)
+
+    karenina("label", run, "--n", "30", type="q\n")
+
+    (draw,) = lines(labels_of(run), "draw")
+    sizes = {tuple(one["verdicts"]): (one["size"], one["drawn"]) for one in draw["strata"]}
+    assert sizes[("judges disagree",)] == (8, 5)
+    assert sizes[("not correct", "not judged")] == (9, 5)
+    assert sizes[("correct",)] == (200, 20)
+
+
+def test_a_sheet_is_filled_in_and_read(run: Path, tmp_path: Path) -> None:
+    sheet = tmp_path / "sheet.csv"
+    written = karenina("label", run, "--sheet", sheet, "--seed", "1")
+    fill_in(sheet)
+    done = karenina("label", run, "--from", sheet, "--labeller", "ann")
+
+    assert f"--from {sheet}" in written.err
+    assert "60 labels were read" in done.err
+    assert len(lines(labels_of(run), "label")) == 60
+    assert "correct" not in sheet.read_text("utf-8")
+    assert karenina("label", run, "--from", sheet, "--labeller", "ann").code == 0
+    assert karenina("calibrate", run).code == 0
+
+
+def test_an_excel_sheet_is_filled_in_and_read(run: Path, tmp_path: Path) -> None:
+    sheet = tmp_path / "sheet.xlsx"
+    karenina("label", run, "--sheet", sheet, "--n", "10")
+    book = load_workbook(sheet)
+    page = book.active
+    for row in page.iter_rows(min_row=2):
+        row[3].value = True if row[1].value == "answer" else "unclear"
+    book.save(sheet)
+    done = karenina("label", run, "--from", sheet, "--labeller", "ann")
+
+    assert done.code == 0, done.err
+    assert {one["right"] for one in lines(labels_of(run), "label")} == {True}
+    assert "10 of 10 drawn answers are labelled" in done.err
+
+
+def test_answers_that_look_like_formulas_are_texts(tmp_path: Path) -> None:
+    run = save(tmp_path / "genes.results.jsonl", [result(f"q{at}", True, answer="=1+1") for at in range(9)])
+    karenina("label", run, "--sheet", tmp_path / "sheet.csv")
+    karenina("label", run, "--sheet", tmp_path / "sheet.xlsx")
+
+    assert ",'=1+1," in (tmp_path / "sheet.csv").read_text("utf-8")
+    page = load_workbook(tmp_path / "sheet.xlsx").active
+    assert page is not None
+    assert {cell.data_type for cell in page["H"]} == {"s"}
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("item,asked,right\n{item},answer,perhaps\n", "row 2: 'perhaps' is not yes, no or unclear"),
+        ("question,right\nx,yes\n", "needs a column `item` or `question_id`"),
+        ("item,asked,right\n{item},gene,yes\n", "the column `asked` is 'gene'"),
+    ],
+)
+def test_a_wrong_sheet_is_an_error_with_its_row(run: Path, tmp_path: Path, text: str, problem: str) -> None:
+    karenina("label", run, type="q\n")
+    item = lines(labels_of(run), "draw")[0]["items"][0]["item"]
+    sheet = tmp_path / "bad.csv"
+    sheet.write_text(text.format(item=item), "utf-8")
+
+    done = karenina("label", run, "--from", sheet)
+
+    assert done.code == 2
+    assert problem in done.err
+
+
+def test_long_answers_are_cut_with_a_warning(tmp_path: Path) -> None:
+    found = [result(f"q{at}", True, answer="word " * 10_000) for at in range(3)]
+    run = save(tmp_path / "genes.results.jsonl", found)
+
+    assert "3 answers are too long for a cell" in karenina("label", run, "--sheet", tmp_path / "sheet.xlsx").err
+    assert "Warning" not in karenina("label", run, "--sheet", tmp_path / "sheet.csv").err
+    assert "more characters; the page for labelling has all" in karenina("label", run, type="q\n", width=100).out
+
+
+def test_labels_of_equal_answers_are_taken_over(run: Path, tmp_path: Path) -> None:
+    """Another judge on the same answers: the draw comes first, and drawn answers with a label need no new one."""
+    sheet = tmp_path / "sheet.csv"
+    karenina("label", run, "--sheet", sheet, "--n", "100")
+    fill_in(sheet)
+    karenina("label", run, "--from", sheet, "--labeller", "ann")
+    second = save(tmp_path / "second.results.jsonl", errant_run(120, judge="k"))
+
+    done = karenina("label", second, "--n", "40", "--from", labels_of(run))
+
+    drawn = {one["item"] for one in lines(tmp_path / "second.labels.jsonl", "draw")[0]["items"]}
+    known = {one["item"] for one in lines(labels_of(run), "label")}
+    assert "100 labels were read" in done.err
+    assert f"{len(drawn & known)} of 40 drawn answers are labelled" in done.err
+    assert 25 < len(drawn & known) < 40
+
+
+def test_changed_results_are_refused(run: Path) -> None:
+    karenina("label", run, type="y\ny\nq\n")
+    save(run, errant_run(99))
+
+    done = karenina("label", run, type="q\n")
+
+    assert done.code == 2
+    assert "was made from other results" in done.err
+    again = karenina("label", run, "--redraw", "--n", "99", type="q\n")
+    assert "The earlier labels are kept in" in again.err
+    assert len(lines(labels_of(run), "draw")) == 1
+    assert len(lines(run.with_name("genes.labels-1.jsonl"), "label")) == 1
+    assert "1 of 99 drawn answers are labelled" in again.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("--seed", "2"), "has a draw by verdict with seed 1"),
+        (("--simple-random",), "has a draw by verdict with seed 1"),
+        (("--sheet", "labels.txt"), "needs the suffix .csv or .xlsx"),
+    ],
+)
+def test_what_cannot_be_done_is_an_error(run: Path, arguments: tuple[str, ...], problem: str) -> None:
+    karenina("label", run, "--seed", "1", type="q\n")
+
+    done = karenina("label", run, *arguments)
+
+    assert done.code == 2
+    assert problem in done.err
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("{", "line 2 is not a label: it is not valid JSON"),
+        ('{"label": {"item": "x"}}', "line 2 is not a label: labeller: Field required"),
+        ('{"metadata": {}}', "is neither a draw nor a label"),
+        ('{"draw": {"format": 9}}', "is of another version"),
+    ],
+)
+def test_a_damaged_file_of_labels_is_an_error(run: Path, line: str, problem: str) -> None:
+    karenina("label", run, type="q\n")
+    with labels_of(run).open("a", encoding="utf-8") as file:
+        file.write(line + "\n")
+
+    done = karenina("calibrate", run)
+
+    assert done.code == 2
+    assert problem in done.err
+
+
+def test_results_without_an_answer_cannot_be_labelled(tmp_path: Path) -> None:
+    run = save(tmp_path / "genes.results.jsonl", [result("q", None, answer="")])
+
+    done = karenina("label", run)
+
+    assert done.code == 2
+    assert "no answer that could be labelled" in done.err

@@ -1,0 +1,204 @@
+"""The page for labelling in a real browser, opened from disk without a network."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+import re
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from browser import OpenPage
+from chromium import open_browser
+from runs import RIGHT, errant_run, karenina, result, save
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, BrowserContext
+
+HOSTILE = "<img src=x onerror=alert(1)></script><script>alert(2)</script>\u202e]]> {{7*7}}"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with open_browser() as found:
+        yield found
+
+
+@pytest.fixture
+def context(browser: Browser) -> Iterator[BrowserContext]:
+    with closing(browser.new_context(viewport={"width": 1200, "height": 900}, offline=True)) as found:
+        yield found
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    return save(tmp_path / "genes.results.jsonl", errant_run())
+
+
+def write(run: Path, *options: str) -> Path:
+    """Write the page of a run."""
+    page = run.with_name("label.html")
+    done = karenina("label", run, "--page", page, *options)
+    assert done.code == 0, done.err
+    return page
+
+
+def data(page: Path) -> dict[str, Any]:
+    """Return the data of a page."""
+    found = re.search(r'id="karenina-head">([^<]*)<', page.read_text("utf-8"))
+    assert found is not None
+    head: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(found[1])))
+    return head
+
+
+def label_here(opened: OpenPage) -> None:
+    """Give the labels of the shown answer and of the extracted gene by keyboard."""
+    right = opened.all("answer") == [RIGHT]
+    opened.page.keyboard.press("y" if right else "n")
+    gene = opened.all("asked")[-1]
+    opened.page.keyboard.press("y" if ("BCL2" in gene) == right else "n")
+
+
+def save_labels(opened: OpenPage, folder: Path) -> Path:
+    """Save the labels by keyboard, and return the file."""
+    with opened.page.expect_download() as waiting:
+        opened.page.keyboard.press("s")
+    file = folder / waiting.value.suggested_filename
+    waiting.value.save_as(file)
+    return file
+
+
+def test_ten_labels_by_keyboard_are_saved_and_calibrate(run: Path, context: BrowserContext) -> None:
+    opened = OpenPage(context, write(run, "--labeller", "ann"), "")
+    assert opened.all("progress") == ["0 of 60 labelled"]
+    for _ in range(10):
+        label_here(opened)
+    assert opened.all("progress") == ["10 of 60 labelled"]
+    assert opened.all("number") == ["Answer 11 of 60"]
+    file = save_labels(opened, run.parent)
+
+    assert file.name == "genes.labels-ann.jsonl"
+    assert opened.problems == []
+    found = karenina("calibrate", run, file, "--json").json
+    assert (found["labelled"], found["labellers"]) == (10, {"ann": 10})
+    assert found["corrected"][0]["labels"] == 10
+    table = found["verdicts"][0]["table"]
+    assert len(found["worst"]) == table["correct"]["not right"] + table["not correct"]["right"]
+    assert "10 labels were read" in karenina("label", run, "--from", file).err
+    assert "10 of 60 drawn answers are labelled" in karenina("label", run, "--labeller", "ann", type="q\n").err
+
+
+def test_a_blind_page_contains_no_verdict(run: Path) -> None:
+    head = data(write(run))
+
+    keys = {key for item in head["items"] for key in item}
+    assert keys == {"item", "question", "answer", "truth", "asks_verdict", "verdicts", "extractions"}
+    assert not any(item["verdicts"] for item in head["items"])
+    values = [value for item in head["items"] for value in item["extractions"]]
+    assert {key for value in values for key in value} == {"kind", "name", "value", "shown"}
+    assert not {"seed", "strata"} & head.keys()
+    assert any("correct" in line for item in data(write(run, "--show-verdict"))["items"] for line in item["verdicts"])
+
+
+def test_extracted_values_appear_after_the_first_reply(run: Path, context: BrowserContext) -> None:
+    opened = OpenPage(context, write(run, "--labeller", "ann"), "")
+
+    assert opened.all("asked") == ["Is the answer right?"]
+    opened.page.get_by_role("button", name="Unclear").click()
+    assert len(opened.all("asked")) == 2
+    opened.page.get_by_role("button", name="No (n)").click()
+    assert opened.all("number") == ["Answer 2 of 60"]
+    opened.page.keyboard.press("ArrowLeft")
+    pressed = opened.page.locator('button[aria-pressed="true"]').all_inner_texts()
+    assert pressed == ["Unclear", "No"]
+
+
+def test_drafts_survive_a_reload_for_each_labeller(run: Path, context: BrowserContext) -> None:
+    page = write(run, "--labeller", "ann")
+    opened = OpenPage(context, page, "")
+    label_here(opened)
+    opened.page.reload()
+    opened.page.wait_for_selector("html[data-ready=true]")
+    assert opened.all("progress") == ["1 of 60 labelled"]
+
+    name = opened.page.locator('[data-test="labeller"]')
+    name.fill("ben")
+    name.press("Enter")
+    assert opened.all("progress") == ["0 of 60 labelled"]
+    save(run, errant_run(90))
+    run.with_name("genes.labels.jsonl").unlink()
+    assert OpenPage(context, write(run, "--labeller", "ann"), "").all("progress") == ["0 of 60 labelled"]
+
+
+def test_a_label_needs_a_name(run: Path, context: BrowserContext) -> None:
+    opened = OpenPage(context, write(run), "")
+
+    opened.page.keyboard.press("y")
+    assert "Write your name first" in opened.all("problem")[0]
+    opened.page.keyboard.type("zoë")
+    opened.page.keyboard.press("Enter")
+    label_here(opened)
+    assert save_labels(opened, run.parent).name == "genes.labels-zoë.jsonl"
+
+
+def test_notes_are_saved(run: Path, context: BrowserContext) -> None:
+    opened = OpenPage(context, write(run, "--labeller", "ann"), "")
+    opened.page.get_by_text("Note", exact=True).click()
+    opened.page.locator('[data-test="note"]').fill("yes, no: both are named")
+    opened.page.locator("main").focus()
+    label_here(opened)
+
+    line = json.loads(save_labels(opened, run.parent).read_text("utf-8"))
+    assert line["label"]["note"] == "yes, no: both are named"
+
+
+def test_hostile_texts_stay_texts(tmp_path: Path, context: BrowserContext) -> None:
+    found = [
+        result(f"{HOSTILE}{at}", True, answer=HOSTILE, text=f"{HOSTILE} {at}", extracted={HOSTILE: HOSTILE})
+        for at in range(6)
+    ]
+    page = write(save(tmp_path / "genes.results.jsonl", found), "--labeller", HOSTILE)
+    assert HOSTILE not in page.read_text("utf-8")
+    opened = OpenPage(context, page, "")
+    opened.page.keyboard.press("y")
+    opened.page.keyboard.press("n")
+
+    assert "<img src=x onerror=alert(1)>" in opened.all("answer")[0]
+    assert "\u27e8U+202E\u27e9" in opened.all("answer")[0]
+    line = json.loads(save_labels(opened, tmp_path).read_text("utf-8"))["label"]
+    assert (line["labeller"], line["extractions"][0]["name"]) == (HOSTILE, HOSTILE)
+    assert opened.problems == []
+
+
+def test_the_policy_allows_only_the_script_and_style_of_the_page(run: Path) -> None:
+    text = write(run).read_text("utf-8")
+
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text)
+    sources = [re.findall(f"<{name}>(.*?)</{name}>", text, re.DOTALL)[0] for name in ("script", "style")]
+    digests = [base64.b64encode(hashlib.sha256(one.encode()).digest()).decode() for one in sources]
+    assert policy is not None
+    assert policy[1] == (
+        f"default-src 'none'; script-src 'sha256-{digests[0]}'; style-src 'sha256-{digests[1]}'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    assert "innerHTML" not in sources[0]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_no_serious_fault(browser: Browser, run: Path, scheme: str) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    page = write(run, "--labeller", "ann")
+    options: dict[str, Any] = {"viewport": {"width": 360, "height": 800}, "color_scheme": scheme, "bypass_csp": True}
+    with closing(browser.new_context(**options)) as context:
+        opened = OpenPage(context, page, "")
+        opened.page.keyboard.press("y")
+        found = Axe().run(opened.page).response["violations"]
+
+        assert [one for one in found if one["impact"] in ("serious", "critical")] == []
+        assert opened.page.evaluate("document.documentElement.scrollWidth") == 360

@@ -1,0 +1,153 @@
+"""The fields of pydantic models as a user writes them in files: name, type in words, default and meaning."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from enum import Enum
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Union, get_args, get_origin
+
+from pydantic import BaseModel, SecretStr
+from rich.text import Text
+
+from karenina_cli.screen import print_wrapped
+from karenina_toolkit.printable import clean
+
+if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
+    from rich.console import Console
+
+_WORDS: Final[dict[Any, str]] = {
+    bool: "true or false",
+    int: "whole number",
+    float: "number",
+    Decimal: "number",
+    str: "text",
+    SecretStr: "text",
+    Path: "path",
+    date: "date",
+    datetime: "date and time",
+    Any: "any value",
+    object: "any value",
+    NoneType: "null",
+}
+_BOUNDS: Final = (
+    ("ge", "at least {}"),
+    ("gt", "above {}"),
+    ("le", "at most {}"),
+    ("lt", "below {}"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ListedField:
+    """A field: its name, type in words, default as JSON (None if it is required), and meaning."""
+
+    name: str
+    type: str
+    default: str | None
+    meaning: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the field as JSON values, with `required` in place of a missing default."""
+        default = json.loads(self.default) if self.default is not None else None
+        return {
+            "name": self.name,
+            "type": self.type,
+            "required": self.default is None,
+            "default": default,
+            "meaning": self.meaning,
+        }
+
+
+def list_fields(model: type[BaseModel], without: Collection[str] = ()) -> list[ListedField]:
+    """Return the fields of `model`, except those in `without`."""
+    return [
+        ListedField(name, type_of(info), default_of(info), info.description or "")
+        for name, info in model.model_fields.items()
+        if name not in without
+    ]
+
+
+def print_fields(console: Console, fields: Iterable[ListedField], indent: str = "    ") -> None:
+    """Print one field after another: name, default and type in one line, and the meaning below."""
+    for field in fields:
+        default = "  (required)" if field.default is None else f" = {field.default}"
+        line = Text(f"{indent}{field.name}", "bold") + Text(clean(f"{default}  [{field.type}]"), "not bold")
+        print_wrapped(console, line)
+        if field.meaning:
+            print_wrapped(console, Text(clean(f"{indent}    {field.meaning}")))
+
+
+def plain_type(annotation: Any) -> str:
+    """Return a type in the words of a file's author: `list of text`, `one of days, hours`, `number or null`."""
+    if annotation in _WORDS:
+        return _WORDS[annotation]
+    origin, parts = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return _with_bounds(plain_type(parts[0]), parts[1:])
+    if origin in (Union, UnionType):
+        words = dict.fromkeys(plain_type(part) for part in sorted(parts, key=lambda one: one is NoneType))
+        return " or ".join(word for word in words if not (word == _WORDS[int] and _WORDS[float] in words))
+    if origin is Literal:
+        return parts[0] if len(parts) == 1 else f"one of {', '.join(map(str, parts))}"
+    if hasattr(annotation, "__value__"):  # a recursive type, such as that of JSON values
+        return "any value"
+    return _plain_class(origin or annotation, [part for part in parts if part is not Ellipsis])
+
+
+def nested_model(annotation: Any) -> type[BaseModel] | None:
+    """Return the first pydantic model in a type, such as that of the items of a list; None if it has none."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((found for part in get_args(annotation) if (found := nested_model(part)) is not None), None)
+
+
+def type_of(info: FieldInfo) -> str:
+    """Return the type of a field in words, with its bounds; without `or null` if null is its default."""
+    words = plain_type(info.annotation)
+    if default_of(info) == "null":
+        words = words.removesuffix(" or null")
+    return _with_bounds(words, info.metadata)
+
+
+def default_of(info: FieldInfo) -> str | None:
+    """Return the default of a field as JSON; None if it is required."""
+    if info.is_required():
+        return None
+    from pydantic_core import to_jsonable_python
+
+    value = to_jsonable_python(info.get_default(call_default_factory=True), fallback=str)
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _plain_class(kind: Any, parts: Sequence[Any]) -> str:
+    if not isinstance(kind, type):
+        return str(kind)
+    if issubclass(kind, Mapping):
+        return f"mapping of {plain_type(parts[0])} to {plain_type(parts[1])}" if len(parts) == 2 else "mapping"
+    if issubclass(kind, Sequence | Set):
+        return f"list of {plain_type(parts[0])}" if parts else "list"
+    if issubclass(kind, BaseModel):
+        return "mapping"
+    if issubclass(kind, Enum):
+        return f"one of {', '.join(str(one.value) for one in kind)}"
+    return kind.__name__
+
+
+def _with_bounds(words: str, marks: Iterable[Any]) -> str:
+    flat = [one for mark in marks for one in (mark, *getattr(mark, "metadata", ()))]
+    bounds = {
+        text.format(value): None
+        for mark in flat
+        for name, text in _BOUNDS
+        if (value := getattr(mark, name, None)) is not None
+    }
+    if any(getattr(mark, "min_length", None) == 1 for mark in flat):
+        bounds["not empty"] = None
+    return ", ".join([words, *bounds])

@@ -1,0 +1,70 @@
+"""Completion in a shell: the protocol between the shell's script and the command.
+
+The scripts are those of Typer (`karenina --show-completion`). They call the command with the line in the environment,
+and it prints one completion per line. An error completes nothing and prints nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import sys
+from collections.abc import Callable
+from typing import Final
+
+VARIABLE: Final = "_KARENINA_COMPLETE"
+_BREAKS: Final = (":", "=", "@")
+"""The characters of bash's `COMP_WORDBREAKS` that specifications of models and settings contain."""
+
+
+def is_completing() -> bool:
+    """Return whether a shell has started this process for the completions of a line."""
+    return os.environ.get(VARIABLE, "").startswith("complete_")
+
+
+def complete(build: Callable[[str], Callable[..., object]]) -> None:
+    """Print the completions of the line in the environment. `build` returns the command for the name of one."""
+    prefix = _join_divided_words() if os.environ[VARIABLE] == "complete_bash" else ""
+    printed = io.StringIO()
+    with (
+        contextlib.redirect_stdout(printed),
+        contextlib.redirect_stderr(io.StringIO()),
+        contextlib.suppress(Exception, SystemExit),
+    ):
+        build(_command_name())(prog_name="karenina")
+    lines = [line.removeprefix(prefix) for line in printed.getvalue().splitlines()]
+    sys.stdout.write("".join(f"{line}\n" for line in lines if line))
+
+
+def _command_name() -> str:
+    line = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS") or ""
+    return next((word for word in line.split()[1:] if not word.startswith("-")), "")
+
+
+def _join_divided_words() -> str:
+    """Join the words that bash divided at `:`, `=` and `@`; return the part of the current word that bash keeps.
+
+    Bash replaces only what follows the last of these characters, so a completion is printed without this part.
+    """
+    words = os.environ.get("COMP_WORDS", "").split("\n")
+    current = int(os.environ.get("COMP_CWORD", "0"))
+    if len(words) <= 1 or current >= len(words):
+        return ""
+    joined: list[str] = []
+    at = 0
+    kept = ""
+    for number, word in enumerate(words):
+        follows = words[number - 1][-1:] in _BREAKS and not word.startswith("-")
+        if number > 1 and (word[:1] in _BREAKS or follows):
+            kept = joined[-1] + (word if word[:1] in _BREAKS else "")
+            joined[-1] += word
+        else:
+            kept = ""
+            joined.append(word)
+        if number == current:
+            at = len(joined) - 1
+            break
+    os.environ["COMP_WORDS"] = "\n".join(joined)
+    os.environ["COMP_CWORD"] = str(at)
+    return kept

@@ -1,0 +1,169 @@
+"""Check a proposed template by programs: no model is called here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final
+
+from pydantic import ValidationError
+
+from karenina_benchmark import Benchmark
+from karenina_benchmark.template_declarations import DeclarationError, make_template_source
+from karenina_drafting.proposal import Proposal, ProposalError, declare
+from karenina_drafting.readings import boolean_in, contains_date, contains_words, date_of, numbers_in, plain_words
+from karenina_template.question_template import template_of
+
+if TYPE_CHECKING:
+    from karenina_core.data.question import Question
+    from karenina_drafting.brief import OtherAnswer
+    from karenina_template.templates import BoundTemplate
+
+_SEPARATORS: Final = re.compile(r"\s*(?:[,;\n]|\band\b)\s*")
+_MIN_LETTERS: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedDraft:
+    """A draft and what its checks found.
+
+    `answer` is its declaration as in a YAML file (None if it cannot be declared), `bound` its template (None if it
+    cannot be built), `problems` what a model or a person must correct, and `unchecked` what could not be checked.
+    """
+
+    answer: Mapping[str, Mapping[str, Any]] | None
+    bound: BoundTemplate | None
+    problems: tuple[str, ...]
+    unchecked: tuple[str, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        """Whether every check passed."""
+        return not self.problems
+
+
+def check_draft(question: Question, reference: str, proposal: Proposal, others: Sequence[OtherAnswer]) -> CheckedDraft:
+    """Check a proposal for a question with the answer `reference`, in this order.
+
+    It builds, its truths pass and changed truths fail, its names and descriptions show no truth (`karenina check`), its
+    truths are in the reference answer, and the answers to other questions fail.
+    """
+    try:
+        answer = declare(proposal)
+        source = make_template_source(answer)
+    except (ProposalError, DeclarationError) as error:
+        return CheckedDraft(None, None, tuple(str(error).split("\n")))
+    drafted = question.changed(answer_template=source)
+    problems = [*_find_flaws(drafted), *_find_shown(answer, question.question, reference)]
+    if problems:
+        return CheckedDraft(answer, None, tuple(dict.fromkeys(problems)))
+    template = template_of(drafted)
+    assert template is not None  # it was just checked
+    bound = template.for_question(question.id)
+    problems += _find_foreign_truths(answer, reference)
+    problems += [problem for other in others if (problem := reject_other(answer, bound, other)) is not None]
+    unchecked = () if others else ("no other question has another answer, so none was tried",)
+    return CheckedDraft(answer, bound, tuple(problems), unchecked)
+
+
+def reject_other(answer: Mapping[str, Mapping[str, Any]], bound: BoundTemplate, other: OtherAnswer) -> str | None:
+    """Return what is wrong if the template accepts the answer to another question; None if it does not."""
+    values = {name: read_value(declared["type"], other.answer) for name, declared in answer.items()}
+    try:
+        accepted = bool(bound.bind(values).verify())
+    except ValidationError:
+        return None
+    if not accepted:
+        return None
+    return f"the draft accepts {_short(other.answer)}, the answer to another question; make its rules stricter"
+
+
+def read_value(kind: object, text: str) -> object:
+    """Return the value of a field of this type in the text of a short answer; None if there is none."""
+    match kind:
+        case "int" | "float":
+            numbers = numbers_in(text)
+            wanted = numbers[0] if numbers else None
+            if wanted is None or (kind == "int" and wanted != wanted.to_integral_value()):
+                return None
+            return int(wanted) if kind == "int" else float(wanted)
+        case "bool":
+            return boolean_in(text)
+        case "date":
+            day = date_of(text)
+            return None if day is None else day.isoformat()
+        case "list[str]":
+            return [part for part in _SEPARATORS.split(text) if part]
+        case {"literal": list(choices)}:
+            return next((one for one in choices if plain_words(str(one)) == plain_words(text)), None)
+        case _:
+            return text.strip()
+
+
+def _find_flaws(drafted: Question) -> Iterator[str]:
+    """Yield all findings of `karenina check` about a question."""
+    benchmark = Benchmark.create(name="Draft")
+    benchmark.add_question(drafted.changed(rubric=None, dynamic_rubric=None, workspace_path=None))
+    for finding in benchmark.check().findings:
+        yield f"{finding.what}; {finding.cure}" if finding.cure else finding.what
+
+
+def _find_shown(answer: Mapping[str, Mapping[str, Any]], question: str, reference: str) -> Iterator[str]:
+    """Yield names that contain a truth, and descriptions that contain the whole reference answer.
+
+    A judge sees both. Truths in descriptions are found by `karenina check`.
+    """
+    for name, declared in answer.items():
+        words = name.replace("_", " ")
+        for truth in _texts(declared["ground_truth"]):
+            if _is_telling(truth) and contains_words(words, truth) and not contains_words(question, truth):
+                yield f"the name {name!r} contains the truth {truth!r}, which the judge would see; rename the field"
+        shown, whole = str(declared["description"]), reference.strip()
+        if _is_telling(whole) and contains_words(shown, whole) and not contains_words(question, whole):
+            choices = declared["type"]["literal"] if isinstance(declared["type"], Mapping) else []
+            others = [one for one in choices if plain_words(one) != plain_words(whole) and contains_words(shown, one)]
+            if not others:
+                yield f"the description of {name!r} contains the answer, which the judge would see; remove it there"
+
+
+def _find_foreign_truths(answer: Mapping[str, Mapping[str, Any]], reference: str) -> Iterator[str]:
+    """Yield truths that the reference answer does not state."""
+    for name, declared in answer.items():
+        for truth in _values(declared["ground_truth"]):
+            if not _states(reference, truth, declared["type"]):
+                shown = "true" if truth is True else "false" if truth is False else repr(truth)
+                yield f"the truth {shown} of {name!r} is not in the answer {_short(reference)}; copy it from there"
+
+
+def _states(reference: str, truth: object, kind: object) -> bool:
+    match truth:
+        case bool():
+            return boolean_in(reference) is truth
+        case int() | float():
+            return Decimal(repr(truth)) in numbers_in(reference)
+        case str() if kind == "date":
+            return contains_date(reference, date.fromisoformat(truth))
+        case _:
+            return contains_words(reference, str(truth))
+
+
+def _values(truth: object) -> list[object]:
+    return truth if isinstance(truth, list) else [truth]
+
+
+def _texts(truth: object) -> list[str]:
+    return [one for one in _values(truth) if isinstance(one, str)]
+
+
+def _is_telling(text: str) -> bool:
+    """Return whether a text is long enough to be recognised, and not only yes or no."""
+    letters = sum(map(str.isalnum, text))
+    return letters >= _MIN_LETTERS and (boolean_in(text) is None or " " in text.strip())
+
+
+def _short(text: str) -> str:
+    shown = " ".join(text.split())
+    return repr(shown if len(shown) <= 80 else f"{shown[:77]}...")

@@ -1,0 +1,180 @@
+"""`karenina draft`: a model drafts the templates of questions, and a person reviews them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from karenina_cli import completion_values
+from karenina_cli.configuration import parse_columns, read_configuration
+from karenina_cli.model_specs import SPEC_HELP
+from karenina_cli.options import Columns, ConfigFile, Settings
+from karenina_cli.screen import get_screen
+from karenina_toolkit.printable import in_one_line, quantity, shorten
+
+if TYPE_CHECKING:
+    from karenina_cli.screen import Screen
+    from karenina_core.data.result import VerificationResult
+    from karenina_drafting.drafts import Draft
+    from karenina_engine.journal.request import RunRequest
+
+EPILOG: Final = (
+    "\b\nExit codes:\n"
+    "  0    the file was written, also if drafts are left to you\n"
+    "  2    bad input, such as an output that exists; no model was called\n"
+    "  3    the budget is spent; the same command with a larger one continues\n"
+    "  4    the model failed for every question\n"
+)
+_MOST_REASON: Final = 160
+
+
+def draft(
+    ctx: typer.Context,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Questions and their answers: a table, or a benchmark.")],
+    model: Annotated[
+        str | None,
+        typer.Option(
+            "--model",
+            "-m",
+            metavar="SPEC",
+            help=f"The model that drafts: {SPEC_HELP}",
+            autocompletion=completion_values.models,
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="The YAML file for review, a new one. Default: FILE's name with .draft.yaml, in this folder.",
+            show_default=False,
+        ),
+    ] = None,
+    from_response: Annotated[
+        bool, typer.Option("--from-response", help="The answers are prose, such as an expert's response.")
+    ] = False,
+    tries: Annotated[
+        int | None,
+        typer.Option(min=1, max=10, help="The most drafts of each template. Default: 3.", show_default=False),
+    ] = None,
+    question: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--question",
+            "-q",
+            metavar="ID",
+            help="Draft only this question.",
+            show_default=False,
+            autocompletion=completion_values.question_ids,
+        ),
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Draft only the first N questions.", show_default=False)
+    ] = None,
+    columns: Columns = None,
+    config: ConfigFile = None,
+    settings: Settings = None,
+    journal: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The journal. Default: next to the output.", show_default=False)
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print no progress.")] = False,
+) -> None:
+    """Draft a template for each question and its answer, check it by programs, and write the drafts for review.
+
+    A draft must build, accept its own truth, reject changed truths and the answers to other questions, and show no
+    truth to a judge. One that does not is returned to the model with the reasons, and in the end left to you.
+    Calls are made like those of a run: with a journal, limits and a budget.
+    """
+    screen = get_screen(ctx)
+    with screen.report_errors():
+        from karenina_cli.checked_loading import load_checked
+        from karenina_drafting.brief import DraftBrief
+        from karenina_drafting.draft_run import make_benchmark, make_config, select_questions
+        from karenina_drafting.drafts import check_new, collect_drafts, write_drafts
+        from karenina_engine.journal.request import RunRequest
+        from karenina_engine.results.result_file import check_output, default_journal
+
+        target = output or Path(f"{file.stem}.draft.yaml")
+        results = target.with_name(f"{target.stem}.results.jsonl")
+        check_new(target)
+        benchmark = load_checked(file, columns=parse_columns(columns))
+        selection = select_questions(benchmark, question, limit)
+        every = [benchmark.get(one) for one in benchmark.ids]
+        items = make_benchmark(selection.wanted, every, from_response=from_response)
+        chosen = read_configuration(None, config, settings, judges=[model] if model is not None else None)
+        used, unused = make_config(selection.wanted, chosen, tries)
+        if unused:
+            screen.note(f"These settings have no effect on drafts: {', '.join(unused)}.")
+        if selection.with_template:
+            screen.note(f"{quantity(selection.with_template, 'question')} with a template: left out of the drafts.")
+        check_output(results)
+        request = RunRequest(
+            items, used, output=results, journal=journal or default_journal(results), config_file=config
+        )
+        found = _run(screen, request, results, quiet=quiet)
+        others = {one.id: [other.question_id for other in DraftBrief.of(one).others] for one in items}
+        wanted = {one.id for one in (*selection.wanted, *selection.without_answer)}
+        drafts = collect_drafts([one for one in every if one.id in wanted], found, others)
+        name = used.core.parsing_models[0].display_string
+        write_drafts(target, benchmark.name, drafts, name)
+        if as_json:
+            screen.json(_json(drafts, target))
+        else:
+            _print(drafts, target, results)
+        _exit(screen, drafts)
+
+
+def _run(screen: Screen, request: RunRequest, output: Path, *, quiet: bool) -> list[VerificationResult]:
+    """Run the drafts and return their results. Exits if the run was stopped before its end."""
+    from karenina_cli.run_execution import exit_if_stopped, exit_on_failed_write, note_reuse, run_with_progress
+    from karenina_engine.results.result_set import read_results
+    from karenina_engine.scheduling.prepare import open_run
+
+    with exit_on_failed_write(screen), open_run(request) as prepared:
+        totals, interrupted = run_with_progress(screen, prepared, output, quiet=quiet)
+        note_reuse(screen, prepared)
+    exit_if_stopped(screen, prepared, output, done=len(totals), interrupted=interrupted)
+    return list(read_results(output))
+
+
+def _print(drafts: Sequence[Draft], target: Path, results: Path) -> None:
+    passed = [draft for draft in drafts if draft.answer is not None]
+    first = sum(draft.tries == 1 for draft in passed)
+    typer.echo(f"Drafts   {len(passed)} of {len(drafts)} pass their checks, {first} at the first try")
+    left = [draft for draft in drafts if draft.answer is None]
+    if left:
+        typer.echo(f"To you   {quantity(len(left), 'question')} without a draft:")
+        for draft in left:
+            typer.echo(f"         {in_one_line(draft.question.id)}: {shorten(draft.reason or '', _MOST_REASON)}")
+    typer.echo(f"Review   {target}: read every field before you use it; `karenina show {results}` prints the calls")
+
+
+def _json(drafts: Sequence[Draft], target: Path) -> dict[str, object]:
+    return {
+        "questions": len(drafts),
+        "passed": sum(draft.answer is not None for draft in drafts),
+        "output": str(target),
+        "drafts": [
+            {
+                "id": draft.question.id,
+                "passed": draft.answer is not None,
+                "tries": draft.tries,
+                "failed": draft.failed,
+                "reason": draft.reason,
+            }
+            for draft in drafts
+        ],
+    }
+
+
+def _exit(screen: Screen, drafts: Sequence[Draft]) -> None:
+    from karenina_cli.exit_codes import ExitCode
+
+    asked = [draft for draft in drafts if draft.failed or draft.tries]
+    if all(draft.failed for draft in asked):
+        screen.note("The model failed for every question: correct the cause, move the output, and run this again.")
+        raise typer.Exit(ExitCode.NOTHING_JUDGED)

@@ -1,0 +1,110 @@
+"""`DraftTemplate`: a model drafts the template of a question, and programs check the draft."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from karenina_core import ArtifactKeys, Outcome, Skip, Slot, Stage
+from karenina_core.errors import StructuredError
+from karenina_drafting.brief import DraftBrief
+from karenina_drafting.prompts import DRAFTING, READING, correction_request, draft_request
+from karenina_drafting.settings import DraftingSettings
+from karenina_toolkit.structured import call_structured
+
+if TYPE_CHECKING:
+    from karenina_core import Question, VerificationConfig, VerificationContext
+    from karenina_core.models.ports import Message
+    from karenina_drafting.draft_checks import CheckedDraft
+    from karenina_drafting.proposal import Proposal
+
+RESULT_FIELD: Final = "draft"
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """The last draft of a question, as the model sent it, with its number and its checks."""
+
+    number: int
+    data: Mapping[str, Any]
+    checked: CheckedDraft
+
+
+class DraftTemplate(Stage):
+    """Drafts the template of a question from its answer, which takes the place of a model's response.
+
+    A draft that fails a check is returned to the model with the messages of the checks, at most `draft_tries` times in
+    all. The result field `draft` contains the last one; if it fails, the item is vetoed.
+    """
+
+    name = "DraftTemplate"
+    requires = frozenset({ArtifactKeys.RAW_LLM_RESPONSE})
+    before: ClassVar[frozenset[str | Slot]] = frozenset({Slot.PARSE_TEMPLATE})
+    settings = DraftingSettings
+    prompts = (DRAFTING, READING)
+    usage_key = "drafting"
+
+    def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
+        """Include the stage in the runs of `karenina draft`."""
+        return config.section(DraftingSettings).draft_templates or Skip("draft_templates is false")
+
+    async def execute(self, context: VerificationContext) -> None:
+        """Draft and check, and veto a draft that fails."""
+        try:
+            last = await _draft(context)
+        except StructuredError as error:
+            if not error.complete:
+                context.count_failure()
+            context.mark_error(f"the draft cannot be read: {error}", Outcome.PARSE_ERROR)
+            return
+        checked = last.checked
+        record = {
+            "answer": checked.answer if checked.passed else None,
+            "rejected": None if checked.passed else last.data,
+            "tries": last.number,
+            "problems": list(checked.problems),
+            "unchecked": list(checked.unchecked),
+            "read_back": DraftBrief.of(context.question).from_response,
+        }
+        context.set_result_field(RESULT_FIELD, record)
+        if not checked.passed:
+            context.veto(f"the draft does not pass its checks: {'; '.join(checked.problems)}")
+
+
+async def _draft(context: VerificationContext) -> _Attempt:
+    """Return the first draft that passes, or the last one."""
+    from karenina_drafting.draft_checks import check_draft
+    from karenina_drafting.read_back import find_misreadings
+
+    settings = context.settings
+    assert isinstance(settings, DraftingSettings)
+    question, brief = context.question, DraftBrief.of(context.question)
+    reference = context.get_artifact(ArtifactKeys.RAW_LLM_RESPONSE)
+    request = draft_request(question.question, reference, from_response=brief.from_response)
+    conversation: list[Message] = context.prompt(DRAFTING, request)
+    number = 1
+    while True:
+        schema, validate = _form()
+        reply = await call_structured(context.parser(), conversation, schema, validate, info=context.call_info)
+        checked = await context.in_thread(check_draft, question, reference, reply.value, brief.others)
+        if checked.bound is not None and checked.passed and brief.from_response:
+            misread = await find_misreadings(context, checked.bound, reference, brief.others)
+            checked = replace(checked, problems=tuple(misread))
+        if checked.passed or number >= settings.draft_tries:
+            return _Attempt(number, reply.data, checked)
+        conversation += correction_request(json.dumps(reply.data, ensure_ascii=False), checked.problems)
+        number += 1
+
+
+@cache
+def _form() -> tuple[Mapping[str, Any], Any]:
+    """Return the JSON Schema of a proposal, and the function that validates one."""
+    from karenina_drafting.proposal import Proposal
+
+    def validate(values: dict[str, Any]) -> Proposal:
+        return Proposal.model_validate(values)
+
+    return Proposal.model_json_schema(), validate

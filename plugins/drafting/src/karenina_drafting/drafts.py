@@ -1,0 +1,122 @@
+"""The drafts of a run, and their YAML file for review."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from karenina_benchmark.yaml_writer import dump
+from karenina_core.errors import ConfigError
+from karenina_drafting.draft_stage import RESULT_FIELD
+from karenina_toolkit.printable import in_one_line, quantity
+
+if TYPE_CHECKING:
+    from karenina_core.data.question import Question
+    from karenina_core.data.result import VerificationResult
+
+_DISTRIBUTION: Final = "karenina-drafting"
+_CHECKED: Final = "it builds, its truth passes, changed truths fail, no name or description shows a truth"
+_MOST_REASON: Final = 600
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """The draft of one question: its `answer` as in a YAML file, or the reason why there is none.
+
+    `tries` counts the drafts of the model, `failed` says that it gave none that could be read, `others` are the ids
+    of the questions whose answers it rejects, and `unchecked` says what could not be checked. `read_back` says that the
+    model filled it from the answer, and that this passed.
+    """
+
+    question: Question
+    answer: Mapping[str, Any] | None = None
+    reason: str | None = None
+    tries: int = 0
+    failed: bool = False
+    others: tuple[str, ...] = ()
+    unchecked: tuple[str, ...] = ()
+    read_back: bool = False
+
+
+def collect_drafts(
+    questions: Iterable[Question], results: Iterable[VerificationResult], others: Mapping[str, Sequence[str]]
+) -> list[Draft]:
+    """Return the drafts of the questions in their order; those without a result are without an answer to draft from."""
+    by_id = {result.question_id: result for result in results}
+    return [_draft_of(question, by_id.get(question.id), tuple(others.get(question.id, ()))) for question in questions]
+
+
+def _draft_of(question: Question, result: VerificationResult | None, others: tuple[str, ...]) -> Draft:
+    if result is None:
+        return Draft(question, reason="it has no answer")
+    found = result.extensions.get(_DISTRIBUTION, {}).get(RESULT_FIELD)
+    if not result.outcome.judged or not isinstance(found, Mapping):
+        return Draft(question, reason=f"the model failed: {result.why()}", failed=True)
+    if found["answer"] is None:
+        return Draft(question, reason="; ".join(found["problems"]), tries=found["tries"])
+    return Draft(
+        question,
+        found["answer"],
+        tries=found["tries"],
+        others=others,
+        unchecked=tuple(found["unchecked"]),
+        read_back=found["read_back"],
+    )
+
+
+def write_drafts(path: Path, name: str, drafts: Sequence[Draft], model: str) -> None:
+    """Write the drafts as a benchmark in YAML, with a comment for each question.
+
+    Raises `ConfigError` if the file exists or cannot be written.
+    """
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.writelines(_lines(name, drafts, model))
+    except OSError as error:
+        raise ConfigError([f"the drafts cannot be written to {path}: {error.strerror or error}"]) from error
+
+
+def check_new(path: Path) -> None:
+    """Raise `ConfigError` if the file exists: drafts overwrite nothing."""
+    if path.exists() or path.is_symlink():
+        raise ConfigError([f"{path} exists, and drafts overwrite nothing: give another file with --output, or move it"])
+
+
+def _lines(name: str, drafts: Sequence[Draft], model: str) -> Iterator[str]:
+    passed = sum(draft.answer is not None for draft in drafts)
+    yield f"# Drafted by {in_one_line(model)} with `karenina draft`; {passed} of {quantity(len(drafts), 'question')}.\n"
+    yield "# Review every field before you use this file: does it ask for what matters, and is every rule right?\n"
+    yield dump({"karenina": 1, "name": name})
+    yield "questions:\n"
+    for draft in drafts:
+        yield f"  # {_comment(draft)}\n"
+        for line in dump([_entry(draft)]).splitlines(keepends=True):
+            yield f"  {line}" if line.strip() else line
+
+
+def _comment(draft: Draft) -> str:
+    if draft.answer is None:
+        reason = in_one_line(draft.reason or "no reason is known")
+        shown = reason if len(reason) <= _MOST_REASON else f"{reason[: _MOST_REASON - 3]}..."
+        return f"not drafted{f' in {_tries(draft)}' if draft.tries else ''}: {shown}"
+    read = ["what the model reads from the answer passes"] if draft.read_back else []
+    parts = [_CHECKED, *read, *(f"the answer to {other} fails" for other in draft.others)]
+    return in_one_line("; ".join([f"drafted in {_tries(draft)}: {', '.join(parts)}", *draft.unchecked]))
+
+
+def _tries(draft: Draft) -> str:
+    return "1 try" if draft.tries == 1 else f"{draft.tries} tries"
+
+
+def _entry(draft: Draft) -> dict[str, Any]:
+    question = draft.question
+    entry: dict[str, Any] = {"id": question.id, "question": question.question}
+    if question.raw_answer is not None:
+        entry["raw_answer"] = question.raw_answer
+    if question.keywords:
+        entry["keywords"] = list(question.keywords)
+    if draft.answer is not None:
+        entry["answer"] = {name: dict(declared) for name, declared in draft.answer.items()}
+    return entry

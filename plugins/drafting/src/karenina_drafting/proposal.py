@@ -1,0 +1,183 @@
+"""A proposal of a template by a model: data only, which becomes the declaration of a template in YAML."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import date
+from typing import Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from karenina_drafting.readings import boolean_in, date_of, numbers_in
+from karenina_template.templates.normalize import normalize
+
+Rule = Literal[
+    "ExactMatch",
+    "NumericExact",
+    "NumericTolerance",
+    "BooleanMatch",
+    "DateMatch",
+    "LiteralMatch",
+    "SetContainment",
+    "OrderedMatch",
+]
+"""The primitives that a draft may use. All of them can be checked: each has values that must fail."""
+NORMALIZE: Final = ("lowercase", "strip", "remove_punctuation", "collapse_whitespace")
+_PLAIN: Final = ("lowercase", "strip")
+_NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,39}")
+_MOST_FIELDS: Final = 8
+_MOST_VALUES: Final = 50
+"""The most values of ground_truth, synonyms and choices together."""
+_LARGEST_SHARE: Final = 0.5
+"""The largest relative tolerance."""
+
+
+class ProposalError(ValueError):
+    """An error of a proposed field, in words for the model that proposed it."""
+
+
+class ProposedField(BaseModel):
+    """One field of a proposed template. Every value is data; none of it becomes code."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str = Field(description="A short name in lower case, with underscores, such as gene or approval_year.")
+    description: str = Field(
+        description="What to extract from a response, such as 'The gene that the response names'. Never the answer."
+    )
+    primitive: Rule = Field(description="The rule that compares the extracted value with ground_truth.")
+    ground_truth: list[str] = Field(description="The right value, copied from the answer; several for a list.")
+    synonyms: list[str] = Field(default=[], description="Other names of exactly the same thing, for ExactMatch.")
+    choices: list[str] = Field(
+        default=[], description="All possible values, for LiteralMatch; ground_truth is one of them."
+    )
+    tolerance: float | None = Field(
+        default=None, allow_inf_nan=False, description="The largest accepted distance, for NumericTolerance."
+    )
+    tolerance_mode: Literal["absolute", "relative"] = Field(
+        default="absolute", description="Whether the tolerance is in the unit of the number, or a share of it."
+    )
+
+
+class Proposal(BaseModel):
+    """A proposed template."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    fields: list[ProposedField] = Field(description="The fields of the template, one to four.")
+
+
+def declare(proposal: Proposal) -> dict[str, dict[str, Any]]:
+    """Return the declaration of the proposed template, as `answer` in a YAML file.
+
+    Raises `ProposalError` with all problems of the fields.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    problems: list[str] = []
+    if not 1 <= len(proposal.fields) <= _MOST_FIELDS:
+        raise ProposalError(f"the draft has {len(proposal.fields)} fields; write one to {_MOST_FIELDS}")
+    for field in proposal.fields:
+        try:
+            if not _NAME.fullmatch(field.name):
+                raise ProposalError("the name is not a short name in lower case with underscores")
+            if field.name in found:
+                raise ProposalError("two fields have this name")
+            found[field.name] = _declare_field(field)
+        except ProposalError as error:
+            problems.append(f"field {field.name[:60]!r}: {error}")
+    if problems:
+        raise ProposalError("\n".join(problems))
+    return found
+
+
+def _declare_field(field: ProposedField) -> dict[str, Any]:
+    texts = [text.strip() for text in field.ground_truth]
+    if not texts or not all(texts):
+        raise ProposalError("a ground_truth is empty")
+    if len(texts) + len(field.synonyms) + len(field.choices) > _MOST_VALUES:
+        raise ProposalError(f"it has more than {_MOST_VALUES} values")
+    kind, truth, rule = _KINDS[field.primitive](field, texts)
+    return {"type": kind, "description": field.description.strip(), "ground_truth": truth, "verify_with": rule}
+
+
+def _text(field: ProposedField, texts: list[str]) -> tuple[object, object, object]:
+    truth, *others = texts
+    steps: list[object] = list(_steps(truth))
+    canonical = normalize(truth, _steps(truth))
+    aliases = (normalize(one, _steps(truth)) for one in (*others, *field.synonyms))
+    mapping = {alias: canonical for alias in aliases if alias not in ("", canonical, "type")}
+    if mapping:
+        steps.append({"type": "SynonymMap", "mapping": mapping})
+    return "str", truth, {"type": "ExactMatch", "normalize": steps}
+
+
+def _number(field: ProposedField, texts: list[str]) -> tuple[object, object, object]:
+    found = numbers_in(_single(texts))
+    if len(found) != 1:
+        raise ProposalError(f"ground_truth must be one number for {field.primitive}, such as 4.5")
+    number = found[0]
+    whole = number == number.to_integral_value()
+    if field.primitive == "NumericExact":
+        return ("int", int(number), "NumericExact") if whole else ("float", float(number), "NumericExact")
+    if field.tolerance is None or field.tolerance <= 0:
+        raise ProposalError("NumericTolerance needs a tolerance above 0; without one, use NumericExact")
+    if field.tolerance_mode == "relative" and field.tolerance > _LARGEST_SHARE:
+        raise ProposalError(f"a relative tolerance is a share of at most {_LARGEST_SHARE}, such as 0.05")
+    rule = {"type": "NumericTolerance", "tolerance": field.tolerance, "mode": field.tolerance_mode}
+    return "float", float(number), rule
+
+
+def _boolean(_field: ProposedField, texts: list[str]) -> tuple[object, object, object]:
+    truth = boolean_in(_single(texts))
+    if truth is None:
+        raise ProposalError("ground_truth must be true or false for BooleanMatch")
+    return "bool", truth, "BooleanMatch"
+
+
+def _date(_field: ProposedField, texts: list[str]) -> tuple[object, object, object]:
+    truth: date | None = date_of(_single(texts))
+    if truth is None:
+        raise ProposalError("ground_truth must be a whole date for DateMatch, such as 2001-12-31")
+    return "date", truth.isoformat(), "DateMatch"
+
+
+def _choice(field: ProposedField, texts: list[str]) -> tuple[object, object, object]:
+    if not field.choices:  # small models take it for the rule for names
+        return _text(field, texts)
+    truth = _single(texts)
+    choices = list(dict.fromkeys(one.strip() for one in field.choices if one.strip()))
+    if len(choices) < 2 or truth not in choices:
+        cure = "for a name or a few words, use ExactMatch instead"
+        raise ProposalError(f"LiteralMatch needs at least two choices, with ground_truth among them; {cure}")
+    return {"literal": choices}, truth, "LiteralMatch"
+
+
+def _collection(field: ProposedField, texts: list[str]) -> tuple[object, object, object]:
+    steps = list(NORMALIZE if all(normalize(one, NORMALIZE) for one in texts) else _PLAIN)
+    if field.primitive == "OrderedMatch":
+        return "list[str]", texts, {"type": "OrderedMatch", "normalize": steps}
+    return "list[str]", texts, {"type": "SetContainment", "mode": "exact", "normalize": steps}
+
+
+def _single(texts: list[str]) -> str:
+    if len(texts) != 1:
+        raise ProposalError("ground_truth must be a single value; for several use SetContainment or OrderedMatch")
+    return texts[0]
+
+
+def _steps(truth: str) -> tuple[str, ...]:
+    """Return the normalizers of a text; those that remove punctuation only if anything is left of it."""
+    return NORMALIZE if normalize(truth, NORMALIZE) else _PLAIN
+
+
+_KINDS: Final[Mapping[Rule, Any]] = {
+    "ExactMatch": _text,
+    "NumericExact": _number,
+    "NumericTolerance": _number,
+    "BooleanMatch": _boolean,
+    "DateMatch": _date,
+    "LiteralMatch": _choice,
+    "SetContainment": _collection,
+    "OrderedMatch": _collection,
+}

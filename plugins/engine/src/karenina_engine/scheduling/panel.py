@@ -1,0 +1,46 @@
+"""Panels: several judges of one answer whose results become one result.
+
+A panel takes the place of the judges in the matrix of a run: each answer has one item, named after the panel. To make
+its result, the panel lets any of the judges evaluate the answer, all at once or one after another. Their calls are
+ordinary calls of these judges: limited, paid for, stored in the journal, and found again when the run is resumed,
+replayed or rescored. Their results are parts of the panel's result only, so that no denominator counts an answer twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from karenina_core.data.question import Question
+    from karenina_core.data.result import VerificationResult
+    from karenina_core.data.trust import Trust
+    from karenina_core.models.model import ModelConfig
+    from karenina_engine.calls.panel_model import PanelModel
+
+
+@dataclass(frozen=True, slots=True)
+class PanelAnswer:
+    """An answer that a panel evaluates.
+
+    `ask` lets one judge evaluate it and returns the result, as in a run with this judge alone. The first
+    `answer_stages` stages of each result are those of the answer, which ran once for all judges. `trust` says which
+    code of the question may run.
+    """
+
+    question: Question
+    trust: Trust
+    answer_stages: int
+    ask: Callable[[ModelConfig], Awaitable[VerificationResult]]
+
+
+class Panel(Protocol):
+    """A panel of judges. `model` names its results. One object evaluates many answers at once."""
+
+    @property
+    def model(self) -> PanelModel:
+        """The panel in the place of a judge."""
+
+    async def evaluate(self, answer: PanelAnswer) -> VerificationResult:
+        """Return the result of the panel, whose `item` names `model`. May raise what `answer.ask` raises."""

@@ -1,0 +1,119 @@
+"""The progress of a run as text: counts, rate, time left, cost, and the calls in flight."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from karenina_core.data.outcome import Outcome
+from karenina_toolkit.printable import clean
+
+if TYPE_CHECKING:
+    from karenina_engine.calls.concurrency_limits import ConcurrencyLimits
+
+_MOST_LINES: Final = 20
+_LONGEST_SILENCE: Final = 30.0  # seconds between two lines, if items finish
+_LOOKED_BACK: Final = 30.0  # seconds over which the rate is taken
+_NOT_JUDGED: Final = "not judged"
+
+
+class RunProgress:
+    """The number of finished items of `total`, and what it says about the run.
+
+    `limits` are those of the run's models, for the calls in flight. `cost` returns the cost so far as text, or None if
+    it is not counted. `clock` returns seconds.
+    """
+
+    def __init__(
+        self,
+        total: int,
+        *,
+        limits: ConcurrencyLimits | None = None,
+        cost: Callable[[], str | None] = lambda: None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.done = 0
+        self.total = total
+        self._limits = limits
+        self._cost = cost
+        self._clock = clock
+        self._counts: Counter[str] = Counter()
+        self._errors: Counter[str] = Counter()
+        self._began = self._said = clock()
+        self._marks = [(self._began, 0)]
+
+    def add(self, outcome: Outcome) -> None:
+        """Count one item."""
+        self.done += 1
+        self._counts[_kind(outcome)] += 1
+        if not outcome.judged:
+            self._errors[outcome.value] += 1
+
+    def next_line(self) -> str | None:
+        """Return a line for a file, after an item was counted; None if the last one is recent enough."""
+        due = self._lines(self.done) > self._lines(self.done - 1) or self._clock() - self._said >= _LONGEST_SILENCE
+        if not due:
+            return None
+        self._said = self._clock()
+        more = self.speed() + self.calls()
+        return f"{self.done}/{self.total} {self.counts()}" + "".join(f"; {one}" for one in more)
+
+    def counts(self) -> str:
+        """Return the numbers of items by outcome, with errors by their kind."""
+        parts = [
+            f"{count} {kind}" + (f" ({self._kinds_of_errors()})" if kind == _NOT_JUDGED else "")
+            for kind, count in sorted(self._counts.items())
+        ]
+        return ", ".join(parts)
+
+    def speed(self) -> list[str]:
+        """Return the rate, the time left at this rate, and the cost, as far as they are known."""
+        found = []
+        rate = self._rate()
+        if rate:
+            found.append(f"{rate:.1f} items/s" if rate >= 1 else f"{60 * rate:.1f} items/min")
+            if self.done < self.total:
+                found.append(f"{_duration((self.total - self.done) / rate)} left")
+        cost = self._cost()
+        return [*found, cost] if cost is not None else found
+
+    def calls(self) -> list[str]:
+        """Return, for each server, the calls in flight of its limit, and the calls that wait for a retry."""
+        found = []
+        for server in self._limits.servers if self._limits is not None else ():
+            if server.held or server.queued or server.retrying:
+                waiting = f", {server.retrying} waiting for a retry" if server.retrying else ""
+                found.append(f"{clean(server.name)} {server.held} of {int(server.limit)} calls{waiting}")
+        return found
+
+    def _lines(self, done: int) -> int:
+        """Return the number of lines after `done` items; the last item always adds one."""
+        return done * min(_MOST_LINES, self.total) // self.total
+
+    def _rate(self) -> float:
+        """Return the recent number of items per second."""
+        now = self._clock()
+        if now - self._marks[-1][0] >= 1:
+            self._marks.append((now, self.done))
+            while len(self._marks) > 2 and now - self._marks[1][0] > _LOOKED_BACK:
+                del self._marks[0]
+        then, done = self._marks[0]
+        return (self.done - done) / (now - then) if now > then else 0.0
+
+    def _kinds_of_errors(self) -> str:
+        return ", ".join(f"{count} {kind}" for kind, count in sorted(self._errors.items()))
+
+
+def _kind(outcome: Outcome) -> str:
+    if outcome in (Outcome.CORRECT, Outcome.SCORED):
+        return outcome.value
+    return "not correct" if outcome.judged else _NOT_JUDGED
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60:02} min"

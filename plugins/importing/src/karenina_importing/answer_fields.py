@@ -1,0 +1,146 @@
+"""Declare the answer template of a row from its truth, and resolve the right option of a multiple-choice question."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from string import ascii_uppercase
+from typing import Any, Final
+
+from karenina_importing.field_mapping import FieldMapping
+from karenina_toolkit.patterns import PatternTimeout, search
+
+_THOUSANDS: Final = re.compile(r"[+-]?[0-9]{1,3}(,[0-9]{3})+(\.[0-9]+)?")
+_BOOLEANS: Final = {"true": True, "yes": True, "false": False, "no": False, "1": True, "0": False}
+_DESCRIPTIONS: Final = {
+    "text": "The answer that the response gives, as a name, a number or a few words",
+    "number": "The number that the response gives as its answer",
+    "integer": "The whole number that the response gives as its answer",
+    "boolean": "Whether the response answers the question with yes or true",
+    "date": "The date that the response gives as its answer",
+    "choice": "The letter of the option that the response gives as its answer",
+}
+_TYPES: Final = {"text": "str", "number": "float", "integer": "int", "boolean": "bool", "date": "date"}
+_NORMALIZE: Final = ("lowercase", "strip")
+
+
+class NoAnswer(ValueError):
+    """An error for a truth from which no template can be made; the message has the cure."""
+
+
+def declare_answer(mapping: FieldMapping, truths: Sequence[str], choices: Sequence[str]) -> dict[str, Any]:
+    """Return the declared fields for a type of answer. Raises `NoAnswer`."""
+    kind = mapping.answer
+    assert isinstance(kind, str), "declared fields are used as they are"
+    if not truths:
+        raise NoAnswer("it has no right answer; map raw_answer")
+    found = extract(mapping, truths)
+    declared: dict[str, Any] = {"description": _DESCRIPTIONS[kind]}
+    if kind == "choice":
+        letters = list(ascii_uppercase[: len(choices)])
+        letter = letters[choice_index(mapping, found, choices)]
+        return {"answer": {"type": {"literal": letters}, **declared, "ground_truth": letter}}
+    if choices and kind == "text":
+        found = [choices[choice_index(mapping, found, choices)]]
+    declared = {"type": _TYPES[kind], **declared}
+    if kind == "text":
+        return {"answer": {**declared, "ground_truth": found[0], "verify_with": _exact_match(found)}}
+    if len(set(found)) > 1:
+        raise NoAnswer(f"it has {len(found)} right answers, and a {kind} has one; map raw_answer to one of them")
+    return {"answer": {**declared, "ground_truth": _convert(kind, found[0])}}
+
+
+def extract(mapping: FieldMapping, truths: Sequence[str]) -> list[str]:
+    """Return the truths, or the parts of them that the mapping's pattern finds. Raises `NoAnswer`."""
+    if mapping.answer_pattern is None:
+        return list(truths)
+    found = []
+    for truth in truths:
+        try:
+            match = search(mapping.answer_pattern, truth)
+        except PatternTimeout as error:
+            raise NoAnswer(str(error)) from error
+        if match is None:
+            raise NoAnswer(f"answer_pattern is not found in the right answer {truth!r:.80}")
+        part = match[1] if match.re.groups else match[0]
+        found.append((part or "").strip())
+    return found
+
+
+def choice_index(mapping: FieldMapping, truths: Sequence[str], choices: Sequence[str]) -> int:
+    """Return the position of the right option. Raises `NoAnswer` if there is none, or if it could be several."""
+    if not choices:
+        raise NoAnswer("it has no options; map choices")
+    if len(choices) > len(ascii_uppercase):
+        raise NoAnswer(f"it has {len(choices)} options, and letters are given to {len(ascii_uppercase)}")
+    if len(truths) != 1:
+        raise NoAnswer(f"{len(truths)} options are right, and a choice has one")
+    truth = truths[0].strip()
+    ways = {
+        "text": [place for place, choice in enumerate(choices) if choice.strip() == truth],
+        "letter": [place for place in range(len(choices)) if ascii_uppercase[place] == truth.strip("().").upper()],
+        "index": [place for place in range(len(choices)) if str(place) == truth],
+    }
+    if mapping.choice_by is not None:
+        ways = {mapping.choice_by: ways[mapping.choice_by]}
+    found = {place for places in ways.values() for place in places}
+    if len(found) == 1:
+        return found.pop()
+    if found:
+        names = " and ".join(name for name, places in ways.items() if places)
+        raise NoAnswer(f"the right answer {truth!r:.80} could be the {names} of an option; map choice_by to one")
+    raise NoAnswer(f"the right answer {truth!r:.80} is none of the {len(choices)} options")
+
+
+def with_options(question: str, choices: Sequence[str]) -> str:
+    """Return the question followed by its options with letters, unless each of them already ends a line of it."""
+    ends = [line.rstrip() for line in question.splitlines()]
+    if not choices or all(any(line.endswith(choice.strip()) for line in ends[1:]) for choice in choices):
+        return question
+    options = [f"{letter}. {choice.strip()}" for letter, choice in zip(ascii_uppercase, choices, strict=False)]
+    return "\n".join([question.rstrip(), "", *options])
+
+
+def _exact_match(truths: Sequence[str]) -> Any:
+    """Return `ExactMatch` with the first truth, to which other right answers are replaced."""
+    first = truths[0].casefold().strip()
+    others = {other: first for truth in truths[1:] if (other := truth.casefold().strip()) not in ("", first)}
+    if not others:
+        return "ExactMatch"
+    return {"type": "ExactMatch", "normalize": [*_NORMALIZE, {"type": "SynonymMap", "mapping": others}]}
+
+
+def _convert(kind: str, truth: str) -> Any:
+    """Return a truth as the value that a template declares. Raises `NoAnswer`."""
+    text = truth.strip()
+    if kind == "boolean":
+        if text.casefold() not in _BOOLEANS:
+            raise NoAnswer(f"the right answer {truth!r:.80} is not yes, no, true or false")
+        return _BOOLEANS[text.casefold()]
+    if kind == "date":
+        return text
+    text = text.replace(",", "") if _THOUSANDS.fullmatch(text) else text
+    try:
+        number = int(text) if re.fullmatch(r"[+-]?[0-9]{1,300}", text) else float(text)
+    except ValueError as error:
+        cure = "map raw_answer to a number, or set answer_pattern"
+        raise NoAnswer(f"the right answer {truth!r:.80} is not a number; {cure}") from error
+    if kind == "integer" and not isinstance(number, int):
+        raise NoAnswer(f"the right answer {truth!r:.80} is not a whole number")
+    return number if kind == "integer" else float(number)
+
+
+def fill_declared(fields: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return declared fields in which `{column: NAME}` is replaced by a mapped value. Raises `NoAnswer`."""
+    from karenina_benchmark.template_declarations import fill_columns
+
+    try:
+        filled = fill_columns(fields, values)
+    except KeyError as error:
+        names = ", ".join(values)
+        raise NoAnswer(f"no mapped value is called {error.args[0]!r}; there are {names}") from error
+    for name, declared in fields.items():
+        from_column = isinstance(declared, Mapping) and isinstance(declared.get("ground_truth"), Mapping)
+        if from_column and "type" not in declared and isinstance(filled[name].get("ground_truth"), str):
+            filled[name] = {"type": "str", **filled[name]}  # or the type would depend on the row
+    return dict(filled)

@@ -1,0 +1,293 @@
+"""Convert the rows of a source to questions and recorded answers."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from karenina_benchmark.content import BenchmarkContent
+from karenina_benchmark.document import Document, Section
+from karenina_benchmark.errors import CheckpointError, explain_error
+from karenina_benchmark.question_ids import make_question_id
+from karenina_benchmark.template_declarations import DeclarationError, make_template_source
+from karenina_core.data.question import Question
+from karenina_importing.answer_fields import (
+    NoAnswer,
+    choice_index,
+    declare_answer,
+    extract,
+    fill_declared,
+    with_options,
+)
+from karenina_importing.field_mapping import FieldMapping
+from karenina_importing.field_paths import find_first
+from karenina_importing.source_row import SourceRow
+from karenina_importing.texts import NotText, as_response, as_text, as_texts, is_conversation
+from karenina_toolkit.value_limits import find_problem
+
+_LINE: Final = re.compile(r"line ([0-9]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class RowProblem:
+    """A row that could not be converted, or has no answer: its place, and why."""
+
+    place: str
+    what: str
+
+
+@dataclass
+class Imported:
+    """The result of converting the rows of a source.
+
+    `questions` are the keys of each question in a YAML benchmark by its id, `origins` the place of its first row, and
+    `recordings` the lines of a file for `karenina run --recordings`. `problems` are the rows without a question,
+    `unanswered` those with a question and no recording, and `repeats` counts rows whose question is that of an earlier
+    row.
+    """
+
+    questions: dict[str, dict[str, Any]] = field(default_factory=dict)
+    origins: dict[str, SourceRow] = field(default_factory=dict)
+    recordings: list[dict[str, Any]] = field(default_factory=list)
+    problems: list[RowProblem] = field(default_factory=list)
+    unanswered: list[RowProblem] = field(default_factory=list)
+    rows: int = 0
+    repeats: int = 0
+    found: set[str] = field(default_factory=set)
+    """The names of the mapping that have a value in some row."""
+    keys: dict[str, None] = field(default_factory=dict)
+    """The keys of the rows."""
+
+    @property
+    def models(self) -> list[str]:
+        """The models of the recordings, in order."""
+        return list(dict.fromkeys(one["model"] for one in self.recordings if "model" in one))
+
+
+class _RowError(ValueError):
+    """An error of a row."""
+
+
+@dataclass
+class _Converter:
+    mapping: FieldMapping
+    imported: Imported = field(default_factory=Imported)
+    ids_by_text: dict[str, str] = field(default_factory=dict)
+    answers: dict[tuple[str, str | None], int] = field(default_factory=dict)
+    """The number of recordings by question and model."""
+
+    def add(self, row: SourceRow) -> None:
+        """Add a row. Errors are added to the problems."""
+        done = self.imported
+        done.rows += 1
+        if row.problem:
+            done.problems.append(RowProblem(row.place, row.problem))
+            return
+        done.keys.update(dict.fromkeys(map(str, row.values)) if len(done.keys) < 100 else {})
+        try:
+            id = self._add_question(row)
+        except (_RowError, NoAnswer) as error:
+            done.problems.append(RowProblem(row.place, str(error)))
+            return
+        try:
+            self._add_recording(id, row)
+        except _RowError as error:
+            done.unanswered.append(RowProblem(row.place, str(error)))
+
+    def _value(self, row: SourceRow, name: str) -> Any:
+        try:
+            found = find_first(row.values, self.mapping.of(name))
+        except NotText as error:
+            raise _RowError(f"{name}: {error}") from error
+        if found is not None:
+            self.imported.found.add(name)
+        return found
+
+    def _texts(self, row: SourceRow, name: str) -> list[str]:
+        found = self._value(row, name)
+        try:
+            return as_texts(found) if found is not None else []
+        except NotText as error:
+            raise _RowError(f"{name}: {error}") from error
+
+    def _text(self, row: SourceRow, name: str) -> str | None:
+        found = self._value(row, name)
+        try:
+            return as_text(found) if found is not None else None
+        except NotText as error:
+            raise _RowError(f"{name}: {error}") from error
+
+    def _add_question(self, row: SourceRow) -> str:
+        """Add the question of a row unless an earlier row has it, and return its id."""
+        text = self._text(row, "question")
+        if text is None or not text.strip():
+            raise _RowError(f"it has no question ({_shown(self.mapping.of('question'))}); map question to another path")
+        choices = self._texts(row, "choices")
+        text = with_options(text, choices)
+        done = self.imported
+        id = self._text(row, "id")
+        if id is None:
+            id = self.ids_by_text.setdefault(text, make_question_id(len(done.questions) + 1, text))
+        data = self._make_question(row, id, text, choices)
+        first = done.questions.get(id)
+        if first is None:
+            _check(data)
+            done.questions[id] = data
+            done.origins[id] = row
+            return id
+        done.repeats += 1
+        for key in ("question", "raw_answer", "answer"):
+            if first.get(key) != data.get(key):
+                place = done.origins[id].place
+                raise _RowError(f"its {key} differs from that of {place}, which has the same id {id!r:.80}; map id")
+        return id
+
+    def _make_question(self, row: SourceRow, id: str, text: str, choices: list[str]) -> dict[str, Any]:
+        truths = self._texts(row, "raw_answer")
+        data: dict[str, Any] = {"id": id, "question": text}
+        if truths:
+            data["raw_answer"] = self._show_truths(truths, choices)
+        if isinstance(self.mapping.answer, str):
+            data["answer"] = declare_answer(self.mapping, truths, choices)
+        keywords = self._texts(row, "keywords")
+        if keywords:
+            data["keywords"] = keywords
+        metadata = self._metadata(row)
+        if isinstance(self.mapping.answer, Mapping):
+            found = extract(self.mapping, truths)[:1]
+            values = {**metadata, "id": id, "question": text, **({"raw_answer": found[0]} if found else {})}
+            data["answer"] = fill_declared(self.mapping.answer, values)
+        if metadata:
+            data["metadata"] = metadata
+        return data
+
+    def _show_truths(self, truths: list[str], choices: list[str]) -> str:
+        """Return the right answers as text; that of a multiple-choice question is the option, if it is known."""
+        if choices:
+            try:
+                place = choice_index(self.mapping, extract(self.mapping, truths), choices)
+            except NoAnswer:
+                return " or ".join(dict.fromkeys(truths))
+            return f"{chr(ord('A') + place)}. {choices[place].strip()}"
+        return " or ".join(dict.fromkeys(truths))
+
+    def _metadata(self, row: SourceRow) -> dict[str, Any]:
+        metadata = {}
+        for key, path in self.mapping.metadata.items():
+            try:
+                found = find_first(row.values, (path,))
+            except NotText as error:
+                raise _RowError(f"metadata.{key}: {error}") from error
+            if found is not None:
+                _check_json(f"metadata.{key}", found)
+                metadata[key] = found
+                self.imported.found.add(f"metadata.{key}")
+        return metadata
+
+    def _add_recording(self, id: str, row: SourceRow) -> None:
+        found = self._value(row, "response") if self.mapping.of("response") else None
+        error = self._value(row, "error") if self.mapping.of("error") else None
+        if error is not None:
+            self.imported.found.add("response")
+            raise _RowError(f"it ended with an error: {' '.join(str(error).split())[:200]}")
+        if found is None:
+            raise _RowError("it has no answer")
+        model = self._text(row, "model")
+        several = found if isinstance(found, list) and not is_conversation(found) and _is_several(found) else [found]
+        try:
+            responses = [as_response(one) for one in several]
+        except NotText as error:
+            raise _RowError(f"response: {error}") from error
+        replicate = self._replicate(row, several=len(responses) > 1)
+        for response in responses:
+            number = self.answers[id, model] = self.answers.get((id, model), 0) + 1
+            self.imported.recordings.append(
+                {
+                    "id": id,
+                    "replicate": replicate or number,
+                    **({"model": model} if model is not None else {}),
+                    "response": response,
+                }
+            )
+
+    def _replicate(self, row: SourceRow, *, several: bool) -> int | None:
+        found = None if several else self._value(row, "replicate")
+        if found is None:
+            return None
+        text = str(found)
+        if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text) > 0):
+            raise _RowError(f"replicate: {found!r:.40} is not a number from 1")
+        return int(text)
+
+
+def convert(rows: Iterable[SourceRow], mapping: FieldMapping) -> Imported:
+    """Return the questions and recordings of rows; rows that cannot be converted are in its `problems`."""
+    converter = _Converter(mapping)
+    for row in rows:
+        converter.add(row)
+    done = converter.imported
+    if "response" not in done.found:  # a source without answers: no row lacks one
+        done.unanswered.clear()
+    return done
+
+
+def read_with(path: Path, rows: Iterable[SourceRow], mapping: FieldMapping) -> BenchmarkContent:
+    """Return the rows of a file as a benchmark named after it; rows that cannot be converted are its broken ones."""
+    done = convert(rows, mapping)
+    benchmark = BenchmarkContent(path.stem or "benchmark")
+    benchmark.named_by_path = True
+    benchmark.add_questions(Question.model_validate(_as_question(data)) for data in done.questions.values())
+    benchmark.date_modified = None
+    benchmark.origins = {
+        id: Section(Document(path, row.values, {(): int(line[1])}, {}), (), row.values)
+        for id, row in done.origins.items()
+        if (line := _LINE.fullmatch(row.place))
+    }
+    benchmark.broken = [CheckpointError(path, one.place, one.what, "") for one in done.problems]
+    return benchmark
+
+
+def _check(data: Mapping[str, Any]) -> None:
+    """Raise `_RowError` unless a benchmark can hold the question."""
+    try:
+        values = _as_question(data)
+        if "answer_template" in values:
+            from karenina_template.templates import load_template
+
+            load_template(values["answer_template"])
+        Question.model_validate(values)
+    except DeclarationError as error:
+        raise _RowError(f"answer: {error}") from error
+    except ValueError as error:
+        raise _RowError(explain_error(error)) from error
+
+
+def _check_json(name: str, value: Any) -> None:
+    """Raise `_RowError` unless a value can be stored as JSON."""
+    problem = find_problem(value)
+    if problem is not None:
+        raise _RowError(f"{name}: {problem.what}")
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise _RowError(f"{name}: {error}") from error
+
+
+def _as_question(data: Mapping[str, Any]) -> dict[str, Any]:
+    values = {key: value for key, value in data.items() if key != "answer"}
+    if "answer" in data:
+        values["answer_template"] = make_template_source(data["answer"])
+    return values
+
+
+def _is_several(value: list[Any]) -> bool:
+    """Return whether a list holds several answers, rather than the parts of one."""
+    return bool(value) and not all(isinstance(one, Mapping) and "type" in one for one in value)
+
+
+def _shown(paths: Iterable[str]) -> str:
+    return ", ".join(paths) or "no path is mapped"

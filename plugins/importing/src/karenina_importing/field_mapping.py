@@ -1,0 +1,156 @@
+"""`FieldMapping`: which values of a row are its question, truth and answer, in a YAML file that users edit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+from karenina_benchmark.document import Section
+from karenina_benchmark.errors import CheckpointError, Problems
+from karenina_benchmark.text_files import read_text
+from karenina_benchmark.unknown_keys import suggest_key
+from karenina_benchmark.yaml_reader import parse
+from karenina_benchmark.yaml_writer import dump
+from karenina_core.errors import ConfigError
+
+NAMES: Final = {
+    "question": "the question's text, or the messages of its prompt",
+    "raw_answer": "the right answer; of a list, any item is right",
+    "id": "the id of the question; without one, rows with the same question are one question",
+    "keywords": "a text, or a list of texts",
+    "choices": "the options of a multiple-choice question, which are added to its text",
+    "response": "the answer of a model, for --recordings; of a list, each item is an answer",
+    "model": "the model that answered",
+    "replicate": "the number of the answer, from 1, if a model answered more than once",
+    "error": "why there is no answer; a row that has one gets no recording",
+}
+"""The names that paths are mapped to, with their meanings."""
+ANSWER_TYPES: Final = ("text", "number", "integer", "boolean", "date", "choice")
+CHOICE_BY: Final = ("index", "letter", "text")
+_VERSION: Final = 1
+_OPTIONS: Final = ("answer", "answer_pattern", "choice_by")
+_HEAD: Final = "karenina_import"
+_METADATA: Final = "metadata"
+
+
+@dataclass(frozen=True, slots=True)
+class FieldMapping:
+    """Paths to values of a row by the names of `NAMES`, and how its truth becomes an answer template.
+
+    Of several paths, the first with a value counts. `metadata` maps keys of a question's metadata to paths. `answer`
+    is one of `ANSWER_TYPES`, or declared fields as in a benchmark, in which `{column: NAME}` is a mapped value; without
+    it questions have no template. `answer_pattern` is a regular expression whose first group, or else whose match, is
+    the truth within a longer right answer. `choice_by` says what the right answer of a multiple-choice question is, if
+    it could be several. `given` are the names that the user has mapped, which must occur.
+    """
+
+    paths: Mapping[str, tuple[str, ...]]
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    answer: str | Mapping[str, Any] | None = None
+    answer_pattern: str | None = None
+    choice_by: str | None = None
+    given: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        if isinstance(self.answer, str) and self.answer not in ANSWER_TYPES:
+            cure = suggest_key(self.answer, ANSWER_TYPES, f"the types are {', '.join(ANSWER_TYPES)}")
+            raise ConfigError([f"the mapping's answer has the unknown type {self.answer!r}; {cure}"])
+        if self.choice_by is not None and self.choice_by not in CHOICE_BY:
+            raise ConfigError([f"choice_by is one of {', '.join(CHOICE_BY)}, not {self.choice_by!r}"])
+        if self.answer_pattern is not None:
+            from karenina_toolkit.patterns import check_pattern
+
+            try:
+                check_pattern(self.answer_pattern)
+            except ValueError as error:
+                raise ConfigError([f"answer_pattern: {error}"]) from error
+
+    def of(self, name: str) -> tuple[str, ...]:
+        """Return the paths of a name; empty if it is not mapped."""
+        return self.paths.get(name, ())
+
+    def changed(self, changes: Iterable[str]) -> FieldMapping:
+        """Return the mapping with changes `NAME=PATH`; an empty path removes the name. Raises `ConfigError`."""
+        found = self
+        for change in changes:
+            name, sign, path = change.partition("=")
+            if not sign:
+                raise ConfigError([f"--map {change!r} is not NAME=PATH, such as question=doc.question"])
+            found = found._changed_one(name.strip(), path.strip())
+        return found
+
+    def _changed_one(self, name: str, path: str) -> FieldMapping:
+        if name == "answer":
+            return replace(self, answer=path or None)
+        if name == "answer_pattern":
+            return replace(self, answer_pattern=path or None)
+        if name == "choice_by":
+            return replace(self, choice_by=path or None)
+        if name.startswith(f"{_METADATA}."):
+            key = name.removeprefix(f"{_METADATA}.")
+            others = {other: old for other, old in self.metadata.items() if other != key}
+            return replace(self, metadata={**others, **({key: path} if path else {})}, given=self._given(name, path))
+        if name not in NAMES:
+            known = [*NAMES, *_OPTIONS, f"{_METADATA}.KEY"]
+            cure = suggest_key(name, known, f"the names are {', '.join(known)}")
+            raise ConfigError([f"--map: nothing is called {name!r}; {cure}"])
+        paths = {**self.paths, name: (path,) if path else ()}
+        return replace(self, paths=paths, given=self._given(name, path))
+
+    def _given(self, name: str, path: str) -> frozenset[str]:
+        return self.given | {name} if path else self.given - {name}
+
+    def to_yaml(self, format: str) -> str:
+        """Return the mapping of a format as YAML with comments, which `read_mapping` reads."""
+        lines = [
+            "# The mapping of `karenina import`: paths to values of a row. Edit it, and import again with --map-file.\n"
+            "# Of a list of paths, the first with a value counts; {a} and {b.c} in a path are replaced by values.\n",
+            dump({_HEAD: _VERSION, "format": format}),
+        ]
+        for name, meaning in NAMES.items():
+            paths = list(self.of(name))
+            value: Any = paths[0] if len(paths) == 1 else paths or None
+            lines.append(f"# {meaning}\n{dump({name: value})}")
+        lines.append(f"# key: path\n{dump({_METADATA: dict(self.metadata) or None})}")
+        types = ", ".join(ANSWER_TYPES)
+        lines.append(f"# {types}, or fields as in a benchmark, with {{column: raw_answer}} as truth\n")
+        answer = self.answer if isinstance(self.answer, str) or self.answer is None else dict(self.answer)
+        lines.append(dump({"answer": answer}))
+        pattern = dump({"answer_pattern": self.answer_pattern})
+        lines.append(f"# a regular expression for the truth in a longer answer\n{pattern}")
+        lines.append(f"# what a right choice is: {', '.join(CHOICE_BY)}\n{dump({'choice_by': self.choice_by})}")
+        return "".join(lines)
+
+
+def read_mapping(path: Path) -> tuple[str, FieldMapping]:
+    """Return the format and the mapping of a file. Raises `CheckpointError` with the line."""
+    problems = Problems()
+    top = parse(read_text(path), path, problems)
+    problems.attempt(top.check_keys, (_HEAD, "format", *NAMES, _METADATA, *_OPTIONS))
+    problems.raise_all()
+    if top.value.get(_HEAD) != _VERSION:
+        raise top.error(f"the file is not a mapping: `{_HEAD}: {_VERSION}` is missing", "write it first", _HEAD)
+    format = top.text("format")
+    if not format:
+        raise top.error("the mapping has no format", "add `format: ...`, such as lm-eval", "format")
+    metadata = top.section(_METADATA)
+    try:
+        mapping = FieldMapping(
+            paths={name: tuple(top.texts(name)) for name in NAMES},
+            metadata={key: metadata.text(key) or key for key in metadata.value} if metadata is not None else {},
+            answer=_read_answer(top),
+            answer_pattern=top.text("answer_pattern"),
+            choice_by=top.text("choice_by"),
+        )
+    except ConfigError as error:
+        raise CheckpointError(path, "", "; ".join(error.problems), "") from error
+    return format, mapping
+
+
+def _read_answer(top: Section) -> str | Mapping[str, Any] | None:
+    if isinstance(top.value.get("answer"), Mapping):
+        found = top.section("answer")
+        return dict(found.value) if found is not None else None
+    return top.text("answer")

@@ -1,0 +1,70 @@
+"""Paths to values of a row, such as `doc.question` or `output.choices.0.message.content`.
+
+A number selects an item of a list, negative ones from its end; a name on a list selects that value of each item. A key
+with dots can be written as it is. A path with braces is a text with the values of other paths: `{doc.passage} {doc.q}`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from karenina_importing.texts import TRUNCATED, NotText, as_text
+
+_PLACEHOLDER: Final = re.compile(r"\{([^{}]+)\}")
+_INDEX: Final = re.compile(r"-?[0-9]{1,9}")
+
+
+class _Missing:
+    """The value of a path that a row does not have."""
+
+
+MISSING: Final = _Missing()
+
+
+def find_first(values: Mapping[str, Any], paths: Iterable[str]) -> Any:
+    """Return the value of the first path with one; None if no path has a value. Null and empty texts are no values.
+
+    Raises `NotText` for a placeholder whose value is not a text, and for a value that the source has cut.
+    """
+    for path in paths:
+        found = _fill(values, path) if _PLACEHOLDER.search(path) else look_up(values, path)
+        if found is TRUNCATED:
+            raise NotText(f"{path} is cut by the server")
+        if found is not MISSING and found is not None and found != "":
+            return found
+    return None
+
+
+def look_up(values: Any, path: str) -> Any:
+    """Return the value of a path without placeholders, or `MISSING`."""
+    return _descend(values, path.split("."))
+
+
+def _descend(value: Any, parts: Sequence[str]) -> Any:
+    if not parts:
+        return value
+    if isinstance(value, Mapping):
+        for end in range(1, len(parts) + 1):
+            key = ".".join(parts[:end])
+            if key in value:
+                return _descend(value[key], parts[end:])
+        return MISSING
+    if isinstance(value, list):
+        if not _INDEX.fullmatch(parts[0]):
+            found = [_descend(one, parts) for one in value]
+            return found if found and all(one is not MISSING for one in found) else MISSING
+        index = int(parts[0])
+        return _descend(value[index], parts[1:]) if -len(value) <= index < len(value) else MISSING
+    return value if value is TRUNCATED else MISSING
+
+
+def _fill(values: Mapping[str, Any], path: str) -> Any:
+    """Return the text with the values of its placeholders; `MISSING` if the row lacks one of them."""
+    found = {name: look_up(values, name.strip()) for name in _PLACEHOLDER.findall(path)}
+    if any(one is TRUNCATED for one in found.values()):
+        return TRUNCATED
+    if any(one is MISSING or one is None for one in found.values()):
+        return MISSING
+    return _PLACEHOLDER.sub(lambda match: as_text(found[match[1]]), path)

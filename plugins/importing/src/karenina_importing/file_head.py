@@ -1,0 +1,63 @@
+"""The beginning of a file, from which formats recognize it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+from karenina_benchmark.errors import CheckpointError
+from karenina_importing.source_files import bounded, parse_json, read_json
+from karenina_toolkit import bounded_files
+
+_LINES: Final = 50
+_BLANK: Final = b" \t\r\n\xef\xbb\xbf"
+
+
+@dataclass(frozen=True)
+class FileHead:
+    """The beginning of a file, read when it is needed."""
+
+    path: Path
+
+    @cached_property
+    def start(self) -> bytes:
+        """The first 512 bytes."""
+        with bounded(self.path), bounded_files.open_file(self.path) as file:
+            return file.read(512) or b""
+
+    @cached_property
+    def lines(self) -> list[Any]:
+        """The JSON values of the first lines; empty unless each of them is one."""
+        found: list[Any] = []
+        if not self.start.lstrip(_BLANK).startswith((b"{", b"[", b'"')):
+            return found
+        with bounded(self.path), bounded_files.open_file(self.path) as file:
+            for line in bounded_files.iter_lines(file, self.path):
+                if len(found) == _LINES:
+                    break
+                if line.strip(_BLANK):
+                    try:
+                        found.append(parse_json(line.strip(_BLANK), self.path, ""))
+                    except CheckpointError:
+                        # A file cut within its first lines is still one of lines if the lines before are whole.
+                        return found
+        return found
+
+    @cached_property
+    def record(self) -> Mapping[str, Any]:
+        """The first line, if it is a JSON object; else empty."""
+        first = self.lines[0] if self.lines else None
+        return first if isinstance(first, Mapping) else {}
+
+    @cached_property
+    def document(self) -> Any:
+        """The whole file as one JSON value; None if it is not one."""
+        if len(self.lines) > 1 or not self.start.lstrip(_BLANK).startswith((b"{", b"[")):
+            return None
+        try:
+            return read_json(self.path)
+        except CheckpointError:
+            return None

@@ -1,0 +1,44 @@
+"""Pages of rows of the dataset server of Hugging Face (`/rows` and `/first-rows`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from karenina_importing.source_row import SourceRow
+from karenina_importing.texts import TRUNCATED
+
+
+def is_page(value: Any) -> bool:
+    """Return whether a JSON value is a page of rows."""
+    return isinstance(value, Mapping) and all(isinstance(value.get(key), list) for key in ("features", "rows"))
+
+
+def page_rows(page: Mapping[str, Any]) -> Iterator[SourceRow]:
+    """Yield the rows of a page. Cells that the server has cut are marked, and numbers of classes become their names."""
+    classes = _classes(page["features"])
+    for number, row in enumerate(page["rows"]):
+        if not isinstance(row, Mapping) or not isinstance(row.get("row"), Mapping):
+            yield SourceRow(f"row {number}", {}, "the row is not an object with `row`")
+            continue
+        values = {
+            key: _class_name(value, classes[key]) if key in classes else value for key, value in row["row"].items()
+        }
+        cut = row.get("truncated_cells")
+        values |= dict.fromkeys(cut if isinstance(cut, list) else (), TRUNCATED)
+        yield SourceRow(f"row {row.get('row_idx', number)}", values)
+
+
+def _classes(features: list[Any]) -> dict[str, list[Any]]:
+    """Return the names of the classes of columns that hold the number of a class."""
+    found = {}
+    for feature in features:
+        kind = feature.get("type") if isinstance(feature, Mapping) else None
+        if isinstance(kind, Mapping) and kind.get("_type") == "ClassLabel" and isinstance(kind.get("names"), list):
+            found[str(feature.get("name"))] = kind["names"]
+    return found
+
+
+def _class_name(value: Any, names: list[Any]) -> Any:
+    is_class = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < len(names)
+    return names[value] if is_class else value

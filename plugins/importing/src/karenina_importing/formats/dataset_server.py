@@ -1,0 +1,144 @@
+"""Read a dataset by its name from the dataset server of Hugging Face, over HTTPS."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import quote, urlencode, urlsplit
+
+from karenina_core.errors import ConfigError
+from karenina_importing.formats.dataset_rows import is_page, page_rows
+from karenina_importing.source_row import SourceRow
+from karenina_toolkit import bounded_files
+from karenina_toolkit.urls import is_loopback
+
+SERVER: Final = "https://datasets-server.huggingface.co"
+"""The address of the dataset server."""
+MOST_ROWS: Final = 10_000
+"""The largest split that is read without a limit."""
+_PAGE: Final = 100
+_SECONDS: Final = 60.0
+_TOKEN: Final = "HF_TOKEN"  # noqa: S105 - the name of a variable
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """A split of a dataset; without `subset` and `split`, the only ones are meant. `limit` is the number of rows."""
+
+    name: str
+    subset: str | None = None
+    split: str | None = None
+    limit: int | None = None
+    server: str = SERVER
+
+    def rows(self) -> Iterator[SourceRow]:
+        """Yield the rows. Raises `ConfigError`, also for a split of more than `MOST_ROWS` rows without a limit."""
+        _check_server(self.server)
+        subset, split = self._choose()
+        read, done, total = 0, 0, 1
+        while done < min(total, self.limit or total):
+            length = min(_PAGE, self.limit - done) if self.limit else _PAGE
+            where = {"dataset": self.name, "config": subset, "split": split, "offset": done, "length": length}
+            page, size = self._get("/rows", where)
+            read += size
+            if read > bounded_files.max_file_bytes():
+                raise ConfigError([f"the rows of hf:{self.name} have more than the bound of files; set --limit"])
+            if not is_page(page):
+                raise ConfigError([f"the reply of {self.server} has no rows; import a downloaded file instead"])
+            total = self._check_total(page.get("num_rows_total"), split)
+            yield from page_rows(page)
+            if not page["rows"]:
+                if done < min(total, self.limit or total):
+                    raise ConfigError([f"{self.server} returned {done} of {total} rows of hf:{self.name}; try again"])
+                return
+            done += len(page["rows"])
+
+    def _check_total(self, total: Any, split: str) -> int:
+        if not isinstance(total, int) or isinstance(total, bool) or total < 0:
+            raise ConfigError([f"the reply of {self.server} does not say how many rows there are"])
+        if self.limit is None and total > MOST_ROWS:
+            what = f"the split {split!r} of hf:{self.name} has {total:,} rows, more than {MOST_ROWS:,}"
+            raise ConfigError([f"{what}: choose a number with --limit, or download it and import the file"])
+        return total
+
+    def _choose(self) -> tuple[str, str]:
+        found, _ = self._get("/splits", {"dataset": self.name})
+        listed = found.get("splits") if isinstance(found, Mapping) else None
+        splits = [
+            (str(one.get("config")), str(one.get("split")))
+            for one in (listed if isinstance(listed, list) else ())
+            if isinstance(one, Mapping)
+        ]
+        chosen = [
+            (subset, split) for subset, split in splits if self.subset in (None, subset) and self.split in (None, split)
+        ]
+        if len(chosen) == 1:
+            return chosen[0]
+        names = ", ".join(f"{subset}/{split}" for subset, split in (chosen or splits)[:20]) or "none"
+        what = "has no such split" if not chosen else "has several splits"
+        raise ConfigError([f"hf:{self.name} {what}: choose one with --subset and --split; there are {names}"])
+
+    def _get(self, path: str, query: Mapping[str, Any]) -> tuple[Any, int]:
+        """Return the JSON of a reply, and its size in bytes."""
+        url = f"{self.server.rstrip('/')}{path}?{urlencode(query, quote_via=quote)}"
+        request = urllib.request.Request(url, headers=self._headers())  # noqa: S310 - the scheme is checked
+        on_this_machine = is_loopback(urlsplit(self.server).hostname or "")
+        proxies = [urllib.request.ProxyHandler({})] if on_this_machine else []
+        opener = urllib.request.build_opener(_NoRedirects, *proxies)
+        most = bounded_files.max_file_bytes()
+        try:
+            with opener.open(request, timeout=_SECONDS) as reply:
+                data = reply.read(most + 1)
+        except urllib.error.HTTPError as error:
+            raise ConfigError([self._explain(error)]) from error
+        except (OSError, http.client.HTTPException) as error:
+            reason = getattr(error, "reason", None) or error
+            cure = "check the network, or download the dataset elsewhere and import its file (parquet, JSONL or CSV)"
+            raise ConfigError([f"{self.server} cannot be reached: {reason}; {cure}"]) from error
+        if len(data) > most:
+            raise ConfigError([f"a reply of {self.server} is larger than the bound of files"])
+        try:
+            return json.loads(data), len(data)
+        except (ValueError, RecursionError) as error:
+            raise ConfigError([f"the reply of {self.server} is not JSON: {error}"]) from error
+
+    def _headers(self) -> dict[str, str]:
+        """Return the headers of a request. The user's token is sent to the server of Hugging Face only."""
+        token = os.environ.get(_TOKEN, "").strip() if self.server == SERVER else ""
+        return {"User-Agent": "karenina", **({"Authorization": f"Bearer {token}"} if token else {})}
+
+    def _explain(self, error: urllib.error.HTTPError) -> str:
+        reason = ""
+        try:
+            found = json.loads(error.read(10_000))
+            reason = f": {' '.join(str(found['error']).split())[:300]}" if isinstance(found, Mapping) else ""
+        except (ValueError, KeyError, OSError, RecursionError, http.client.HTTPException):
+            reason = ""
+        cure = {
+            401: f"check the name; for a dataset that is not public, set {_TOKEN}",
+            403: f"check that the token in {_TOKEN} may read it",
+            404: "check the name: hf:OWNER/NAME",
+            429: "wait, and try again",
+        }.get(error.code, "try again, or download the dataset and import its file")
+        return f"{self.server} replied {error.code} for hf:{self.name}{reason}; {cure}"
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """A handler that follows no redirection, which could lead anywhere."""
+
+    def redirect_request(self, *_args: Any, **_options: Any) -> None:
+        """Follow no redirection: the reply is an error."""
+
+
+def _check_server(server: str) -> None:
+    """Raise `ConfigError` unless an address uses HTTPS, or HTTP on this machine."""
+    parts = urlsplit(server)
+    if parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname or "")):
+        return
+    raise ConfigError([f"the dataset server {server!r} must be an https:// address"])

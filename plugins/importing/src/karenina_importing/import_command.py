@@ -1,0 +1,256 @@
+"""`karenina import`: convert files of other tools to a benchmark and to recorded answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from karenina_cli.screen import get_screen
+from karenina_toolkit.printable import in_one_line, quantity
+
+if TYPE_CHECKING:
+    from karenina_cli.screen import Screen
+    from karenina_importing.conversion import Imported, RowProblem
+    from karenina_importing.import_format import ImportFormat
+    from karenina_importing.imported_files import Written
+    from karenina_importing.source_row import SourceRow
+
+EPILOG: Final = (
+    "\b\nExit codes:\n"
+    "  0    the files were written\n"
+    "  2    bad input, or rows that cannot be converted without --partial; nothing was written\n"
+)
+_SERVER: Final = "https://datasets-server.huggingface.co"
+_HF: Final = "hf:"
+_MOST_SHOWN: Final = 20
+
+
+def import_(
+    ctx: typer.Context,
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="SOURCE",
+            help="A file, or hf:NAME for a dataset of Hugging Face, which is read over the network.",
+            show_default=False,
+        ),
+    ],
+    from_: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="FORMAT",
+            help="huggingface, lm-eval, inspect, openai-evals, promptfoo, or a format of a plugin. Default: detected.",
+            show_default=False,
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="The benchmark, in YAML. Default: SOURCE's name with .yaml, in this folder. An existing file is kept "
+            "under another name.",
+            show_default=False,
+        ),
+    ] = None,
+    recordings: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.jsonl",
+            help="Write the answers of models to this file, for `karenina run --recordings`.",
+            show_default=False,
+        ),
+    ] = None,
+    map: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--map",
+            metavar="NAME=PATH",
+            help="Map a name to a path of a row, such as question=doc.question, or set answer=text, number, integer, "
+            "boolean, date or choice.",
+            show_default=False,
+        ),
+    ] = None,
+    map_file: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Use this mapping, which an import wrote and you have edited.", show_default=False
+        ),
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The benchmark's name. Default: from SOURCE.", show_default=False)
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Read only the first N rows.", show_default=False)] = None,
+    subset: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The subset of a dataset by name.", show_default=False)
+    ] = None,
+    split: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The split of a dataset by name.", show_default=False)
+    ] = None,
+    server: Annotated[str, typer.Option(metavar="URL", help="The dataset server.")] = _SERVER,
+    partial: Annotated[
+        bool, typer.Option("--partial", help="Leave out rows that cannot be converted, and list them.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Convert questions and answers of another tool to a benchmark and recordings. Nothing in the source is executed.
+
+    The mapping of the source's values is written beside the benchmark: edit it, and import again with --map-file.
+    """
+    screen = get_screen(ctx)
+    with screen.report_errors():
+        from karenina_importing.conversion import convert
+        from karenina_importing.field_mapping import read_mapping
+        from karenina_importing.imported_files import check_outputs, mapping_path, write_files
+
+        key, mapping = read_mapping(map_file) if map_file is not None else (None, None)
+        _check_options(source, from_, key, subset=subset, split=split)
+        format = _choose(source, from_ or key)
+        mapping = (mapping or format.mapping).changed(map or ())
+        output = output or Path(f"{_title(source)}.yaml")
+        check_outputs(output, recordings, source=source, map_file=map_file)
+        rows = _rows(source, format, limit, subset, split, server)
+        done = convert(rows, mapping)
+        _check_rows(screen, done, mapping.given, source, partial=partial)
+        if recordings is not None and not done.recordings:
+            _refuse_recordings(source, done)
+        title = name or _title(source)
+        written = write_files(done, mapping, format.key, title, output, mapping_path(output), recordings)
+        if as_json:
+            _print_json(screen, done, format, written)
+        else:
+            _print(screen, done, format, written, has_answers=mapping.answer is not None)
+
+
+def _check_options(source: str, from_: str | None, key: str | None, *, subset: str | None, split: str | None) -> None:
+    from karenina_core.errors import ConfigError
+
+    if from_ is not None and key is not None and from_ != key:
+        raise ConfigError([f"the mapping is of the format {key}, and --from is {from_}: leave one of them out"])
+    if not source.startswith(_HF) and (subset or split):
+        raise ConfigError(["--subset and --split select a part of hf:NAME; a file has none"])
+
+
+def _choose(source: str, key: str | None) -> ImportFormat:
+    from karenina_core import plugins
+    from karenina_importing.detection import choose_format, detect_format, import_formats
+
+    formats = import_formats(plugins.active_plugins())
+    if source.startswith(_HF):
+        return choose_format(formats, key or "huggingface")
+    return choose_format(formats, key) if key is not None else detect_format(formats, Path(source))
+
+
+def _rows(
+    source: str, format: ImportFormat, limit: int | None, subset: str | None, split: str | None, server: str
+) -> Iterable[SourceRow]:
+    from itertools import islice
+
+    from karenina_importing.formats.dataset_server import Dataset
+
+    if source.startswith(_HF):
+        return Dataset(source.removeprefix(_HF), subset, split, limit, server).rows()
+    return islice(format.rows(Path(source)), limit)
+
+
+def _title(source: str) -> str:
+    if source.startswith(_HF):
+        return source.removeprefix(_HF).rpartition("/")[2] or "dataset"
+    return Path(source).stem or "benchmark"
+
+
+def _check_rows(screen: Screen, done: Imported, given: Iterable[str], source: str, *, partial: bool) -> None:
+    """Raise `ConfigError` for rows that cannot be converted without `partial`, and for paths that no row has."""
+    from karenina_core.errors import ConfigError
+
+    missing = sorted(set(given) - done.found - {"error"})
+    keys = ", ".join(list(done.keys)[:30])
+    if missing and done.questions:
+        raise ConfigError([f"{source}: no row has a value for {', '.join(missing)}; the rows have the keys {keys}"])
+    if not done.rows:
+        raise ConfigError([f"{source} has no rows"])
+    if not done.problems:
+        return
+    count = f"{len(done.problems)} of {quantity(done.rows, 'row')} cannot be converted"
+    screen.note(f"{count}:\n{_list(done.problems)}")
+    if not done.questions:
+        cure = f"the rows have the keys {keys}; map question with --map" if keys else "check the file"
+        raise ConfigError([f"{source}: no row can be converted; {cure}"])
+    if not partial:
+        raise ConfigError([f"{count}; nothing was written. Correct the mapping, or leave them out with --partial"])
+
+
+def _refuse_recordings(source: str, done: Imported) -> None:
+    from karenina_core.errors import ConfigError
+
+    if done.unanswered:
+        listed = _list(done.unanswered)
+        raise ConfigError([f"{source} has no answer that can be recorded; leave --recordings out:\n{listed}"])
+    raise ConfigError([f"{source} has no answers: leave --recordings out, or map response to a path with --map"])
+
+
+def _list(problems: Sequence[RowProblem]) -> str:
+    lines = [f"  {in_one_line(one.place)}: {in_one_line(one.what)}" for one in problems[:_MOST_SHOWN]]
+    more = len(problems) - _MOST_SHOWN
+    return "\n".join([*lines, *([f"  and {more} more; --json --partial lists all"] if more > 0 else [])])
+
+
+def _print(screen: Screen, done: Imported, format: ImportFormat, written: Written, *, has_answers: bool) -> None:
+    repeats = f" ({done.repeats} with the question of an earlier row)" if done.repeats else ""
+    typer.echo(
+        f"{quantity(len(done.questions), 'question')} from {quantity(done.rows, 'row')}{repeats} of {format.name}"
+    )
+    for path, moved in written.files.items():
+        typer.echo(f"  {path}{f' (the earlier file is now {moved})' if moved else ''}")
+    if written.recordings is not None:
+        models = f" of {len(done.models)} models" if len(done.models) > 1 else ""
+        typer.echo(f"{quantity(len(done.recordings), 'recorded answer')}{models}")
+        if done.unanswered:
+            screen.note(f"{quantity(len(done.unanswered), 'row')} without a recording:\n{_list(done.unanswered)}")
+        if len(done.models) > 1:
+            screen.note(_select_model(done.models, written.recordings))
+    elif done.recordings:
+        answers = quantity(len(done.recordings), "answer")
+        screen.note(f"The source has {answers}: write them with --recordings FILE.jsonl")
+    if not has_answers:
+        screen.note(
+            "The questions have no templates, so no answer can be judged yet: add --map answer=text (or number, "
+            f"integer, boolean, date, choice), or declare fields in {written.mapping}"
+        )
+
+
+def _select_model(models: Sequence[str], recordings: Path) -> str:
+    import json
+    from shlex import quote
+
+    extra = {"model": models[0]}
+    named = {"interface": "manual", "id": models[0], "model_name": models[0]}
+    spec = {**named, "manual_traces": str(recordings), "extra": extra}
+    return (
+        f"The recordings are of {len(models)} models: {', '.join(models)}. Judge one or more of them with, instead of "
+        f"--recordings,\n  --answering {quote(json.dumps(spec))}"
+    )
+
+
+def _print_json(screen: Screen, done: Imported, format: ImportFormat, written: Written) -> None:
+    def listed(problems: Sequence[RowProblem]) -> list[dict[str, str]]:
+        return [{"place": one.place, "problem": one.what} for one in problems]
+
+    screen.json(
+        {
+            "format": format.key,
+            "rows": done.rows,
+            "questions": len(done.questions),
+            "repeats": done.repeats,
+            "recordings": len(done.recordings),
+            "models": done.models,
+            "problems": listed(done.problems),
+            "unanswered": listed(done.unanswered),
+            "files": [str(path) for path in written.files],
+        }
+    )

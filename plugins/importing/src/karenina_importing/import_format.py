@@ -1,0 +1,63 @@
+"""`ImportFormat`: a format of another tool, whose rows become questions and recorded answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+from karenina_benchmark.format import Format
+from karenina_importing.conversion import read_with
+from karenina_importing.field_mapping import FieldMapping
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from karenina_importing.file_head import FileHead
+    from karenina_importing.source_row import SourceRow
+
+
+class Fit(IntEnum):
+    """Whether a file has a format: `NO`, `MAYBE` for files that any tool could have written, or `YES`."""
+
+    NO = 0
+    MAYBE = 1
+    YES = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImportFormat(Format):
+    """A benchmark format that `karenina import` reads, offered by the hook `karenina_formats` as other formats are.
+
+    `key` is its name for `--from`. `detect` decides from the beginning of a file whether it has this format. `rows`
+    yields the rows of a file and executes nothing in it; it raises `CheckpointError`, or yields a row with a `problem`
+    if the others can still be read. `mapping` says which values of a row are its question, truth and answer, unless the
+    user changes it. `suffixes` are those of files that have this format only, so that `karenina check` and `run` take
+    them without an import; leave them empty for `.json` and `.jsonl`.
+    """
+
+    key: str
+    detect: Callable[[FileHead], Fit]
+    rows: Callable[[Path], Iterable[SourceRow]]
+    mapping: FieldMapping
+
+
+def make_import_format(
+    key: str,
+    name: str,
+    detect: Callable[[FileHead], Fit],
+    rows: Callable[[Path], Iterable[SourceRow]],
+    mapping: FieldMapping,
+    suffixes: tuple[str, ...] = (),
+) -> ImportFormat:
+    """Return a format whose `read` uses its own mapping."""
+    return ImportFormat(
+        name=name,
+        suffixes=suffixes,
+        read=lambda path, _check_paths: read_with(path, rows(path), mapping),
+        key=key,
+        detect=detect,
+        rows=rows,
+        mapping=mapping,
+    )

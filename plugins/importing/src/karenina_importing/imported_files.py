@@ -1,0 +1,87 @@
+"""Write the benchmark, the mapping and the recordings of an import; earlier files are renamed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from karenina_benchmark.yaml_writer import dump
+from karenina_core.errors import ConfigError
+from karenina_core.text import replace_surrogates
+from karenina_engine.results.result_file import check_output
+from karenina_importing.conversion import Imported
+from karenina_importing.field_mapping import FieldMapping
+from karenina_report.output_file import write_whole
+
+_BENCHMARK: Final = (b"karenina:", b"#")
+_MAPPING: Final = (b"# The mapping of `karenina import`",)
+_RECORDINGS: Final = (b'{"id":',)
+_SUFFIXES: Final = (".yaml", ".yml")
+_LINES: Final = (".jsonl", ".ndjson")
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The files of an import, each with the new path of an earlier file, if there was one."""
+
+    mapping: Path
+    recordings: Path | None = None
+    files: Mapping[Path, Path | None] = field(default_factory=dict)
+
+
+def mapping_path(output: Path) -> Path:
+    """Return the file of the mapping, beside the benchmark: `NAME.mapping.yaml`."""
+    return output.with_name(f"{output.stem}.mapping.yaml")
+
+
+def check_outputs(output: Path, recordings: Path | None, *, source: str, map_file: Path | None) -> None:
+    """Raise `ConfigError` for names with other suffixes, two equal ones, and files that an import did not write."""
+    if output.suffix.lower() not in _SUFFIXES:
+        raise ConfigError([f"the benchmark is written as YAML: give -o a name such as {output.stem}.yaml"])
+    if recordings is not None and recordings.suffix.lower() not in _LINES:
+        raise ConfigError([f"recordings are lines of JSON: give --recordings a name such as {recordings.stem}.jsonl"])
+    given = [output, mapping_path(output), *([recordings] if recordings is not None else [])]
+    for path in given:
+        if path.resolve() == Path(source).resolve():
+            raise ConfigError([f"{path} is the source: give another file"])
+    if map_file is not None and output.resolve() == map_file.resolve():
+        raise ConfigError([f"{output} is the mapping: give another file with -o"])
+    check_output(output, lines=_BENCHMARK)
+    check_output(mapping_path(output), lines=_MAPPING)
+    if recordings is not None:
+        check_output(recordings, lines=_RECORDINGS)
+
+
+def write_files(
+    done: Imported,
+    mapping: FieldMapping,
+    format: str,
+    name: str,
+    output: Path,
+    mapped: Path,
+    recordings: Path | None,
+) -> Written:
+    """Write the files. Raises `ConfigError` if one of them cannot be written."""
+    text = dump({"karenina": 1, "name": name, "questions": list(done.questions.values())})
+    files = {
+        output: write_whole(output, _BENCHMARK, lambda file: _write(file, text.encode())),
+        mapped: _write_mapping(mapped, mapping.to_yaml(format).encode()),
+    }
+    if recordings is not None:
+        lines = [replace_surrogates(json.dumps(one, ensure_ascii=False)) + "\n" for one in done.recordings]
+        files[recordings] = write_whole(recordings, _RECORDINGS, lambda file: file.writelines(map(str.encode, lines)))
+    return Written(mapped, recordings, files)
+
+
+def _write_mapping(path: Path, text: bytes) -> Path | None:
+    """Write the mapping, unless the file has this content already."""
+    if path.is_file() and path.stat().st_size == len(text) and path.read_bytes() == text:
+        return None
+    return write_whole(path, _MAPPING, lambda file: _write(file, text))
+
+
+def _write(file: BinaryIO, data: bytes) -> None:
+    file.write(data)

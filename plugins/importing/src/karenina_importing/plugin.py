@@ -1,0 +1,34 @@
+"""The plugin that adds `karenina import`, and the formats of other tools; the entry point names `plugin`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from karenina_core.hooks import hookimpl
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import typer
+
+    from karenina_benchmark.format import Format
+
+
+class plugin:  # noqa: N801 - the entry point's name
+    """Adds the command `karenina import`, and offers the formats that it reads."""
+
+    @staticmethod
+    @hookimpl
+    def karenina_commands(app: typer.Typer) -> None:
+        """Add the command. No format is loaded for it."""
+        from karenina_importing.import_command import EPILOG, import_
+
+        app.command("import", epilog=EPILOG)(import_)
+
+    @staticmethod
+    @hookimpl
+    def karenina_formats() -> Sequence[Format]:
+        """Return the formats of other tools."""
+        from karenina_importing.builtin_formats import FORMATS
+
+        return FORMATS

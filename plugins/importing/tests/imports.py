@@ -1,0 +1,70 @@
+"""Imports in this process, and runs of what they wrote with a scripted judge."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from command_runs import CommandResult, run_karenina
+
+from karenina_core.models.ports import CallInfo, Message
+from karenina_core.plugins import Plugins
+from karenina_engine.results.result_set import read_results
+from karenina_testing import ScriptedModels
+
+_ANSWER = re.compile(r"[Tt]he answer is (\w+)")
+
+
+def _fill(messages: Sequence[Message], schema: Mapping[str, Any], _info: CallInfo) -> Mapping[str, Any]:
+    """Return what the response says after "the answer is"."""
+    found = _ANSWER.search("\n".join(message.content for message in messages))
+    value: Any = found[1] if found else None
+    kind = schema["properties"]["answer"]
+    if value is not None and "integer" in json.dumps(kind):
+        value = int(value)
+    return {"answer": value}
+
+
+@cache
+def _plugins() -> Plugins:
+    plugins = Plugins.discover()
+    plugins.register(ScriptedModels(fill=_fill))
+    return plugins
+
+
+def karenina(*arguments: str | Path) -> CommandResult:
+    """Run the command with all installed plugins and a judge, `scripted:judge`."""
+    return run_karenina(*arguments, plugins=_plugins())
+
+
+def import_file(source: str | Path, *arguments: str | Path) -> CommandResult:
+    """Import a source to `out.yaml` in the current folder."""
+    return karenina("import", source, "-o", "out.yaml", *arguments)
+
+
+def run_imported(folder: Path, *arguments: str | Path) -> dict[str, bool | None]:
+    """Check `out.yaml`, judge the answers in `answers.jsonl`, and return the verdict of each question."""
+    checked = karenina("check", folder / "out.yaml")
+    assert checked.code == 0, checked.out + checked.err
+    assert "0 errors, 0 warnings" in checked.out, checked.out
+    given = arguments or ("--recordings", folder / "answers.jsonl")
+    done = karenina("run", folder / "out.yaml", *given, "--judge", "scripted:judge", "--quiet")
+    assert done.code == 0, done.err
+    results = read_results(Path("out.results.jsonl"))
+    return {one.metadata.question_id: one.template.verify_result for one in results}
+
+
+def write_lines(path: Path, rows: Iterable[Any]) -> Path:
+    """Write values as lines of JSON."""
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    return path
+
+
+def write_json(path: Path, value: Any) -> Path:
+    """Write a value as JSON with indentation."""
+    path.write_text(json.dumps(value, indent=2), "utf-8")
+    return path

@@ -1,0 +1,240 @@
+"""`karenina import`: mappings, rows that cannot be converted, formats that are not clear, and files that are kept."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from zipfile import ZIP_DEFLATED, ZipFile
+
+import pytest
+from command_runs import run_karenina
+from imports import import_file, karenina, run_imported, write_json, write_lines
+
+from karenina_benchmark import Benchmark
+from karenina_core.hooks import hookimpl
+from karenina_core.plugins import Plugins
+from karenina_importing import FieldMapping, Fit, ImportFormat, make_import_format
+from karenina_importing.source_files import read_lines
+
+ROWS = [
+    {"question": "The capital of France?", "answer": "Paris", "country": "France"},
+    {"question": "The capital of Peru?", "answer": "Lima", "country": "Peru"},
+]
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    return write_lines(tmp_path / "capitals.jsonl", ROWS)
+
+
+def test_an_edited_mapping_is_used_by_the_next_import(source: Path) -> None:
+    first = import_file(source, "--map", "question=Name the capital of {country}.", "--map", "metadata.where=country")
+    mapping = Path("out.mapping.yaml")
+    text = mapping.read_text("utf-8").replace(
+        "answer: null",
+        "answer:\n  city:\n    description: The city\n    ground_truth: {column: raw_answer}\n    weight: 2",
+    )
+    Path("mine.yaml").write_text(text, "utf-8")
+    again = import_file(source, "--map-file", "mine.yaml")
+
+    assert first.code == 0, first.err
+    assert again.code == 0, again.err
+    question, _ = Benchmark.load("out.yaml")
+    assert question.question == "Name the capital of France."
+    assert question.metadata == {"where": "France"}
+    assert "ground_truth='Paris'" in str(question.answer_template)
+    assert "weight=2" in str(question.answer_template)
+
+
+def test_earlier_files_are_renamed_and_others_not_touched(source: Path) -> None:
+    import_file(source)
+    again = import_file(source, "--map", "answer=text")
+    Path("notes.yaml").write_text("mine: yes\n", "utf-8")
+    refused = karenina("import", source, "-o", "notes.yaml")
+
+    assert "out.yaml (the earlier file is now out-1.yaml)" in again.out
+    assert "template" not in Path("out-1.yaml").read_text("utf-8")
+    assert refused.code == 2
+    assert "notes.yaml" in refused.err
+    assert Path("notes.yaml").read_text("utf-8") == "mine: yes\n"
+
+
+def test_questions_without_templates_are_announced(source: Path) -> None:
+    done = import_file(source)
+
+    assert done.code == 0
+    assert "no answer can be judged yet: add --map answer=text" in done.err
+
+
+def test_rows_that_cannot_be_converted_are_named(tmp_path: Path) -> None:
+    source = tmp_path / "bad.jsonl"
+    lines = [json.dumps(ROWS[0]), "{broken", "[1]", '{"other": 1}', json.dumps({**ROWS[1], "question": {"a": 1}})]
+    source.write_text("\n".join([*lines, '{"question": "\\ud800"}']) + "\n", "utf-8")
+
+    refused = import_file(source, "--from", "huggingface")
+    assert refused.code == 2
+    assert "5 of 6 rows cannot be converted; nothing was written" in refused.err
+    assert not Path("out.yaml").exists()
+
+    done = import_file(source, "--from", "huggingface", "--partial", "--json")
+    assert done.code == 0
+    assert done.json["questions"] == 1
+    problems = {one["place"]: one["problem"] for one in done.json["problems"]}
+    assert set(problems) == {"line 2", "line 3", "line 4", "line 5", "line 6"}
+    assert problems["line 2"].startswith("the JSON is not valid")
+    assert problems["line 4"].startswith("it has no question (question, prompt,")
+    assert problems["line 5"] == "question: it is an object with the keys a, not a text"
+    assert "half of a character" in problems["line 6"]
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ("question=nothing", "the rows have the keys question, answer, country"),
+        ("raw_answer=gold", "no row has a value for raw_answer"),
+        ("metadata.x=gold", "no row has a value for metadata.x"),
+        ("raw_answers=answer", "did you mean 'raw_answer'?"),
+        ("question", "is not NAME=PATH"),
+        ("answer=texts", "did you mean 'text'?"),
+        ("answer=number", "the right answer 'Paris' is not a number"),
+        ("answer=choice", "it has no options; map choices"),
+        ("answer_pattern=(", "does not compile"),
+        ("choice_by=number", "index, letter, text"),
+    ],
+)
+def test_changes_that_do_not_fit_are_errors(source: Path, change: str, problem: str) -> None:
+    done = import_file(source, "--map", change)
+
+    assert done.code == 2
+    assert problem in done.err
+    assert not Path("out.yaml").exists()
+
+
+def test_one_id_with_two_questions_is_a_problem(tmp_path: Path) -> None:
+    source = write_lines(tmp_path / "a.jsonl", [{"id": 1, **ROWS[0]}, {"id": 1, **ROWS[1]}, {"id": 1, **ROWS[0]}])
+
+    done = import_file(source, "--partial", "--json")
+
+    assert done.json["repeats"] == 2
+    assert [one["place"] for one in done.json["problems"]] == ["line 2"]
+    assert "its question differs from that of line 1, which has the same id '1'" in done.json["problems"][0]["problem"]
+
+
+def test_options_that_could_be_meant_twice_are_a_problem(tmp_path: Path) -> None:
+    row = {"question": "1 + 1?", "choices": ["1", "2", "3"], "answer": "2"}
+    source = write_lines(tmp_path / "a.jsonl", [row])
+
+    unclear = import_file(source, "--map", "answer=choice")
+    done = import_file(source, "--map", "answer=choice", "--map", "choice_by=text")
+
+    assert unclear.code == 2
+    assert "could be the text and index of an option; map choice_by to one" in unclear.err
+    assert done.code == 0, done.err
+    assert next(iter(Benchmark.load("out.yaml"))).raw_answer == "B. 2"
+
+
+def test_several_answers_of_a_model_become_replicates(tmp_path: Path) -> None:
+    row = {**ROWS[0], "model": "m"}
+    rows = [{**row, "response": "The answer is Paris."}, {**row, "response": ["The answer is Lyon.", "Nice."]}]
+    source = write_lines(tmp_path / "a.jsonl", rows)
+
+    done = import_file(source, "--recordings", "answers.jsonl", "--map", "answer=text")
+
+    assert done.code == 0, done.err
+    recorded = [json.loads(line) for line in Path("answers.jsonl").read_text("utf-8").splitlines()]
+    assert [(one["replicate"], one["response"]) for one in recorded] == [
+        (1, "The answer is Paris."),
+        (2, "The answer is Lyon."),
+        (3, "Nice."),
+    ]
+    assert run_imported(tmp_path) == {"q1-the-capital-of": True}
+
+
+def test_the_source_is_never_replaced(source: Path) -> None:
+    mapped = import_file(source, "--recordings", source)
+    Path("q.yaml").write_text("karenina: 1\n", "utf-8")
+    same = karenina("import", "q.yaml", "--from", "huggingface", "-o", "q.yaml")
+
+    assert (mapped.code, same.code) == (2, 2)
+    assert "is the source" in mapped.err
+    assert len(source.read_text("utf-8").splitlines()) == 2
+
+
+def pipes() -> ImportFormat:
+    """A format of another plugin, whose files look like samples of OpenAI Evals."""
+    mapping = FieldMapping(paths={"question": ("input",), "raw_answer": ("ideal",)})
+    return make_import_format("pipes", "lines of pipes", lambda _head: Fit.YES, read_lines, mapping)
+
+
+class OwnFormat:
+    @hookimpl
+    def karenina_formats(self) -> list[ImportFormat]:
+        return [pipes()]
+
+
+def test_a_file_of_two_formats_needs_from(tmp_path: Path) -> None:
+    source = write_lines(tmp_path / "a.jsonl", [{"input": "1 + 1?", "ideal": "2"}])
+    plugins = Plugins.discover()
+    plugins.register(OwnFormat())
+
+    unclear = run_karenina("import", source, "-o", "out.yaml", plugins=plugins)
+    done = run_karenina("import", source, "-o", "out.yaml", "--from", "pipes", plugins=plugins)
+
+    assert unclear.code == 2
+    assert "or pipes (lines of pipes): choose one with --from" in unclear.err
+    assert "1 question from 1 row of lines of pipes" in done.out
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "problem"),
+    [
+        ("a.txt", b"question,answer\n", "the format of a.txt is not known"),
+        ("a.eval", b"PK\x03\x04 cut", "the archive is damaged"),
+        ("a.parquet", b"PAR1 cut", "it cannot be read as parquet"),
+        ("a.jsonl", b"", "the format of a.jsonl is not known"),
+        ("missing.jsonl", None, "there is no such file"),
+    ],
+)
+def test_files_that_cannot_be_read_are_errors(name: str, content: bytes | None, problem: str) -> None:
+    if content is not None:
+        Path(name).write_bytes(content)
+
+    done = import_file(name)
+
+    assert done.code == 2
+    assert problem in done.err
+
+
+def test_archives_are_bounded_by_their_unpacked_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KARENINA_MAX_FILE_BYTES", "100000")
+    with ZipFile(tmp_path / "a.eval", "w", ZIP_DEFLATED) as archive:
+        archive.writestr("samples/1_epoch_1.json", json.dumps({"id": 1, "input": "x" * 200_000}))
+
+    done = import_file("a.eval")
+
+    assert done.code == 2
+    assert "200,022 bytes unpacked, and at most 100,000 bytes are read" in done.err
+
+
+def test_pages_of_the_dataset_server_name_classes_and_cuts(tmp_path: Path) -> None:
+    page = {
+        "features": [
+            {"name": "question", "type": {"dtype": "string", "_type": "Value"}},
+            {"name": "answer", "type": {"names": ["A", "B"], "_type": "ClassLabel"}},
+        ],
+        "rows": [
+            {"row_idx": 0, "row": {"question": "1 + 1?", "choices": ["2", "3"], "answer": 0}, "truncated_cells": []},
+            {"row_idx": 1, "row": {"question": "2 +", "answer": 1}, "truncated_cells": ["question"]},
+        ],
+    }
+    source = write_json(tmp_path / "rows.json", page)
+
+    done = import_file(source, "--partial", "--map", "answer=choice")
+
+    assert "row 1: question: question is cut by the server" in done.err
+    assert next(iter(Benchmark.load("out.yaml"))).raw_answer == "A. 2"

@@ -1,0 +1,248 @@
+"""Each format end to end: import, check, and judge the recorded answers with a scripted judge."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from zipfile import ZIP_DEFLATED, ZipFile
+
+import pytest
+from imports import import_file, run_imported, write_json, write_lines
+
+from karenina_benchmark import Benchmark
+from karenina_benchmark.format_registry import list_formats
+from karenina_core.plugins import Plugins
+from karenina_importing import ImportFormat
+
+RECORD = ("--recordings", "answers.jsonl")
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def test_samples_of_lm_eval(tmp_path: Path) -> None:
+    def sample(id: int, question: str, target: str, *replies: str, filter: str = "strict") -> dict[str, Any]:
+        return {
+            "doc_id": id,
+            "doc": {"question": question, "answer": target},
+            "target": target,
+            "arguments": {"gen_args_0": {"arg_0": f"Q: {question}\nA:", "arg_1": {"until": ["\n"]}}},
+            "resps": [list(replies)],
+            "filtered_resps": ["?"],
+            "filter": filter,
+            "doc_hash": "d1",
+            "exact_match": 1.0,
+        }
+
+    france = ("Which city is the capital of France?", "Paris", "The answer is Paris.")
+    peru = ("Which city is the capital of Peru?", "Lima", "The answer is Cusco.")
+    rows = [sample(0, *france), sample(1, *peru), sample(0, *france, filter="flexible")]
+    source = write_lines(tmp_path / "samples_capitals_2026-01-01.jsonl", rows)
+
+    done = import_file(source, *RECORD, "--map", "answer=text")
+
+    assert done.code == 0, done.err
+    assert "2 questions from 2 rows of samples of lm-evaluation-harness" in done.out
+    assert run_imported(tmp_path) == {"doc-0": True, "doc-1": False}
+
+
+def test_multiple_choice_samples_of_lm_eval_have_no_texts(tmp_path: Path) -> None:
+    doc = {"question": "What is the capital of Peru?", "choices": {"text": ["Cusco", "Lima"], "label": ["A", "B"]}}
+    row = {"doc_id": 7, "doc": doc, "target": "1", "resps": [[["-3.2", "False"]], [["-1.2", "True"]]]}
+    source = write_lines(tmp_path / "samples_arc.jsonl", [row])
+
+    refused = import_file(source, *RECORD)
+    done = import_file(source, "--map", "answer=choice")
+
+    assert refused.code == 2
+    assert "has no answer that can be recorded" in refused.err
+    assert done.code == 0, done.err
+    (question,) = Benchmark.load("out.yaml")
+    assert question.question == "What is the capital of Peru?\n\nA. Cusco\nB. Lima"
+    assert question.raw_answer == "B. Lima"
+    assert "Literal['A', 'B']" in str(question.answer_template)
+
+
+SAMPLES = [
+    {
+        "id": "france",
+        "epoch": epoch,
+        "input": [{"role": "user", "content": "attachment://a1"}],
+        "choices": ["Lyon", "Paris"],
+        "target": "B",
+        "attachments": {"a1": "Which city is the capital of France?"},
+        "messages": [],
+        "output": {"choices": [{"message": {"role": "assistant", "content": reply}}]},
+    }
+    for epoch, reply in (
+        (1, "The answer is B."),
+        (2, [{"type": "reasoning", "reasoning": "A?"}, {"type": "text", "text": "The answer is A."}]),
+    )
+]
+FAILED = {"id": 2, "epoch": 1, "input": "Peru?", "choices": ["Lima", "Cusco"], "target": "A", "output": {}}
+ABOUT = {"version": 2, "status": "success", "eval": {"task": "capitals", "model": "openai/gpt-x"}}
+
+
+@pytest.mark.parametrize("suffix", [".json", ".eval"])
+def test_logs_of_inspect(tmp_path: Path, suffix: str) -> None:
+    source = tmp_path / f"log{suffix}"
+    samples = [*SAMPLES, {**FAILED, "error": {"message": "timed out", "traceback": ""}}]
+    if suffix == ".json":
+        write_json(source, {**ABOUT, "samples": samples})
+    else:
+        with ZipFile(source, "w", ZIP_DEFLATED) as archive:
+            archive.writestr("_journal/start.json", json.dumps(ABOUT))
+            for one in samples:
+                archive.writestr(f"samples/{one['id']}_epoch_{one['epoch']}.json", json.dumps(one))
+            archive.writestr("header.json", json.dumps(ABOUT))
+
+    done = import_file(source, *RECORD, "--map", "answer=choice")
+
+    assert done.code == 0, done.err
+    assert "2 questions from 3 rows (1 with the question of an earlier row) of a log of Inspect" in done.out
+    assert "2 recorded answers" in done.out
+    assert "(id 2, epoch 1): it ended with an error: timed out" in done.err
+    recorded = [json.loads(line) for line in Path("answers.jsonl").read_text("utf-8").splitlines()]
+    assert [(one["replicate"], one["model"], one["response"]) for one in recorded] == [
+        (1, "openai/gpt-x", "The answer is B."),
+        (2, "openai/gpt-x", "The answer is A."),
+    ]
+    assert run_imported(tmp_path, *RECORD, "--partial", "--question", "france") == {"france": True}
+
+
+def test_archives_of_inspect_are_benchmarks_without_an_import(tmp_path: Path) -> None:
+    with ZipFile(tmp_path / "log.eval", "w") as archive:
+        archive.writestr("samples/france_epoch_1.json", json.dumps(SAMPLES[0]))
+
+    (question,) = Benchmark.load(tmp_path / "log.eval")
+
+    assert question.raw_answer == "B. Paris"
+
+
+def test_records_of_openai_evals(tmp_path: Path) -> None:
+    def event(id: str, kind: str, data: dict[str, Any]) -> dict[str, Any]:
+        return {"run_id": "r", "event_id": 0, "sample_id": id, "type": kind, "data": data, "created_at": "now"}
+
+    prompt = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "The capital of France?"}]
+    rows = [
+        {"spec": {"completion_fns": ["gpt-x"], "eval_name": "capitals.test.v0", "run_id": "r"}},
+        event("c.test.0", "sampling", {"prompt": prompt, "sampled": ["The answer is Paris."]}),
+        event("c.test.1", "sampling", {"prompt": "The capital of Peru?", "sampled": "The answer is Cusco."}),
+        event("c.test.0", "match", {"correct": True, "expected": "Paris", "picked": "Paris"}),
+        event("c.test.1", "match", {"correct": False, "expected": ["Lima", "Ciudad de Lima"], "picked": None}),
+        {"final_report": {"accuracy": 0.5}},
+    ]
+    source = write_lines(tmp_path / "record.jsonl", rows)
+
+    done = import_file(source, *RECORD, "--map", "answer=text")
+
+    assert done.code == 0, done.err
+    assert "2 questions from 2 rows of a record or samples of OpenAI Evals" in done.out
+    assert run_imported(tmp_path) == {"c.test.0": True, "c.test.1": False}
+    first, second = Benchmark.load("out.yaml")
+    assert first.question == "System: Be brief.\n\nUser: The capital of France?"
+    assert second.raw_answer == "Lima or Ciudad de Lima"
+
+
+def test_samples_of_openai_evals(tmp_path: Path) -> None:
+    chat = [{"role": "user", "content": "1 + 1?"}]
+    rows = [{"input": chat, "ideal": ["2", "two"]}, {"input": "2 + 2?", "ideal": "4"}]
+    source = write_lines(tmp_path / "samples.jsonl", rows)
+
+    assert import_file(source, "--map", "answer=text").code == 0
+    write_lines(
+        tmp_path / "answers.jsonl",
+        [
+            {"question": "1 + 1?", "response": "The answer is two."},
+            {"question": "2 + 2?", "response": "The answer is 5."},
+        ],
+    )
+
+    assert run_imported(tmp_path) == {"q1-1-1": True, "q2-2-2": False}
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_results_of_promptfoo(tmp_path: Path, version: int) -> None:
+    def result(prompt: str, expected: str, output: str, provider: str) -> dict[str, Any]:
+        about = {"id": provider, "label": ""}
+        return {
+            "prompt": {"raw": prompt, "label": "p"},
+            "vars": {"country": "x"},
+            "provider": about,
+            "response": {"output": output},
+            "testCase": {"assert": [{"type": "latency", "threshold": 5}, {"type": "icontains", "value": expected}]},
+            "success": True,
+        }
+
+    chat = json.dumps([{"role": "user", "content": "The capital of France?"}])
+    rows = [
+        result(chat, "Paris", "The answer is Paris.", "openai:a"),
+        result(chat, "Paris", "The answer is Lyon.", "openai:b"),
+        {**result("Of Peru?", "Lima", "", "openai:a"), "response": {"error": "429 Too Many Requests"}},
+        result("Of Peru?", "Lima", "The answer is Lima.", "openai:b"),
+    ]
+    source = write_json(
+        tmp_path / "results.json",
+        {"evalId": "e", "results": {"version": version, "results": rows, "stats": {}}, "config": {}},
+    )
+
+    done = import_file(source, *RECORD, "--map", "answer=text")
+
+    assert done.code == 0, done.err
+    assert "result 3: it ended with an error: 429 Too Many Requests" in done.err
+    assert "The recordings are of 2 models: openai:a, openai:b" in done.err
+    chosen = done.err.partition("--answering '")[2].partition("'")[0].replace("openai:a", "openai:b")
+    assert run_imported(tmp_path, "--answering", chosen) == {"q1-the-capital-of": False, "q2-of-peru": True}
+
+
+def test_parquet_files_of_hugging_face(tmp_path: Path) -> None:
+    from pyarrow import Table
+    from pyarrow.parquet import write_table
+
+    rows = [
+        {"id": "a", "question": "The capital of France?", "answers": {"text": ["Paris", "paris"], "start": [1, 2]}},
+        {"id": "b", "question": "The capital of Peru?", "answers": {"text": ["Lima"], "start": [1]}},
+    ]
+    write_table(Table.from_pylist(rows), tmp_path / "validation.parquet")
+    write_lines(
+        tmp_path / "answers.jsonl",
+        [{"id": "a", "response": "The answer is Paris."}, {"id": "b", "response": "The answer is Lyon."}],
+    )
+
+    done = import_file("validation.parquet", "--map", "answer=text")
+
+    assert done.code == 0, done.err
+    assert run_imported(tmp_path) == {"a": True, "b": False}
+    assert [one.id for one in Benchmark.load("validation.parquet")] == ["a", "b"]
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "json"])
+def test_tables_with_questions_and_answers_of_models(tmp_path: Path, kind: str) -> None:
+    rows = [
+        {"problem": "1 + 1?", "gold": "so 1 + 1 = 2 #### 2", "output": "The answer is 2", "who": "m"},
+        {"problem": "2 + 2?", "gold": "#### 4", "output": "The answer is 5", "who": "m"},
+    ]
+    source = tmp_path / f"math.{kind}"
+    if kind == "csv":
+        lines = [",".join(rows[0]), *(",".join(row.values()) for row in rows)]
+        source.write_text("\n".join(lines), "utf-8")
+    elif kind == "jsonl":
+        write_lines(source, rows)
+    else:
+        write_json(source, rows)
+    paths = ("raw_answer=gold", "response=output", "model=who", "answer=integer", r"answer_pattern=#### (\d+)")
+
+    done = import_file(source, *RECORD, *(word for path in paths for word in ("--map", path)))
+
+    assert done.code == 0, done.err
+    assert run_imported(tmp_path) == {"q1-1-1": True, "q2-2-2": False}
+
+
+def test_the_formats_are_offered_through_the_hook() -> None:
+    offered = [one.value for one in list_formats(Plugins.discover())]
+
+    keys = {one.key for one in offered if isinstance(one, ImportFormat)}
+    assert keys == {"huggingface", "lm-eval", "inspect", "openai-evals", "promptfoo"}

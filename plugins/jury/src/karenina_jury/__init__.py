@@ -1,0 +1,70 @@
+"""Juries: several judges vote on an answer, and a stronger one decides if they disagree.
+
+The entry point names `plugin`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from karenina_core import hookimpl
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import typer
+    from pydantic import BaseModel
+
+    from karenina_core import VerificationConfig
+    from karenina_engine.scheduling.panel import Panel
+    from karenina_report.page.section import PageRuns, PageSection
+    from karenina_report.run_notes import NotedRun, RunNote
+
+
+class plugin:  # noqa: N801 - the entry point's name
+    """The hook implementations of this distribution."""
+
+    @staticmethod
+    @hookimpl
+    def karenina_settings() -> list[type[BaseModel]]:
+        """Return the setting `jury`."""
+        from karenina_jury.settings import JurySettings
+
+        return [JurySettings]
+
+    @staticmethod
+    @hookimpl
+    def karenina_panel(config: VerificationConfig) -> Panel | None:
+        """Return the jury of a run, if the configuration has one. Raises `ConfigError` for one that cannot vote."""
+        from karenina_jury.settings import JurySettings
+
+        jury = config.section(JurySettings).jury
+        if jury is None:
+            return None
+        from karenina_jury.panel import make_panel
+
+        return make_panel(config, jury)
+
+    @staticmethod
+    @hookimpl
+    def karenina_commands(app: typer.Typer) -> None:
+        """Add `karenina jury`. No result is loaded for it."""
+        from karenina_jury.jury_command import jury
+
+        app.command("jury")(jury)
+
+    @staticmethod
+    @hookimpl
+    def karenina_report_sections() -> Sequence[Callable[[PageRuns], Sequence[PageSection]]]:
+        """Offer the tables of juries."""
+        from karenina_jury.page_section import jury_sections
+
+        return [jury_sections]
+
+    @staticmethod
+    @hookimpl
+    def karenina_run_notes() -> Sequence[Callable[[Sequence[NotedRun]], Sequence[RunNote]]]:
+        """Offer the notes on juries."""
+        from karenina_jury.run_notes import jury_notes
+
+        return [jury_notes]

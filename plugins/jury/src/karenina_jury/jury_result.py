@@ -1,0 +1,202 @@
+"""The result of a jury, made from the results of its judges."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Final
+
+from pydantic import BaseModel, ConfigDict
+
+from karenina_core.data.outcome import Outcome
+from karenina_core.data.sections import ModelIdentity, StageRecord, VerificationResultTemplate
+from karenina_core.models.ports import Usage
+from karenina_template.templates.comparison import Comparison
+
+if TYPE_CHECKING:
+    from karenina_core.data.result import VerificationResult
+    from karenina_engine.calls.panel_model import PanelModel
+    from karenina_jury.votes import Ballot
+    from karenina_template.templates import BoundTemplate
+
+EXTENSION: Final = "karenina-jury"
+_COUNTS: Final = (*(one.name for one in fields(Usage)), "total_tokens")
+
+
+class JudgeVote(BaseModel):
+    """The findings of one judge of a jury.
+
+    `verdict` is that of the judge alone, None if it failed; `decides` says that it was asked after the vote. The calls
+    and tokens are those of this judge for this answer.
+    """
+
+    model_config = ConfigDict(extra="ignore")
+
+    judge: str
+    model: str
+    outcome: Outcome
+    verdict: bool | None = None
+    values: dict[str, Any] | None = None
+    error: str | None = None
+    decides: bool = False
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+
+class JuryRecord(BaseModel):
+    """The extension `karenina-jury` of a jury's result.
+
+    `agreement` is the share of the first judges with the most frequent vote: by field, or of the outcome or verdict.
+    `escalate_to` is the judge that may be asked after the vote, and `escalated` why it was asked; None if it was not.
+    `undecided` is why the answer is not judged; None if it is.
+    """
+
+    model_config = ConfigDict(extra="ignore")
+
+    vote: str
+    quorum: int
+    judges: list[JudgeVote]
+    agreement: dict[str, float] = {}
+    escalate_to: str | None = None
+    escalated: str | None = None
+    undecided: str | None = None
+
+    @property
+    def unanimous(self) -> bool:
+        """Whether all first judges judged the answer alike."""
+        return bool(self.agreement) and min(self.agreement.values()) == 1
+
+
+def read_record(result: VerificationResult) -> JuryRecord | None:
+    """Return the record of a jury's result; None for the result of a single judge, and for one that is broken."""
+    found = result.extensions.get(EXTENSION)
+    if found is None:
+        return None
+    try:
+        return JuryRecord.model_validate(found)
+    except ValueError:
+        return None
+
+
+def make_vote(ballot: Ballot, *, decides: bool = False) -> JudgeVote:
+    """Return the record of a ballot."""
+    result = ballot.result
+    used = [part for part in (result.template.usage_metadata or {}).values() if part.get("scope") == "item"]
+    return JudgeVote(
+        judge=ballot.judge,
+        model=result.metadata.parsing_model,
+        outcome=result.outcome,
+        verdict=result.template.verify_result if result.outcome.has_verdict else None,
+        values=result.template.parsed_llm_response,
+        error=result.metadata.error,
+        decides=decides,
+        calls=sum(part.get("calls", 0) for part in used),
+        input_tokens=sum(part.get("input_tokens", 0) for part in used),
+        output_tokens=sum(part.get("output_tokens", 0) for part in used),
+    )
+
+
+def as_jury(
+    base: VerificationResult,
+    asked: Sequence[Ballot],
+    model: PanelModel,
+    record: JuryRecord,
+    *,
+    answer_stages: int,
+    seconds: float,
+) -> VerificationResult:
+    """Return `base` as the result of the jury, with the calls of all judges that were `asked`.
+
+    The first `answer_stages` stages of each result are those of the answer. `seconds` is the duration of the item.
+    """
+    results = [one.result for one in asked]
+    metadata = base.metadata.model_copy(
+        update={
+            "parsing_id": model.id,
+            "parsing": ModelIdentity(interface=model.interface, model_name=model.model_name),
+            "parsing_system_prompt": None,
+            "result_id": sha256("\x1f".join(one.metadata.result_id for one in results).encode()).hexdigest()[:16],
+            "execution_time": seconds,
+            "timestamp": max(one.metadata.timestamp for one in results),
+        }
+    )
+    template = base.template.model_copy(update={"usage_metadata": _usage(results)})
+    return base.model_copy(
+        update={
+            "metadata": metadata,
+            "template": template,
+            "stages": _stages(results, answer_stages),
+            "extensions": {**base.extensions, EXTENSION: record.model_dump(mode="json")},
+        }
+    )
+
+
+def combined(base: VerificationResult, bound: BoundTemplate, values: Mapping[str, Any]) -> VerificationResult:
+    """Return `base` with these values, which no judge extracted alone, compared with the truth."""
+    everything = {**(base.template.parsed_llm_response or {}), **values}
+    answer = bound.bind({name: everything.get(name) for name in bound.judge_fields}, base.template.raw_llm_response)
+    comparison = Comparison(answer)
+    found: dict[str, Any] = {"parsed_llm_response": bound.extracted(answer)}
+    try:
+        passed = comparison.passed()
+        granular = comparison.granular() if bound.is_graded else None
+        found |= {"field_results": comparison.results() or None, "field_scores": comparison.scores() or None}
+        found |= {"verify_granular_result": granular, "field_verification_error": None}
+    except Exception as error:  # the code of a class may raise anything
+        passed, granular = False, None
+        found |= {"field_results": None, "field_scores": None, "verify_granular_result": None}
+        found |= {"field_verification_error": f"{type(error).__name__}: {error}"}
+    verdict = passed and base.template.regex_overall_success is not False
+    template = base.template.model_copy(update={**found, "verify_result": verdict})
+    return base.model_copy(update={"template": template, "outcome": _outcome(template, verdict, granular)})
+
+
+def undecided(base: VerificationResult, why: str) -> VerificationResult:
+    """Return `base` as the result of an answer that is not judged, because of `why`."""
+    kept = {name: getattr(base.template, name) for name in ("raw_llm_response", "trace_messages", "parsed_gt_response")}
+    metadata = base.metadata.model_copy(update={"completed_without_errors": False, "error": f"jury: {why}"})
+    return base.model_copy(
+        update={
+            "metadata": metadata,
+            "outcome": Outcome.PARSE_ERROR,
+            "template": VerificationResultTemplate(**kept),
+            "rubric": None,
+            "deep_judgment": None,
+            "deep_judgment_rubric": None,
+            "vetoes": [],
+            "revisions": [],
+        }
+    )
+
+
+def _outcome(template: VerificationResultTemplate, verdict: bool, granular: object) -> Outcome:
+    if verdict:
+        return Outcome.CORRECT
+    if template.response_truncated:
+        return Outcome.TRUNCATED
+    partly = isinstance(granular, int | float) and granular > 0
+    return Outcome.PARTIAL if partly else Outcome.WRONG
+
+
+def _stages(results: Sequence[VerificationResult], answer_stages: int) -> list[StageRecord]:
+    """Return the stages of the answer, and those of each judge."""
+    first = results[0].stages[:answer_stages]
+    return [*first, *(stage for one in results for stage in one.stages[answer_stages:])]
+
+
+def _usage(results: Sequence[VerificationResult]) -> dict[str, dict[str, Any]] | None:
+    """Return the usage of the answer, and the sums of that of the judges."""
+    found: dict[str, dict[str, Any]] = {}
+    for result in results:
+        for name, part in (result.template.usage_metadata or {}).items():
+            if name == "total":
+                continue
+            if name not in found:
+                found[name] = dict(part)
+            elif part.get("scope") == "item":
+                found[name] |= {count: found[name].get(count, 0) + part.get(count, 0) for count in _COUNTS}
+    if not found:
+        return None
+    return {**found, "total": {count: sum(part.get(count, 0) for part in found.values()) for count in _COUNTS}}

@@ -1,0 +1,172 @@
+"""Statistics of a jury: its pass rate and that of each judge, how they agree, and what asking fewer judges saved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel, ConfigDict
+
+from karenina_engine.cost.price_source import to_dollars
+from karenina_engine.results.rates import Rate, rate
+from karenina_jury.jury_result import JudgeVote, JuryRecord, read_record
+
+if TYPE_CHECKING:
+    from karenina_core.data.result import VerificationResult
+
+
+class JudgeStatistics(BaseModel):
+    """The statistics of one judge of a jury, over the answers for which it was asked.
+
+    `pass_rate` is that of its own verdicts, and `agrees` the rate at which they are those of the jury. `decides` says
+    that it is asked only after the vote.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    judge: str
+    model: str
+    decides: bool
+    asked: int
+    failed: int
+    pass_rate: Rate
+    agrees: Rate
+    calls: int
+    tokens: int
+
+
+class JuryStatistics(BaseModel):
+    """The statistics of one jury and answering model.
+
+    `unanimous` is the rate of answers that all first judges judged alike, `fields` the same for each field, and
+    `escalated` the rate of those for which the judge `escalate_to` was asked. `saved_calls` and `saved_tokens` are what
+    it would have used for the others, at its mean for those; `saved_usd` their cost, None if it is not known.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    jury: str
+    answering: str
+    answers: int
+    not_judged: int
+    pass_rate: Rate
+    judges: list[JudgeStatistics]
+    unanimous: Rate
+    fields: dict[str, Rate]
+    escalate_to: str | None
+    escalated: Rate
+    saved_calls: int = 0
+    saved_tokens: int = 0
+    saved_usd: float | None = None
+
+
+def describe_juries(
+    results: Iterable[VerificationResult], cost_per_call: Mapping[str, float] | None = None
+) -> list[JuryStatistics]:
+    """Return the statistics of each jury and answering model of the results.
+
+    `cost_per_call` are the mean costs of the judges' calls in US dollars, by id. Results of single judges are ignored.
+    """
+    groups: dict[tuple[str, str], list[tuple[VerificationResult, JuryRecord]]] = {}
+    for result in results:
+        record = read_record(result)
+        if record is not None:
+            key = result.metadata.parsing_id, result.metadata.answering_id
+            groups.setdefault(key, []).append((result, record))
+    return [_describe(*names, group, cost_per_call or {}) for names, group in groups.items()]
+
+
+def mean_call_costs(source: Path) -> dict[str, float]:
+    """Return the mean cost of the calls of each judge in US dollars, by id, from the journal of a result file.
+
+    Judges without a known price are left out; so are all if there is no journal.
+    """
+    from karenina_engine.journal.file import JournalError
+    from karenina_engine.journal.view import JournalView
+    from karenina_report.runs import find_journal
+
+    journal = find_journal(source)
+    if journal is None:
+        return {}
+    sums: dict[str, tuple[int, int, int]] = {}
+    try:
+        with JournalView(journal) as view:
+            for line in view.spent():
+                calls, cost, unknown = sums.get(line.model, (0, 0, 0))
+                spent = line.spent
+                sums[line.model] = calls + spent.calls, cost + spent.cost, unknown + spent.unpriced
+    except JournalError:
+        return {}
+    return {id: float(to_dollars(cost)) / calls for id, (calls, cost, unknown) in sums.items() if calls and not unknown}
+
+
+def _describe(
+    jury: str,
+    answering: str,
+    answers: Sequence[tuple[VerificationResult, JuryRecord]],
+    costs: Mapping[str, float],
+) -> JuryStatistics:
+    judged = [result for result, _ in answers if result.outcome.has_verdict]
+    escalate_to = next((record.escalate_to for _, record in answers if record.escalate_to), None)
+    escalated = rate((result.question_id, record.escalated is not None) for result, record in answers)
+    judges = _judges(answers)
+    strong = next((one for one in judges if one.judge == escalate_to), None)
+    per_answer = (strong.calls / strong.asked, strong.tokens / strong.asked) if strong is not None else (0.0, 0.0)
+    spared = escalated.out_of - escalated.hits if escalate_to is not None else 0
+    cost = costs.get(escalate_to) if escalate_to is not None and strong is not None else None
+    names = dict.fromkeys(name for _, record in answers for name in record.agreement)
+    return JuryStatistics(
+        jury=jury,
+        answering=answering,
+        answers=len(answers),
+        not_judged=sum(not result.outcome.judged for result, _ in answers),
+        pass_rate=rate((one.question_id, bool(one.template.verify_result)) for one in judged),
+        judges=judges,
+        unanimous=rate((result.question_id, record.unanimous) for result, record in answers),
+        fields={
+            name: rate(
+                (result.question_id, record.agreement[name] == 1)
+                for result, record in answers
+                if name in record.agreement
+            )
+            for name in names
+        },
+        escalate_to=escalate_to,
+        escalated=escalated,
+        saved_calls=round(per_answer[0] * spared),
+        saved_tokens=round(per_answer[1] * spared),
+        saved_usd=cost * per_answer[0] * spared if cost is not None else None,
+    )
+
+
+def _judges(answers: Sequence[tuple[VerificationResult, JuryRecord]]) -> list[JudgeStatistics]:
+    """Return the statistics of the judges, the first ones first."""
+    votes: dict[tuple[bool, str], list[tuple[VerificationResult, JudgeVote]]] = {}
+    for result, record in answers:
+        for vote in record.judges:
+            votes.setdefault((vote.decides, vote.judge), []).append((result, vote))
+    return [_judge(judge, found, decides=decides) for (decides, judge), found in sorted(votes.items(), key=_first)]
+
+
+def _first(entry: tuple[tuple[bool, str], object]) -> bool:
+    return entry[0][0]
+
+
+def _judge(judge: str, votes: Sequence[tuple[VerificationResult, JudgeVote]], *, decides: bool) -> JudgeStatistics:
+    with_verdict = [(result, vote) for result, vote in votes if vote.verdict is not None]
+    return JudgeStatistics(
+        judge=judge,
+        model=votes[0][1].model,
+        decides=decides,
+        asked=len(votes),
+        failed=sum(not vote.outcome.judged for _, vote in votes),
+        pass_rate=rate((result.question_id, bool(vote.verdict)) for result, vote in with_verdict),
+        agrees=rate(
+            (result.question_id, vote.verdict == result.template.verify_result)
+            for result, vote in with_verdict
+            if result.outcome.has_verdict
+        ),
+        calls=sum(vote.calls for _, vote in votes),
+        tokens=sum(vote.input_tokens + vote.output_tokens for _, vote in votes),
+    )

@@ -1,0 +1,180 @@
+"""`JuryPanel`: the judges of an answer vote, and a stronger one decides if they have no quorum.
+
+1. The first judges evaluate the answer at once, each as in a run of its own.
+2. Their votes are counted: the values of each verified field, or the verdicts (`votes`).
+3. Without a quorum, or if a judge found no excerpt for a value, the judge `escalate_to` evaluates the answer, and its
+   result is that of the jury. Without such a judge, or if it fails, the answer is not judged.
+4. The result names the jury as its judge, and holds every vote (`JuryRecord`).
+
+Calls are made and stored as those of the single judges. Which calls are made follows from their replies alone: a run
+that is resumed, replayed or rescored comes to the same calls. Only a vote on verdicts depends on the truth.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from anyio import to_thread
+
+from karenina_core.data.outcome import Outcome
+from karenina_core.errors import ConfigError
+from karenina_core.text import did_you_mean
+from karenina_engine.calls.panel_model import PanelModel
+from karenina_jury.jury_result import JuryRecord, as_jury, combined, make_vote, undecided
+from karenina_jury.votes import Ballot, Count, count_fields, count_verdicts
+from karenina_template.question_template import template_of
+from karenina_template.templates.schema import is_reasoning
+from karenina_toolkit.gather_all import gather_all
+
+if TYPE_CHECKING:
+    from karenina_core.config import VerificationConfig
+    from karenina_core.data.result import VerificationResult
+    from karenina_core.models.model import ModelConfig
+    from karenina_engine.scheduling.panel import PanelAnswer
+    from karenina_jury.settings import Jury
+    from karenina_template.templates import BoundTemplate
+
+INTERFACE: Final = "jury"
+_NO_JUDGE_HELPS: Final = frozenset({Outcome.MODEL_ERROR, Outcome.TEMPLATE_ERROR, Outcome.TIMED_OUT})
+"""Outcomes of an answer that another judge could not judge either."""
+
+
+def make_panel(config: VerificationConfig, jury: Jury) -> JuryPanel:
+    """Return the jury of a run. Raises `ConfigError` for one that cannot vote."""
+    judges = config.core.parsing_models
+    ids = [one.id for one in judges]
+    if config.core.evaluation_mode == "rubric_only":
+        raise ConfigError(['a jury votes on templates: remove `jury`, or set evaluation_mode = "template_only"'])
+    if jury.escalate_to is not None and jury.escalate_to not in ids:
+        raise ConfigError(
+            [
+                f"jury.escalate_to is {jury.escalate_to!r}, which is not the id of a judge"
+                f"{did_you_mean(jury.escalate_to, ids)}: add it to parsing_models (--judge)"
+            ]
+        )
+    first = [one for one in judges if one.id != jury.escalate_to]
+    others = [one for one in judges if one.id == jury.escalate_to]
+    if len(first) < 2:
+        besides = " besides that of escalate_to" if others else ""
+        raise ConfigError([f"a jury needs two judges or more{besides}, and there are {len(first)}: add some (--judge)"])
+    usual = len(first) if others else len(first) // 2 + 1
+    quorum = usual if jury.quorum is None else jury.quorum
+    if not len(first) / 2 < quorum <= len(first):
+        most = f"from {len(first) // 2 + 1} to {len(first)}"
+        raise ConfigError([f"jury.quorum is {quorum}, and more than half of {len(first)} judges is {most}: set that"])
+    return JuryPanel(jury, quorum, first, others)
+
+
+@dataclass(slots=True)
+class _Vote:
+    """The vote on one answer: the judges that were asked, the count, and the template if it was needed."""
+
+    asked: list[Ballot]
+    count: Count
+    bound: BoundTemplate | None
+
+
+class JuryPanel:
+    """A jury with its first judges, the votes that decide, and the judge for the answers on which they disagree."""
+
+    def __init__(self, jury: Jury, quorum: int, first: Sequence[ModelConfig], others: Sequence[ModelConfig]) -> None:
+        self._jury = jury
+        self._quorum = quorum
+        self._first = tuple(first)
+        self._other = others[0] if others else None
+        after = f">{self._other.id}" if self._other is not None else ""
+        strong = f">{self._other.model_name}" if self._other is not None else ""
+        self.model: Final = PanelModel(
+            id=f"jury({','.join(one.id for one in first)}{after})",
+            interface=INTERFACE,
+            model_name="+".join(one.model_name for one in first) + strong,
+            members=self._first,
+            others=tuple(others),
+        )
+
+    async def evaluate(self, answer: PanelAnswer) -> VerificationResult:
+        """Return the result of the jury on an answer."""
+        began = time.monotonic()
+        results = await gather_all(answer.ask(one) for one in self._first)
+        before = max(one.metadata.execution_time for one in results) - (time.monotonic() - began)  # of the answer
+        ballots = [Ballot(one.id, result) for one, result in zip(self._first, results, strict=True)]
+        vote = self._count(answer, ballots)
+        record = self._record(vote)
+        base = await self._decide(answer, vote, record)
+        record.judges = [make_vote(one, decides=number >= len(self._first)) for number, one in enumerate(vote.asked)]
+        return as_jury(
+            base,
+            vote.asked,
+            self.model,
+            record,
+            answer_stages=answer.answer_stages,
+            seconds=max(0.0, before) + time.monotonic() - began,
+        )
+
+    def _count(self, answer: PanelAnswer, ballots: list[Ballot]) -> _Vote:
+        if self._jury.vote == "verdict":
+            return _Vote(ballots, count_verdicts(ballots, self._quorum), None)
+        bound = None
+        if any(one.result.outcome.judged for one in ballots):
+            template = template_of(answer.question, answer.trust)
+            bound = template.for_question(answer.question.id) if template is not None else None
+        return _Vote(ballots, count_fields(ballots, _voted_fields(bound), self._quorum), bound)
+
+    def _record(self, vote: _Vote) -> JuryRecord:
+        return JuryRecord(
+            vote=self._jury.vote,
+            quorum=self._quorum,
+            judges=[],
+            agreement=dict(vote.count.agreement),
+            escalate_to=self._other.id if self._other is not None else None,
+        )
+
+    async def _decide(self, answer: PanelAnswer, vote: _Vote, record: JuryRecord) -> VerificationResult:
+        """Return the result that the vote or the stronger judge decides on, and complete the record."""
+        first = vote.asked[0].result
+        if all(one.result.outcome in _NO_JUDGE_HELPS for one in vote.asked):
+            record.undecided = first.why()
+            return first
+        why = vote.count.undecided
+        if self._other is not None:
+            why = _describe_missing(vote.asked) or why
+        if why is None:
+            return await _elected(vote)
+        if self._other is None:
+            record.undecided = why
+            return undecided(first, why)
+        record.escalated = why
+        strong = Ballot(self._other.id, await answer.ask(self._other))
+        vote.asked.append(strong)
+        if strong.kind is None:
+            record.undecided = f"{why}, and {strong.judge} failed: {strong.result.why()}"
+            return undecided(first, record.undecided)
+        return strong.result
+
+
+def _voted_fields(bound: BoundTemplate | None) -> list[str]:
+    """Return the fields on which judges vote: those that are verified, or all if a class verifies them itself."""
+    if bound is None:
+        return []
+    verified = [name for name in bound.judge_fields if name in bound.template.key.rules]
+    return verified or [name for name in bound.judge_fields if not is_reasoning(name)]
+
+
+async def _elected(vote: _Vote) -> VerificationResult:
+    """Return the result of a judge that agrees with the majority in everything, or one with the majority's values."""
+    if vote.count.agreeing:
+        return vote.count.agreeing[0].result
+    assert vote.bound is not None
+    base = next(one.result for one in vote.asked if one.values)
+    if vote.bound.is_slow:
+        return await to_thread.run_sync(combined, base, vote.bound, vote.count.values)
+    return combined(base, vote.bound, vote.count.values)
+
+
+def _describe_missing(ballots: Sequence[Ballot]) -> str | None:
+    """Return which judges found no excerpt for a value; None if each found all."""
+    found = {one.judge: ", ".join(one.missing_excerpts) for one in ballots if one.missing_excerpts}
+    return "; ".join(f"{judge} found no excerpt for {fields}" for judge, fields in found.items()) or None

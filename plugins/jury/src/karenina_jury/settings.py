@@ -1,0 +1,41 @@
+"""The setting `jury`."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from karenina_core.models.from_files import FromFiles
+from karenina_core.models.strict_settings import StrictSettings
+
+Vote = Literal["field", "verdict"]
+
+
+class Jury(StrictSettings):
+    """How the judges of a run vote."""
+
+    from_files: ClassVar[FromFiles] = "any"
+
+    vote: Vote = Field(default="field", description="What is voted on: the value of each field, or the verdict.")
+    quorum: int | None = Field(
+        default=None,
+        ge=1,
+        description="The equal votes that decide, more than half. By default all with escalate_to, else the majority.",
+    )
+    escalate_to: str | None = Field(
+        default=None,
+        description="The id of a judge that does not vote: it decides alone if there is no quorum, or an excerpt is "
+        "missing.",
+    )
+
+
+class JurySettings(BaseModel):
+    """The settings of juries."""
+
+    from_files: ClassVar[FromFiles] = "any"
+    model_config = ConfigDict(frozen=True)
+
+    jury: Jury | None = Field(
+        default=None, description="The judges vote, and each answer has one result; by default, one of each judge."
+    )

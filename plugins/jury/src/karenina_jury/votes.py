@@ -1,0 +1,144 @@
+"""Votes of judges: what each judge found in an answer, and what enough of them found alike.
+
+Values are compared with each other and never with the truth, so that the calls of a run do not depend on the truth.
+"""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from karenina_core.data.result import VerificationResult
+
+FIELDS: Final = "fields"
+"""The kind of a ballot with extracted values; that of an answer which a judge's check failed is its outcome."""
+VERDICT: Final = "verdict"
+OUTCOME: Final = "outcome"
+
+
+@dataclass(frozen=True, slots=True)
+class Ballot:
+    """The result of one judge, by the judge's id."""
+
+    judge: str
+    result: VerificationResult
+
+    @property
+    def kind(self) -> str | None:
+        """The finding of the judge: `FIELDS`, or the outcome of a check that failed the answer; None if it failed."""
+        if not self.result.outcome.judged:
+            return None
+        return self.result.outcome.value if self.result.vetoes else FIELDS
+
+    @property
+    def values(self) -> Mapping[str, Any]:
+        """The values that the judge extracted."""
+        return self.result.template.parsed_llm_response or {}
+
+    @property
+    def missing_excerpts(self) -> Sequence[str]:
+        """The fields for which the judge found no excerpt; empty without deep judgment."""
+        found = self.result.deep_judgment
+        return (found.attributes_without_excerpts or ()) if found is not None else ()
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """The votes of a jury, counted.
+
+    `agreement` is the share of the judges with the most frequent vote, for each field (or the outcome, or the verdict).
+    `values` are the values with a quorum, and `agreeing` the ballots that have all of them. `undecided` is the reason
+    why there is no quorum; None if there is one.
+    """
+
+    agreement: Mapping[str, float]
+    values: Mapping[str, Any] = field(default_factory=dict)
+    agreeing: Sequence[Ballot] = ()
+    undecided: str | None = None
+
+
+def count_fields(ballots: Sequence[Ballot], fields: Iterable[str], quorum: int) -> Count:
+    """Count the votes on the value of each field. Judges that failed have no vote, and are in every denominator.
+
+    If checks of judges failed the answer, the vote is on that first.
+    """
+    votes = {one.judge: one.kind for one in ballots if one.kind is not None}
+    kind, share, undecided = _winner(OUTCOME, votes, len(ballots), quorum)
+    if undecided is not None or kind != FIELDS:
+        return Count({OUTCOME: share}, agreeing=_of(ballots, votes, kind), undecided=undecided)
+    voting = [one for one in ballots if one.kind == FIELDS]
+    agreement: dict[str, float] = {}
+    values: dict[str, Any] = {}
+    open: list[str] = []
+    agreeing = voting
+    for name in fields:
+        votes_on = {one.judge: comparable(one.values.get(name)) for one in voting}
+        winner, agreement[name], why = _winner(name, votes_on, len(ballots), quorum, _shown(voting, name))
+        if why is not None:
+            open.append(why)
+            continue
+        with_it = _of(voting, votes_on, winner)
+        values[name] = with_it[0].values.get(name)
+        agreeing = [one for one in agreeing if one in with_it]
+    if open:
+        return Count(agreement, undecided="; ".join(open))
+    return Count(agreement, values, agreeing)
+
+
+def count_verdicts(ballots: Sequence[Ballot], quorum: int) -> Count:
+    """Count the votes on the verdict."""
+    votes = {one.judge: one.result.template.verify_result for one in ballots if one.kind is not None}
+    winner, share, undecided = _winner(VERDICT, votes, len(ballots), quorum)
+    return Count({VERDICT: share}, agreeing=_of(ballots, votes, winner), undecided=undecided)
+
+
+def comparable(value: object) -> Hashable:
+    """Return a key that is equal for values that say the same: case, spaces and outer punctuation do not matter.
+
+    Nor does the order of a list. A number equals another of the same size, but no text and no truth value.
+    """
+    match value:
+        case str():
+            return "text", _plain(value)
+        case bool() | None:
+            return "other", value
+        case int() | float():
+            number = float(value) if abs(value) < 2**53 else value
+            return "number", "nan" if isinstance(number, float) and math.isnan(number) else number
+        case Mapping():
+            return "table", frozenset((str(name), comparable(part)) for name, part in value.items())
+        case list() | tuple():
+            return "list", frozenset(Counter(comparable(part) for part in value).items())
+        case _:
+            return "other", repr(value)
+
+
+def _plain(text: str) -> str:
+    words = " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+    return words.strip(" .,;:!?\"'`*()[]«»“”") or words
+
+
+def _winner(
+    what: str, votes: Mapping[str, Hashable], judges: int, quorum: int, shown: Mapping[str, str] | None = None
+) -> tuple[Hashable, float, str | None]:
+    """Return the most frequent vote, its share of the judges, and why it does not decide (None if it does)."""
+    if not votes:
+        return None, 0.0, "no judge could judge the answer"
+    ((winner, most),) = Counter(votes.values()).most_common(1)
+    if most >= quorum:
+        return winner, most / judges, None
+    each = "; ".join(f"{judge}: {(shown or {}).get(judge, vote)}" for judge, vote in votes.items())
+    return winner, most / judges, f"no {quorum} of {judges} judges agree on {what} ({each})"
+
+
+def _of(ballots: Iterable[Ballot], votes: Mapping[str, Hashable], winner: Hashable) -> list[Ballot]:
+    return [one for one in ballots if one.judge in votes and votes[one.judge] == winner]
+
+
+def _shown(ballots: Iterable[Ballot], name: str) -> dict[str, str]:
+    return {one.judge: repr(one.values.get(name))[:80] for one in ballots}

@@ -1,0 +1,242 @@
+"""Runs with a jury: one result per answer, votes by field or verdict, escalation, failures, resuming and rescoring."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from jury_runs import FAILS, Jury, found, record_of
+
+from karenina_core import Outcome
+from karenina_core import plugins as plugin_room
+from karenina_core.errors import ConfigError
+
+RIGHT, WRONG = found("BCL2"), found("TP53")
+STRONG = {"escalate_to": "strong"}
+
+
+def test_judges_that_agree_spare_the_stronger_one() -> None:
+    jury = Jury({"q": {"a": RIGHT, "b": found("bcl2 ."), "strong": WRONG}})
+    (result,) = jury.run("a", "b", "strong", jury=STRONG)
+
+    assert result.outcome is Outcome.CORRECT
+    assert result.item == ("q", "m", "jury(a,b>strong)", 1)
+    assert result.metadata.parsing_model == "jury:a+b>strong"
+    assert sorted(jury.asked) == [("q", "a"), ("q", "b")]
+    record = record_of([result], "q")
+    assert record.agreement == {"gene": 1.0, "year": 1.0, "drug": 1.0}
+    assert [(vote.judge, vote.verdict, vote.calls) for vote in record.judges] == [("a", True, 1), ("b", False, 1)]
+    assert record.escalated is None
+
+
+def test_the_stronger_judge_decides_if_the_others_disagree() -> None:
+    jury = Jury({"q": {"a": RIGHT, "b": WRONG, "strong": RIGHT}, "r": {"a": WRONG, "b": WRONG, "strong": RIGHT}})
+    results = jury.run("a", "b", "strong", jury=STRONG)
+
+    assert [one.outcome for one in results] == [Outcome.CORRECT, Outcome.PARTIAL]
+    assert [judge for question, judge in jury.asked if judge == "strong"] == ["strong"]
+    record = record_of(results, "q")
+    assert record.escalated == "no 2 of 2 judges agree on gene (a: 'BCL2'; b: 'TP53')"
+    assert [(vote.judge, vote.decides) for vote in record.judges] == [("a", False), ("b", False), ("strong", True)]
+    assert record.agreement == {"gene": 0.5, "year": 1.0, "drug": 1.0}
+
+
+def test_a_tie_is_not_judged() -> None:
+    jury = Jury({"q": {"a": RIGHT, "b": WRONG}, "r": {"a": RIGHT, "b": RIGHT}})
+    results = jury.run("a", "b", jury={})
+    summary = results.summary()
+
+    assert results[0].outcome is Outcome.PARSE_ERROR
+    assert results[0].metadata.error == "jury: no 2 of 2 judges agree on gene (a: 'BCL2'; b: 'TP53')"
+    assert results[0].template.verify_result is None
+    assert (summary.items, summary.judged, summary.not_judged) == (2, 1, 1)
+    assert (summary.pass_rate.hits, summary.pass_rate.out_of) == (1, 1)
+
+
+def test_fields_are_voted_on_one_by_one() -> None:
+    values = {"a": found("BCL2", 1999), "b": found("BCL2", 2016), "c": found("TP53", 2016)}
+    jury = Jury({"q": values, "r": {**values, "b": found("KRAS", 2016)}})
+    results = jury.run("a", "b", "c", jury={})
+
+    assert results[0].outcome is Outcome.CORRECT
+    assert results[0].template.parsed_llm_response == found("BCL2", 2016)
+    assert record_of(results, "q").agreement == pytest.approx({"gene": 2 / 3, "year": 2 / 3, "drug": 1})
+    assert results[1].outcome is Outcome.PARSE_ERROR
+
+
+def test_values_of_several_judges_are_combined_and_verified() -> None:
+    values = {"a": found("BCL2", 2016, "x"), "b": found("BCL2", 1999), "c": found("TP53", 2016)}
+    jury = Jury({"q": values, "r": {**values, "c": found("TP53", 1999), "a": found("BCL2", 1998, "x")}})
+    results = jury.run("a", "b", "c", jury={})
+
+    assert results[0].template.parsed_llm_response == {"gene": "BCL2", "year": 2016, "drug": "venetoclax"}
+    assert results[0].outcome is Outcome.CORRECT
+    assert [vote.verdict for vote in record_of(results, "q").judges] == [False, False, False]
+    assert results[1].template.field_results == {"gene": True, "year": False, "drug": True}
+    assert results[1].template.verify_granular_result == pytest.approx(2 / 3)
+
+
+def test_a_failing_judge_has_no_vote_and_is_no_wrong_answer() -> None:
+    jury = Jury(
+        {
+            "q": {"a": RIGHT, "b": FAILS, "c": RIGHT},
+            "r": {"a": RIGHT, "b": "no JSON", "c": WRONG},
+            "s": {"a": FAILS, "b": "no JSON", "c": FAILS},
+        }
+    )
+    results = jury.run("a", "b", "c", jury={})
+
+    assert [one.outcome for one in results] == [Outcome.CORRECT, Outcome.PARSE_ERROR, Outcome.PARSE_ERROR]
+    assert record_of(results, "q").agreement["gene"] == pytest.approx(2 / 3)
+    assert [vote.error is not None for vote in record_of(results, "q").judges] == [False, True, False]
+    assert record_of(results, "s").undecided == "no judge could judge the answer"
+
+
+def test_a_stronger_judge_that_fails_leaves_the_answer_unjudged() -> None:
+    jury = Jury({"q": {"a": RIGHT, "b": WRONG, "strong": "no JSON"}})
+    (result,) = jury.run("a", "b", "strong", jury=STRONG)
+
+    assert result.outcome is Outcome.PARSE_ERROR
+    assert "strong failed: ParseTemplate: the judge's reply is invalid" in result.why()
+
+
+def test_a_vote_on_verdicts_ignores_how_values_differ() -> None:
+    jury = Jury({"q": {"a": found("TP53"), "b": found("KRAS"), "strong": RIGHT}})
+    (result,) = jury.run("a", "b", "strong", jury={**STRONG, "vote": "verdict"})
+
+    assert result.template.verify_result is False
+    assert ("q", "strong") not in jury.asked
+    assert record_of([result], "q").agreement == {"verdict": 1.0}
+
+
+def test_a_smaller_quorum_asks_the_stronger_judge_less_often() -> None:
+    values = {"a": RIGHT, "b": RIGHT, "c": WRONG, "strong": WRONG}
+    lenient, strict = Jury({"q": values}), Jury({"q": values})
+
+    assert lenient.run(*values, jury={**STRONG, "quorum": 2})[0].outcome is Outcome.CORRECT
+    assert strict.run(*values, jury=STRONG)[0].outcome is Outcome.PARTIAL
+    assert ("q", "strong") in strict.asked
+    assert ("q", "strong") not in lenient.asked
+
+
+def test_a_missing_excerpt_asks_the_stronger_judge() -> None:
+    answer = "It is BCL2, in 2016, for venetoclax."
+    quoted = {"gene": ["BCL2"], "year": ["2016"], "drug": ["venetoclax"]}
+    jury = Jury({id: dict.fromkeys(("a", "b", "strong"), RIGHT) for id in ("q", "r")}, answer=answer)
+    jury.excerpts = {"q": {"a": quoted, "b": quoted}, "r": {"a": quoted, "b": {**quoted, "gene": []}}}
+    jury.excerpts = {id: {**found, "strong": quoted} for id, found in jury.excerpts.items()}
+    results = jury.run(
+        "a", "b", "strong", jury=STRONG, deep_judgment_mode="full", deep_judgment_excerpt_retry_attempts=0
+    )
+
+    assert [one.outcome for one in results] == [Outcome.CORRECT, Outcome.CORRECT]
+    assert record_of(results, "q").escalated is None
+    assert record_of(results, "r").escalated == "b found no excerpt for gene"
+
+
+def test_refusals_are_votes_too() -> None:
+    jury = Jury({id: dict.fromkeys("abc", RIGHT) for id in ("q", "r", "s")})
+    jury.refused = {"q": {"a", "b"}, "r": {"a"}, "s": set()}
+    results = jury.run("a", "b", "c", jury={}, abstention_enabled=True)
+
+    assert [one.outcome for one in results] == [Outcome.ABSTAINED, Outcome.CORRECT, Outcome.CORRECT]
+    assert record_of(results, "q").agreement == {"outcome": pytest.approx(2 / 3)}
+    assert record_of(results, "r").agreement == pytest.approx(dict.fromkeys(("gene", "year", "drug"), 2 / 3))
+
+
+def test_usage_and_stages_are_those_of_all_judges() -> None:
+    jury = Jury({"q": {"a": RIGHT, "b": WRONG, "strong": RIGHT}})
+    (result,) = jury.run("a", "b", "strong", jury=STRONG)
+    usage = result.template.usage_metadata
+    assert usage is not None
+
+    assert usage["parsing"]["calls"] == usage["total"]["calls"] == 3
+    assert usage["total"]["input_tokens"] == 30
+    assert sum(one.calls for one in result.stages) == 3
+    assert [one.name for one in result.stages].count("ParseTemplate") == 3
+    assert [one.name for one in result.stages].count("GenerateAnswer") == 1
+
+
+def test_a_resumed_run_repeats_no_call_of_any_judge(tmp_path: Path) -> None:
+    journal = tmp_path / "run.journal"
+    jury = Jury({"q": {"a": RIGHT, "b": WRONG, "strong": FAILS}, "r": {"a": RIGHT, "b": RIGHT, "strong": FAILS}})
+    first = jury.run("a", "b", "strong", journal=journal, jury=STRONG)
+    assert [one.outcome for one in first] == [Outcome.PARSE_ERROR, Outcome.CORRECT]
+
+    jury.found = {"q": {"a": FAILS, "b": FAILS, "strong": RIGHT}, "r": {}}
+    before = len(jury.asked)
+    again = jury.run("a", "b", "strong", journal=journal, jury=STRONG)
+    assert [one.outcome for one in again] == [Outcome.CORRECT, Outcome.CORRECT]
+    assert jury.asked[before:] == [("q", "strong")]
+
+    jury.found = {"q": {}, "r": {}}
+    third = jury.run("a", "b", "strong", journal=journal, jury=STRONG)
+    assert [one.model_dump() for one in third] == [one.model_dump() for one in again]
+
+
+def test_a_replay_returns_equal_results(tmp_path: Path) -> None:
+    journal = tmp_path / "run.journal"
+    jury = Jury({"q": {"a": RIGHT, "b": WRONG, "strong": RIGHT}, "r": {"a": WRONG, "b": WRONG, "strong": RIGHT}})
+    first = jury.run("a", "b", "strong", journal=journal, jury=STRONG)
+    before = len(jury.asked)
+    with plugin_room.use_plugins(jury.plugins):
+        config = jury.config("a", "b", "strong", jury=STRONG)
+        again = jury.benchmark.run_verification(config, journal=journal, replay=True, progress=False)
+
+    assert len(jury.asked) == before
+    assert [one.model_dump_json() for one in again] == [one.model_dump_json() for one in first]
+
+
+def test_another_quorum_needs_only_the_missing_calls(tmp_path: Path) -> None:
+    journal = tmp_path / "run.journal"
+    jury = Jury({"q": {"a": RIGHT, "b": RIGHT, "c": WRONG, "strong": WRONG}})
+    jury.run("a", "b", "c", "strong", journal=journal, jury={**STRONG, "quorum": 2})
+    before = len(jury.asked)
+    (result,) = jury.run("a", "b", "c", "strong", journal=journal, jury=STRONG)
+
+    assert result.outcome is Outcome.PARTIAL
+    assert jury.asked[before:] == [("q", "strong")]
+
+
+def test_a_changed_truth_is_rescored_without_a_call(tmp_path: Path) -> None:
+    journal = tmp_path / "run.journal"
+    jury = Jury({"q": {"a": RIGHT, "b": WRONG, "strong": RIGHT}, "r": {"a": WRONG, "b": WRONG, "strong": RIGHT}})
+    jury.run("a", "b", "strong", journal=journal, jury=STRONG)
+    before = len(jury.asked)
+    with plugin_room.use_plugins(jury.plugins):
+        config = jury.config("a", "b", "strong", jury=STRONG)
+        report = jury.benchmark_with("TP53", 2016).rescore(journal, config, progress=False)
+
+    assert len(jury.asked) == before
+    changes = {change.item[0]: (change.before, change.after) for change in report.changes}
+    assert changes == {"q": (Outcome.CORRECT, Outcome.PARTIAL), "r": (Outcome.PARTIAL, Outcome.CORRECT)}
+
+
+@pytest.mark.parametrize(
+    ("ids", "jury", "problem"),
+    [
+        (["a"], {}, "a jury needs two judges or more, and there are 1"),
+        (["a", "strong"], STRONG, "besides that of escalate_to, and there are 1"),
+        (["a", "b", "strong"], {"escalate_to": "strnog"}, "not the id of a judge; did you mean 'strong'?"),
+        (["a", "b", "c"], {"quorum": 1}, "jury.quorum is 1, and more than half of 3 judges is from 2 to 3"),
+        (["a", "b"], {"quorum": 3}, "jury.quorum is 3"),
+    ],
+)
+def test_juries_that_cannot_vote_are_refused(ids: list[str], jury: dict[str, object], problem: str) -> None:
+    case = Jury({"q": dict.fromkeys(ids, RIGHT)})
+
+    with pytest.raises(ConfigError, match=problem.replace("?", r"\?").replace(".", r"\.")):
+        case.run(*ids, jury=jury)
+    assert case.asked == []
+
+
+def test_a_jury_needs_templates() -> None:
+    with pytest.raises(ConfigError, match="a jury votes on templates"):
+        Jury({"q": {"a": RIGHT, "b": RIGHT}}).run("a", "b", jury={}, evaluation_mode="rubric_only")
+
+
+def test_without_the_setting_each_judge_has_its_own_result() -> None:
+    results = Jury({"q": {"a": RIGHT, "b": WRONG}}).run("a", "b")
+
+    assert [one.metadata.parsing_id for one in results] == ["a", "b"]
+    assert all("karenina-jury" not in one.extensions for one in results)

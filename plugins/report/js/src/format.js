@@ -1,0 +1,38 @@
+// Numbers as people read them.
+
+const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
+
+export const count = (value) => whole.format(value);
+
+export const share = (value) => (value === null || value === undefined ? "" : `${(100 * value).toFixed(1)}%`);
+
+/** A difference of shares in percentage points, with its sign. */
+export function points(value) {
+  if (value === null || value === undefined) return "";
+  const text = Math.abs(100 * value).toFixed(2);
+  return `${value > 0 ? "+" : value < 0 ? "\u2212" : "\u00b1"}${text}`;
+}
+
+export const pValue = (value) =>
+  value === null || value === undefined ? "" : value < 0.001 ? "< .001" : value.toFixed(3).replace(/^0/, "");
+
+export function seconds(value) {
+  if (value === null || value === undefined) return "";
+  if (value < 10) return `${value.toFixed(2)} s`;
+  if (value < 600) return `${value.toFixed(0)} s`;
+  const minutes = Math.round(value / 60);
+  return minutes < 120 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+}
+
+export const usd = (value) => (value === null || value === undefined ? "" : `$${value.toFixed(value < 1 ? 4 : 2)}`);
+
+export const number = (value) =>
+  value === null || value === undefined ? "" : Number.isInteger(value) ? count(value) : value.toFixed(3);
+
+const KINDS = { share, count: (value) => (value === null ? "" : count(value)), number, usd, seconds };
+
+export const cell = (kind, value) => (value === null || value === undefined ? "" : (KINDS[kind] ?? String)(value));
+
+export const isNumeric = (kind) => kind in KINDS;
+
+export const quantity = (amount, noun) => `${count(amount)} ${noun}${amount === 1 ? "" : "s"}`;

@@ -1,0 +1,366 @@
+// One item: the response with its excerpts, the fields, traits, stages and calls.
+import { html } from "htm/preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { readItem } from "./data.js";
+import { count, number, seconds } from "./format.js";
+import { Outcome } from "./outcomes.js";
+import { cut, Marked, splitAt } from "./text.js";
+
+export function Item({ head, at, link, itemLink, closeLink, neighbours }) {
+  const [item, setItem] = useState(null);
+  const [problem, setProblem] = useState(null);
+  const title = useRef(null);
+  useEffect(() => {
+    let current = true;
+    setItem(null);
+    setProblem(null);
+    readItem(head, at).then(
+      (found) => current && setItem(found),
+      (error) => current && setProblem(String(error.message ?? error)),
+    );
+    return () => (current = false);
+  }, [at]);
+  useEffect(() => {
+    if (item) title.current?.focus();
+  }, [item]);
+  if (problem) return html`<p class="warning" role="alert">This item cannot be shown: <${Marked} text=${problem} /></p>`;
+  if (!item) return html`<p role="status">Reading\u2026</p>`;
+  const { index } = head;
+  const meta = item.result.metadata;
+  const id = index.question_id[at];
+  const same = [];
+  for (let other = 0; other < index.id.length; other += 1) if (other !== at && index.question_id[other] === id) same.push(other);
+  return html`<article data-view="item" class="item">
+    <nav class="around" aria-label="Items beside this one">
+      <a href=${closeLink} data-test="close">\u2190 All items</a>
+      <span>
+        ${neighbours.before !== null && html`<a rel="prev" href=${itemLink(neighbours.before)}>Previous</a>`}
+        ${neighbours.after !== null && html` <a rel="next" href=${itemLink(neighbours.after)}>Next</a>`}
+      </span>
+    </nav>
+    <h2 tabindex="-1" ref=${title} class="asked"><${Marked} text=${meta.question_text} /></h2>
+    <p class="verdict"><${Outcome} head=${head} outcome=${index.outcome[at]} /> <span><${Marked} text=${item.why} /></span></p>
+    <${Facts} head=${head} at=${at} meta=${meta} item=${item} />
+    <${Response} item=${item} />
+    <${Fields} item=${item} />
+    <${Traits} item=${item} />
+    <${Vetoes} item=${item} />
+    <${Stages} item=${item} />
+    <${Calls} head=${head} at=${at} item=${item} />
+    <${Trace} item=${item} />
+    ${same.length > 0 &&
+    html`<section>
+      <h3>Other results of this question</h3>
+      <ul class="others">
+        ${same.slice(0, 50).map(
+          (other) =>
+            html`<li>
+              <a href=${itemLink(other)}
+                ><${Outcome} head=${head} outcome=${index.outcome[other]} />
+                <${Marked}
+                  text=${` ${head.runs.length > 1 ? `run ${head.runs[index.run[other]].label}, ` : ""}${head.models[index.model[other]]}, judge ${head.judges[index.judge[other]]}, replicate ${index.replicate[other]}`}
+                />
+              </a>
+            </li>`,
+        )}
+      </ul>
+      ${same.length > 50 && html`<p><a href=${link("items", { question: id })}>All ${same.length + 1} results</a></p>`}
+    </section>`}
+    <details class="whole">
+      <summary>All data of this result, as JSON</summary>
+      <${Long} text=${() => JSON.stringify(item.result, null, 2)} />
+    </details>
+  </article>`;
+}
+
+function Facts({ head, at, meta, item }) {
+  const { index } = head;
+  const run = head.runs[index.run[at]];
+  const facts = [
+    ["Item", `#${at + 1}`],
+    ["Question id", meta.question_id],
+    ["Run", head.runs.length > 1 ? `${run.label}: ${run.name}` : meta.run_name],
+    ["Model", `${meta.answering_id} (${meta.answering.interface}:${meta.answering.model_name})`],
+    ["Judge", `${meta.parsing_id} (${meta.parsing.interface}:${meta.parsing.model_name})`],
+    ["Replicate", meta.replicate > 1 || index.replicate.some((one) => one > 1) ? String(meta.replicate ?? 1) : null],
+    ["Keywords", meta.keywords?.join(", ")],
+    ["Reference answer", meta.raw_answer],
+    ["Score", index.granular[at] === null ? null : number(index.granular[at])],
+    ["Time", `${seconds(meta.execution_time)}, ended ${(meta.timestamp ?? "").slice(0, 19).replace("T", " ")} UTC`],
+    ["Tokens", `${count(index.tokens[at])} in ${count(index.calls[at])} calls`],
+    ["Template", meta.template_id],
+    ["Shown to the judge", item.result.evaluation_input === undefined ? null : "another text than the response (see the data below)"],
+  ];
+  return html`<dl class="facts">
+    ${facts.filter(([, value]) => value).map(([name, value]) => html`<dt>${name}</dt><dd><${Marked} text=${value} /></dd>`)}
+  </dl>`;
+}
+
+function Long({ text, test }) {
+  const [all, setAll] = useState(false);
+  const given = typeof text === "function" ? text() : text;
+  const { shown, left } = cut(given, all);
+  return html`<pre data-test=${test} tabindex="0" role="region" aria-label="Text"><${Marked} text=${shown} /></pre>
+    ${left > 0 && html`<button type="button" onClick=${() => setAll(true)}>Show ${count(left)} more characters</button>`}`;
+}
+
+function Response({ item }) {
+  const [all, setAll] = useState(false);
+  const text = item.result.template?.raw_llm_response ?? "";
+  const excerpts = [
+    ...item.fields.flatMap((field) => field.excerpts.map((one, at) => ({ ...one, id: `field-${field.name}-${at}`, of: field.name }))),
+    ...item.traits.flatMap((trait) => trait.excerpts.map((one, at) => ({ ...one, id: `trait-${trait.name}-${at}`, of: trait.name }))),
+  ];
+  const { shown, left } = cut(text, all);
+  const named = new Set();
+  return html`<section>
+    <h3>Response</h3>
+    <div class="response" data-test="response" tabindex="0" role="region" aria-label="Response">
+      ${text === ""
+        ? html`<i>The response has no text.</i>`
+        : splitAt(shown, excerpts).map(({ text: part, excerpts: of }) => {
+            if (!of.length) return html`<${Marked} text=${part} />`;
+            const first = of.filter((one) => !named.has(one.id));
+            for (const one of first) named.add(one.id);
+            const names = [...new Set(of.map((one) => one.of))].join(", ");
+            return html`<mark data-test="excerpt" tabindex="-1" data-excerpts=${first.map((one) => one.id).join("\n")} title=${names}
+              ><${Marked} text=${part} /><sup class="of"><${Marked} text=${names} /></sup></mark
+            >`;
+          })}
+    </div>
+    ${left > 0 && html`<button type="button" onClick=${() => setAll(true)}>Show ${count(left)} more characters</button>`}
+    ${item.result.template?.response_truncated && html`<p class="note">The answer was cut off at its token limit.</p>`}
+  </section>`;
+}
+
+function showExcerpt(id) {
+  const found = [...document.querySelectorAll("mark[data-excerpts]")].find((mark) => mark.dataset.excerpts.split("\n").includes(id));
+  found?.scrollIntoView({ block: "center" });
+  found?.focus();
+}
+
+function Excerpts({ of, kind, name }) {
+  if (!of.length) return null;
+  return html`<ul class="excerpts">
+    ${of.map(
+      (one, at) =>
+        html`<li>
+          <button type="button" onClick=${() => showExcerpt(`${kind}-${name}-${at}`)}>\u201c<${Marked} text=${one.text} />\u201d</button>
+          ${one.confidence && html` <span class="note"><${Marked} text=${one.confidence} /> confidence</span>`}
+        </li>`,
+    )}
+  </ul>`;
+}
+
+const verdict = (passed) => (passed === true ? "\u2713 passes" : passed === false ? "\u2717 differs" : "not compared");
+
+function shownValue(text) {
+  if (text === null || text === undefined) return html`<i>nothing</i>`;
+  let value = text;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return html`<${Marked} text=${text} />`;
+  }
+  return html`<${Marked} text=${typeof value === "string" ? value : JSON.stringify(value)} />`;
+}
+
+function Fields({ item }) {
+  if (!item.fields.length) return null;
+  const rules = item.fields.some((field) => field.rule);
+  return html`<section>
+    <h3>Fields</h3>
+    <div class="wide" tabindex="0" role="region" aria-label="Fields">
+      <table class="fields">
+        <thead>
+          <tr>
+            <th scope="col">Field</th>
+            <th scope="col">Extracted by the judge</th>
+            <th scope="col">Truth</th>
+            ${rules && html`<th scope="col">Rule</th>`}
+            <th scope="col">Result</th>
+          </tr>
+        </thead>
+        <tbody>
+          ${item.fields.map(
+            (field) =>
+              html`<tr data-test="field-row" data-passed=${String(field.passed)}>
+                <th scope="row"><${Marked} text=${field.name} /></th>
+                <td>
+                  ${shownValue(field.extracted)}<${Excerpts} of=${field.excerpts} kind="field" name=${field.name} />
+                  ${field.reason && html`<p class="note"><${Marked} text=${field.reason} /></p>`}
+                </td>
+                <td>${shownValue(field.truth)}</td>
+                ${rules && html`<td><${Marked} text=${field.rule ?? ""} /></td>`}
+                <td>
+                  ${verdict(field.passed)}${field.score !== null && field.score !== 0 && field.score !== 1 && html` (score ${number(field.score)})`}
+                </td>
+              </tr>`,
+          )}
+        </tbody>
+      </table>
+    </div>
+  </section>`;
+}
+
+function Traits({ item }) {
+  if (!item.traits.length) return null;
+  return html`<section>
+    <h3>Traits</h3>
+    <div class="wide" tabindex="0" role="region" aria-label="Traits">
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">Trait</th>
+            <th scope="col">Kind</th>
+            <th scope="col">Score</th>
+            <th scope="col">Reason</th>
+          </tr>
+        </thead>
+        <tbody>
+          ${item.traits.map(
+            (trait) =>
+              html`<tr data-test="trait-row">
+                <th scope="row"><${Marked} text=${trait.name} /></th>
+                <td><${Marked} text=${trait.kind ?? ""} /></td>
+                <td>
+                  ${trait.error ? "not scored" : shownValue(trait.value)}${trait.label && html` (<${Marked} text=${trait.label} />)`}
+                  <${Excerpts} of=${trait.excerpts} kind="trait" name=${trait.name} />
+                </td>
+                <td><${Marked} text=${trait.error ?? trait.reason ?? ""} /></td>
+              </tr>`,
+          )}
+        </tbody>
+      </table>
+    </div>
+  </section>`;
+}
+
+function Vetoes({ item }) {
+  const vetoes = item.result.vetoes ?? [];
+  const revisions = item.result.revisions ?? [];
+  return html`${vetoes.length > 0 &&
+  html`<section>
+    <h3>Vetoes</h3>
+    <ul>
+      ${vetoes.map((one) => html`<li><b><${Marked} text=${one.stage} /></b>: <${Marked} text=${one.reason} /></li>`)}
+    </ul>
+  </section>`}
+  ${revisions.length > 0 &&
+  html`<section>
+    <h3>Changes by later stages</h3>
+    <ul>
+      ${revisions.map(
+        (one) =>
+          html`<li>
+            <b><${Marked} text=${one.stage} /></b> changed <${Marked} text=${one.artifact} /> from
+            <code><${Marked} text=${JSON.stringify(one.before) ?? "nothing"} /></code> to
+            <code><${Marked} text=${JSON.stringify(one.after) ?? "nothing"} /></code>: <${Marked} text=${one.reason} />
+          </li>`,
+      )}
+    </ul>
+  </section>`}`;
+}
+
+function Stages({ item }) {
+  const stages = item.result.stages ?? [];
+  if (!stages.length) return null;
+  return html`<section>
+    <h3>Stages</h3>
+    <div class="wide" tabindex="0" role="region" aria-label="Stages">
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">Stage</th>
+            <th scope="col">State</th>
+            <th scope="col" class="number">Time</th>
+            <th scope="col" class="number">Calls</th>
+            <th scope="col" class="number">Tokens in</th>
+            <th scope="col" class="number">Tokens out</th>
+            <th scope="col">From</th>
+          </tr>
+        </thead>
+        <tbody>
+          ${stages.map(
+            (stage) =>
+              html`<tr data-test="stage-row">
+                <th scope="row"><${Marked} text=${stage.name} /></th>
+                <td>
+                  ${stage.status}${(stage.reason || stage.error) && html`: <${Marked} text=${stage.error ?? stage.reason} />`}
+                  ${stage.failed_calls > 0 && html` (${stage.failed_calls} failed calls)`}
+                </td>
+                <td class="number">${seconds(stage.seconds)}</td>
+                <td class="number">${count(stage.calls)}</td>
+                <td class="number">${count(stage.input_tokens)}</td>
+                <td class="number">${count(stage.output_tokens)}</td>
+                <td><${Marked} text=${`${stage.distribution} ${stage.version}`} /></td>
+              </tr>`,
+          )}
+        </tbody>
+      </table>
+    </div>
+  </section>`;
+}
+
+function Calls({ head, at, item }) {
+  const run = head.runs[head.index.run[at]];
+  if (!item.calls.length) {
+    return run.journal ? null : html`<p class="note">The replies of the models are in the journal of the run, which was not beside its results.</p>`;
+  }
+  return html`<section>
+    <h3>${item.calls.some((call) => call.messages) ? "Prompts and replies" : "Replies"}</h3>
+    ${item.calls.map(
+      (call) =>
+        html`<details data-test="call">
+          <summary>
+            <b><${Marked} text=${call.stage} /></b> <${Marked} text=${call.model} />: ${call.failed ? "failed, " : ""}${seconds(call.seconds)}, ${count(call.input_tokens)} + ${count(call.output_tokens)} tokens
+          </summary>
+          ${call.messages && html`<${Prompt} call=${call} />`}
+          ${call.messages && html`<h4>Reply</h4>`}
+          <${Long} text=${call.reply} />
+        </details>`,
+    )}
+    ${item.calls.some((call) => !call.messages) && html`<p class="note">${missingPrompts(head)}</p>`}
+  </section>`;
+}
+
+function Prompt({ call }) {
+  return html`<h4>Prompt</h4>
+    ${call.messages.map(
+      (message) => html`<p class="role"><${Marked} text=${message.role} /></p>
+        <${Long} text=${message.text} />`,
+    )}
+    ${call.request &&
+    html`<p class="role">${call.port === "parser" ? "schema of the reply" : "tools and limits"}</p>
+      <${Long} text=${call.request} />`}`;
+}
+
+function missingPrompts(head) {
+  return head.prompts
+    ? "Prompts that are missing cannot be computed again: the question, a setting or a plugin has changed since the run."
+    : "Journals store replies, and prompts are computed again from the benchmark: karenina report --benchmark FILE shows them.";
+}
+
+function Trace({ item }) {
+  const messages = item.result.template?.trace_messages ?? [];
+  const investigation = item.result.template?.investigation_trace;
+  return html`${messages.length > 0 &&
+  html`<section>
+    <h3>Conversation</h3>
+    <ol class="trace">
+      ${messages.map(
+        (message) =>
+          html`<li>
+            <b><${Marked} text=${message.role ?? message.type ?? "message"} /></b>
+            <${Long} text=${typeof message.content === "string" && message.content ? message.content : JSON.stringify(message, null, 2)} />
+            ${message.tool_calls?.length > 0 && html`<${Long} text=${JSON.stringify(message.tool_calls, null, 2)} />`}
+          </li>`,
+      )}
+    </ol>
+  </section>`}
+  ${investigation &&
+  html`<section>
+    <h3>Investigation of the workspace</h3>
+    <${Long} text=${investigation} />
+  </section>`}`;
+}

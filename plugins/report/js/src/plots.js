@@ -1,0 +1,130 @@
+// Plots as SVG. Each stands beside the table that it shows.
+import { barX, dot, link, plot, ruleX } from "@observablehq/plot";
+import { html } from "htm/preact";
+import { useEffect, useRef } from "preact/hooks";
+import { colorOf, wordsOf } from "./outcomes.js";
+import { share } from "./format.js";
+import { plain } from "./text.js";
+
+const MOST_ROWS = 60;
+const LONGEST_LABEL = 28;
+
+export function Plot({ table, title }) {
+  const place = useRef(null);
+  useEffect(() => {
+    const draw = () => {
+      const width = Math.max(280, Math.min(860, place.current.clientWidth));
+      const svg = (table.plot.kind === "intervals" ? intervals : bars)(table, width);
+      for (const style of svg.querySelectorAll("style")) style.remove(); // app.css has the rules; the policy allows no other
+      for (const part of svg.querySelectorAll("[aria-label]")) part.removeAttribute("aria-label"); // the image has one name
+      svg.setAttribute("role", "img");
+      svg.setAttribute("aria-label", `${plain(title)}: a plot of the table below`);
+      place.current.replaceChildren(svg);
+    };
+    draw();
+    const observer = new ResizeObserver(() => requestAnimationFrame(draw));
+    observer.observe(place.current.parentElement);
+    return () => observer.disconnect();
+  }, [table]);
+  const rows = table.rows.length;
+  return html`<figure class="plot">
+    <div ref=${place}></div>
+    <figcaption>
+      ${rows > MOST_ROWS && html`<span>The first ${MOST_ROWS} of ${rows} rows. </span>`}
+      <button type="button" data-test="save-svg" onClick=${() => save(place.current.firstChild, title)}>Save as SVG</button>
+    </figcaption>
+  </figure>`;
+}
+
+function records({ columns, rows }) {
+  return rows
+    .slice(0, MOST_ROWS)
+    .map((row, at) => ({ at, ...Object.fromEntries(columns.map(({ name }, place) => [name, row[place]])) }));
+}
+
+/** Return short, distinct labels, since two rows with one label would share a line. */
+function labelsOf(found, label) {
+  return found.map((row) => {
+    const text = plain(row[label] ?? "");
+    return text.length > LONGEST_LABEL ? `${text.slice(0, LONGEST_LABEL - 1)}\u2026` : text;
+  });
+}
+
+function frame(found, labels, width, options) {
+  const left = Math.min(width * 0.4, 12 + 7 * Math.max(4, ...labels.map((text) => text.length)));
+  return plot({
+    width,
+    height: 46 + 26 * found.length,
+    marginLeft: left,
+    marginRight: 16,
+    marginTop: 8,
+    marginBottom: 36,
+    className: "karenina-plot",
+    ...options,
+    y: { ...options.y, domain: found.map((row) => row.at), tickFormat: (at) => labels[at], label: null, tickSize: 0 },
+  });
+}
+
+function intervals(table, width) {
+  const { label, value, low, high } = table.plot;
+  const found = records(table);
+  const known = found.filter((row) => row[value] !== null);
+  return frame(found, labelsOf(found, label), width, {
+    x: { domain: [0, 1], tickFormat: (at) => `${Math.round(100 * at)}%`, label: value, grid: true, ticks: width < 420 ? 3 : 5 },
+    y: { type: "point" },
+    marks: [
+      ruleX([0]),
+      link(known, { x1: low, x2: high, y1: "at", y2: "at", stroke: "#0072b2", strokeWidth: 2 }),
+      dot(known, { x: value, y: "at", fill: "#0072b2", r: 4.5, title: (row) => `${plain(row[label])}: ${share(row[value])}` }),
+    ],
+  });
+}
+
+function bars(table, width) {
+  const { label, counts } = table.plot;
+  const found = records(table);
+  const pieces = found.flatMap((row) => {
+    let start = 0;
+    return counts
+      .map((name, place) => {
+        const piece = { at: row.at, name, start, end: start + (row[name] ?? 0), color: colorOf(name, place), row };
+        start = piece.end;
+        return piece;
+      })
+      .filter((piece) => piece.end > piece.start);
+  });
+  return frame(found, labelsOf(found, label), width, {
+    x: { label: "Items", grid: true, ticks: width < 420 ? 3 : 6 },
+    marks: [
+      barX(pieces, {
+        x1: "start",
+        x2: "end",
+        y: "at",
+        fill: "color",
+        insetTop: 3,
+        insetBottom: 3,
+        insetRight: 1,
+        title: (piece) => `${plain(piece.row[label])}: ${piece.end - piece.start} ${wordsOf(plain(piece.name))}`,
+      }),
+      ruleX([0]),
+    ],
+    color: { type: "identity" },
+  });
+}
+
+function save(svg, title) {
+  const copy = svg.cloneNode(true);
+  copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
+  copy.setAttribute("font-family", "system-ui, sans-serif");
+  copy.setAttribute("font-size", "12");
+  copy.setAttribute("color", "#111");
+  saveAs(`${plain(title).replace(/[^\w-]+/g, "-").toLowerCase() || "plot"}.svg`, copy.outerHTML, "image/svg+xml");
+}
+
+export function saveAs(name, text, type) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([text], { type }));
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+}

@@ -1,0 +1,118 @@
+// The summary: facts and rates of each run, and the sections.
+import { html } from "htm/preact";
+import { count, quantity, seconds, share, usd } from "./format.js";
+import { Outcome } from "./outcomes.js";
+import { Section, Table } from "./table.js";
+import { Marked } from "./text.js";
+
+export function Summary({ head, link }) {
+  if (!head.index.id.length) return html`<p>There are no results in this report.</p>`;
+  return html`<div data-view="summary">
+    ${head.problem && html`<p class="warning">The runs are not compared: <${Marked} text=${head.problem} /></p>`}
+    <div class="cards">${head.runs.map((run, at) => html`<${Run} head=${head} run=${run} at=${at} link=${link} />`)}</div>
+    ${head.sections.map((section) => html`<${Section} section=${section} />`)}
+    ${head.runs.map((run) => html`<${Statistics} run=${run} several=${head.runs.length > 1} />`)}
+  </div>`;
+}
+
+function Rate({ rate }) {
+  if (rate.value === null) return html`<p class="rate">No verdicts</p>`;
+  return html`<p class="rate">
+    <strong>${share(rate.value)}</strong>
+    <span
+      >${count(rate.hits)} of ${count(rate.out_of)} judged items correct; ${rate.clusters < 20 ? "rough " : ""}95% CI${" "}
+      ${share(rate.low)} to ${share(rate.high)}</span
+    >
+  </p>`;
+}
+
+function Run({ head, run, at, link }) {
+  const { summary } = run;
+  const here = (outcome) => link("items", { outcome, run: head.runs.length > 1 ? run.label : null });
+  const outcomes = head.outcomes
+    .map((outcome, place) => ({ ...outcome, place, items: summary.outcomes[outcome.name] ?? 0 }))
+    .filter((outcome) => outcome.items > 0);
+  return html`<article class="card" aria-labelledby=${`run-${at}`}>
+    <h2 id=${`run-${at}`}><span class="letter">${run.label}</span> <${Marked} text=${run.name} /></h2>
+    <${Rate} rate=${run.statistics.pass_rate} />
+    ${summary.not_judged > 0 &&
+    html`<p class="note">
+      ${quantity(summary.not_judged, "item")} could not be judged. Correct of all these items:${" "}${share(summary.worst)} if every unjudged item were wrong, ${share(summary.best)} if right.
+    </p>`}
+    <ul class="outcomes">
+      ${outcomes.map(
+        ({ name, place, items }) =>
+          html`<li>
+            <a href=${here(name)}><${Outcome} head=${head} outcome=${place} /> <span class="amount">${count(items)}</span></a>
+          </li>`,
+      )}
+    </ul>
+    <dl class="facts">
+      <dt>Model</dt>
+      <dd><${Marked} text=${run.answering_model} /></dd>
+      <dt>${run.judges.length === 1 ? "Judge" : "Judges"}</dt>
+      <dd><${Marked} text=${run.judges.join(", ")} /></dd>
+      <dt>Calls</dt>
+      <dd>${count(run.calls)}: ${count(run.input_tokens)} input and ${count(run.output_tokens)} output tokens</dd>
+      <dt>Time</dt>
+      <dd>${seconds(run.seconds)} in all items${run.ended && html`, ended ${run.ended.slice(0, 16).replace("T", " ")} UTC`}</dd>
+      ${run.cost_usd !== null &&
+      html`<dt>Cost</dt>
+        <dd>
+          ${run.cost_is_whole ? "" : "at least "}${usd(run.cost_usd)}${run.cost_is_shared ? ", with other models of its journal" : ""}
+        </dd>`}
+      ${run.source &&
+      html`<dt>File</dt>
+        <dd><${Marked} text=${run.source} />${run.journal ? "" : " (no journal: calls are not shown)"}</dd>`}
+    </dl>
+  </article>`;
+}
+
+const text = (name) => ({ name, kind: "text" });
+const shareOf = (name) => ({ name, kind: "share" });
+const countOf = (name) => ({ name, kind: "count" });
+
+function Statistics({ run, several }) {
+  const found = run.statistics;
+  const title = (what) => (several ? `${what}, run ${run.label}` : what);
+  const parts = [];
+  if (found.means.length)
+    parts.push(
+      html`<h3>${title("Partial credit and traits")}</h3>
+        <${Table}
+          label="Means"
+          columns=${[text("Metric"), shareOf("Mean"), shareOf("Low"), shareOf("High"), countOf("Results"), countOf("Missing")]}
+          rows=${found.means.map((mean) => [mean.metric, mean.value, mean.low, mean.high, mean.results, mean.missing])}
+        />`,
+    );
+  if (found.draws.length)
+    parts.push(
+      html`<h3>${title("Several answers to a question")}</h3>
+        <${Table}
+          label="pass@k"
+          columns=${[countOf("k"), shareOf("Any of k right (pass@k)"), shareOf("All k right (pass^k)"), countOf("Questions"), countOf("Left out")]}
+          rows=${found.draws.map((draw) => [draw.k, draw.any_right, draw.all_right, draw.questions, draw.left_out])}
+        />`,
+    );
+  if (found.agreement.length)
+    parts.push(
+      html`<h3>${title("Agreement of judges")}</h3>
+        <${Table}
+          label="Agreement"
+          columns=${[text("Judge"), text("Other judge"), shareOf("Same verdict"), shareOf("Low"), shareOf("High"), { name: "Cohen's kappa", kind: "number" }]}
+          rows=${found.agreement.map((one) => [one.a, one.b, one.raw.value, one.raw.low, one.raw.high, one.kappa?.value ?? null])}
+        />`,
+    );
+  if (found.variance)
+    parts.push(
+      html`<h3>${title("Variance of verdicts")}</h3>
+        <p>
+          ${Object.entries(found.variance.shares)
+            .map(([name, value]) => `${name} ${share(value)}`)
+            .join(", ")}${found.variance.unknown.length > 0 && html`; cannot be told apart: ${found.variance.unknown.join(", ")}`}.
+          Over ${quantity(found.variance.questions, "question")} with all verdicts.
+        </p>`,
+    );
+  for (const note of found.notes) parts.push(html`<p class="note"><${Marked} text=${note} /></p>`);
+  return parts.length ? html`<section>${parts}</section>` : null;
+}

@@ -1,0 +1,97 @@
+"""The HTML document: the script and the style with their digests, and data blocks that no parser interprets."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any, BinaryIO, Final
+
+from pydantic_core import to_jsonable_python
+
+FIRST_BYTES: Final = b"<!doctype html><!-- karenina report"
+"""The beginning of every page, by which an earlier one is recognized before it is replaced."""
+
+
+def read_asset(name: str) -> str:
+    """Return the text of a file in the folder `assets`."""
+    return files("karenina_report.page").joinpath("assets", name).read_text("utf-8")
+
+
+@dataclass(frozen=True, slots=True)
+class PageSource:
+    """The script and the style of a page, its title, and the bytes that it begins with.
+
+    `noun` is the word for the page in a sentence: report.
+    """
+
+    script: str
+    style: str
+    title: str = "Karenina report"
+    noun: str = "report"
+    first_bytes: bytes = FIRST_BYTES
+
+
+class PageDocument:
+    """A document that is written in parts: the beginning, any number of data blocks, and the end."""
+
+    def __init__(self, file: BinaryIO, source: PageSource | None = None) -> None:
+        self._file = file
+        self._source = source or PageSource(read_asset("app.js"), read_asset("app.css"))
+
+    def begin(self) -> None:
+        """Write everything before the data blocks."""
+        source = self._source
+        policy = (
+            f"default-src 'none'; script-src '{source_digest(source.script)}'; "
+            f"style-src '{source_digest(source.style)}'; img-src data:; base-uri 'none'; form-action 'none'"
+        )
+        self._write(
+            source.first_bytes.decode()
+            + " -->\n"
+            + '<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+            + f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+            + '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+            + '<meta name="referrer" content="no-referrer">\n'
+            + f"<title>{source.title}</title>\n<style>{source.style}</style>\n</head>\n<body>\n"
+            + f"<noscript>This {source.noun} needs JavaScript, which this browser or its settings do not allow."
+            + '</noscript>\n<div id="app"></div>\n'
+        )
+
+    def add(self, id: str, value: Any) -> None:
+        """Write a data block: JSON, compressed and in base64, so that no text of a run is part of the document."""
+        try:
+            text = _dump(value)
+        except ValueError:
+            text = _dump(plain_json(value))
+        packed = gzip.compress(text.encode("ascii"), 6, mtime=0)
+        self._write(f'<script type="text/plain" id="karenina-{id}">')
+        self._file.write(base64.b64encode(packed))
+        self._write("</script>\n")
+
+    def end(self) -> None:
+        """Write the script, which starts when all data is there."""
+        self._write(f"<script>{self._source.script}</script>\n</body>\n</html>\n")
+
+    def _write(self, text: str) -> None:
+        self._file.write(text.encode("utf-8"))
+
+
+def plain_json(value: Any) -> Any:
+    """Return a value in the types of JSON, with None for numbers that are not finite, which browsers cannot read.
+
+    Raises `ValueError` for a value of another type.
+    """
+    return to_jsonable_python(value, inf_nan_mode="null")
+
+
+def _dump(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), allow_nan=False)
+
+
+def source_digest(text: str) -> str:
+    """Return the digest of an inline script or style, as a content security policy names it."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode('utf-8')).digest()).decode()}"

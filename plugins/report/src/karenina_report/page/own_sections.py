@@ -1,0 +1,94 @@
+"""The sections of this distribution: outcomes and rates by model, judge and keyword."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from karenina_core.data.outcome import Outcome
+from karenina_engine.cost.price_source import to_dollars
+from karenina_report.clusters import assign_units
+from karenina_report.page.section import BarPlot, Cell, Column, IntervalPlot, PageRuns, PageSection, TableBlock
+from karenina_report.run_statistics import group_rates
+
+_RATE: Final = (Column("Pass rate", "share"), Column("Low", "share"), Column("High", "share"))
+_PLOT: Final = IntervalPlot("Name", "Pass rate", "Low", "High")
+_MOST_KEYWORDS: Final = 200
+_NOTE: Final = "Low and High are the bounds of 95% intervals, without correction for the number of rows."
+
+
+def run_sections(page: PageRuns) -> Sequence[PageSection]:
+    """Return the tables of a page's runs."""
+    if not any(run.results for run in page.runs):
+        return ()
+    groups = [
+        _group_section(page, "judges", "By judge", "judge"),
+        _group_section(page, "keywords", "By keyword", "keyword"),
+    ]
+    return [_outcomes(page), _models(page), *(one for one in groups if one is not None)]
+
+
+def _outcomes(page: PageRuns) -> PageSection:
+    found = {name for run in page.runs for name, count in run.summary.outcomes.items() if count}
+    names = [one.value for one in Outcome if one.value in found]
+    columns = [Column("Run"), *(Column(name, "count") for name in names), Column("items", "count")]
+    rows: list[list[Cell]] = [
+        [f"{label}: {run.name}", *(run.summary.outcomes.get(name, 0) for name in names), run.summary.items]
+        for label, run in zip(page.labels, page.runs, strict=True)
+    ]
+    return PageSection("outcomes", "Outcomes", [TableBlock(columns, rows, plot=BarPlot("Run", tuple(names)))])
+
+
+def _models(page: PageRuns) -> PageSection:
+    columns = [
+        Column("Name"),
+        *_RATE,
+        Column("Judged", "count"),
+        Column("Not judged", "count"),
+        Column("Calls", "count"),
+        Column("Input tokens", "count"),
+        Column("Output tokens", "count"),
+        Column("Seconds", "seconds"),
+        Column("Cost", "usd"),
+    ]
+    rows: list[list[Cell]] = []
+    for label, run in zip(page.labels, page.runs, strict=True):
+        summary, usage, cost = run.summary, run.usage, run.journal_info.cost
+        rate = summary.pass_rate
+        dollars = float(to_dollars(cost.cost)) if cost is not None and (cost.known or cost.cost) else None
+        rows.append(
+            [
+                f"{label}: {run.name}",
+                *(rate.value, rate.low, rate.high, summary.judged, summary.not_judged),
+                *(usage.calls, usage.input_tokens, usage.output_tokens, run.seconds, dollars),
+            ]
+        )
+    return PageSection("models", "By answering model", [TableBlock(columns, rows, note=_NOTE, plot=_PLOT)])
+
+
+def _group_section(page: PageRuns, id: str, title: str, by: str) -> PageSection | None:
+    """Return the rates by a column, one table for each run; None if no run has more than one value in it."""
+    blocks = []
+    several = False
+    for label, run in zip(page.labels, page.runs, strict=True):
+        groups = group_rates(run.results, by, assign_units(run.results, None))
+        several = several or len(groups) > 1
+        shown = sorted(groups, key=lambda group: -group.rate.out_of)[:_MOST_KEYWORDS]
+        rows: list[list[Cell]] = [
+            [
+                group.value,
+                *(group.rate.value, group.rate.low, group.rate.high),
+                *(group.rate.hits, group.rate.out_of, group.not_judged),
+            ]
+            for group in shown
+        ]
+        left = f" {len(groups) - len(shown)} more are left out." if len(groups) > len(shown) else ""
+        columns = [
+            Column("Name"),
+            *_RATE,
+            Column("Correct", "count"),
+            Column("Judged", "count"),
+            Column("Not judged", "count"),
+        ]
+        blocks.append(TableBlock(columns, rows, note=f"Run {label}: {run.name}. {_NOTE}{left}", plot=_PLOT))
+    return PageSection(id, title, blocks) if several else None

@@ -1,0 +1,123 @@
+"""Sections of the report page: a title, and blocks of text and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+if TYPE_CHECKING:
+    from karenina_report.comparison_result import Comparison
+    from karenina_report.runs import Run
+
+CellKind = Literal["text", "share", "count", "number", "usd", "seconds"]
+"""How a column is printed: as text, a share of 1 (in percent), a whole number, a number, US dollars, or seconds."""
+Cell = str | int | float | None
+_TEXT: Final = "text"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table of the page: its name, and the kind of its cells."""
+
+    name: str
+    kind: CellKind = _TEXT
+
+
+@dataclass(frozen=True, slots=True)
+class IntervalPlot:
+    """A plot of one row a line: a point at `value`, and its interval from `low` to `high`. All are column names."""
+
+    label: str
+    value: str
+    low: str
+    high: str
+
+
+@dataclass(frozen=True, slots=True)
+class BarPlot:
+    """A plot of one bar a row, stacked from the `counts`. All are column names; those of outcomes have their colors."""
+
+    label: str
+    counts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TextBlock:
+    """A paragraph."""
+
+    text: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the block as JSON values."""
+        return {"kind": "text", "text": self.text}
+
+
+@dataclass(frozen=True, slots=True)
+class TableBlock:
+    """A table, with a plot of it if `plot` is given.
+
+    Rows have one cell for each column; None is shown as empty. Raises `ValueError` for a row of another length, and for
+    a plot of columns that do not exist.
+    """
+
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[Cell]]
+    note: str = ""
+    plot: IntervalPlot | BarPlot | None = None
+
+    def __post_init__(self) -> None:
+        wrong = next((row for row in self.rows if len(row) != len(self.columns)), None)
+        if wrong is not None:
+            raise ValueError(f"a row has {len(wrong)} cells, and the table has {len(self.columns)} columns")
+        names = {column.name for column in self.columns}
+        missing = [name for name in _plotted_columns(self.plot) if name not in names]
+        if missing:
+            raise ValueError(f"the plot needs the column {missing[0]!r}, which the table does not have")
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the block as JSON values."""
+        kind = "intervals" if isinstance(self.plot, IntervalPlot) else "bars"
+        return {
+            "kind": "table",
+            "columns": [asdict(column) for column in self.columns],
+            "rows": [list(row) for row in self.rows],
+            "note": self.note,
+            "plot": {"kind": kind, **asdict(self.plot)} if self.plot is not None else None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class PageSection:
+    """A section of the page. `id` is unique among the sections of its distribution."""
+
+    id: str
+    title: str
+    blocks: Sequence[TextBlock | TableBlock]
+
+    def to_json(self, distribution: str) -> dict[str, Any]:
+        """Return the section as JSON values."""
+        return {
+            "id": self.id,
+            "title": self.title,
+            "distribution": distribution,
+            "blocks": [block.to_json() for block in self.blocks],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class PageRuns:
+    """The runs of a page: each the results of one answering model, without their stages.
+
+    `labels` are their letters (A, B, ...), and `comparison` compares them, if there are several that can be compared.
+    """
+
+    runs: Sequence[Run]
+    labels: Sequence[str]
+    comparison: Comparison | None = field(default=None)
+
+
+def _plotted_columns(plot: IntervalPlot | BarPlot | None) -> tuple[str, ...]:
+    if isinstance(plot, IntervalPlot):
+        return plot.label, plot.value, plot.low, plot.high
+    return (plot.label, *plot.counts) if plot is not None else ()

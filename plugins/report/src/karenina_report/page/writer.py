@@ -1,0 +1,238 @@
+"""`write_page`: the page of one or more runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
+
+from karenina_core.errors import ConfigError, KareninaError, describe_error
+from karenina_core.plugins import active_plugins
+from karenina_engine.journal.view import JournalView
+from karenina_engine.results.result_file import default_journal
+from karenina_report.benchmark_questions import BenchmarkQuestions, load_benchmark, read_benchmark_questions
+from karenina_report.output_file import write_whole
+from karenina_report.page.document import FIRST_BYTES, PageDocument, plain_json
+from karenina_report.page.hookspecs import karenina_report_sections
+from karenina_report.page.index import ItemIndex
+from karenina_report.page.items import FieldRules, Prompts, make_item
+from karenina_report.page.rules import read_rules
+from karenina_report.page.section import PageRuns
+from karenina_report.run_comparison import compare_runs, run_facts, run_label
+from karenina_report.run_statistics import describe_runs
+from karenina_report.runs import find_journal, iterate_results, read_runs
+
+if TYPE_CHECKING:
+    from karenina_benchmark import Benchmark
+    from karenina_core.data.result import VerificationResult
+    from karenina_engine.offline.sent_prompts import SentPrompt
+    from karenina_engine.results.tables import Row
+    from karenina_report.comparison_result import Comparison
+    from karenina_report.runs import Run, Source
+
+FORMAT: Final = 1
+"""The format of the page's data. The script of one version reads its own format only."""
+CHUNK: Final = 200
+"""The number of items in one data block."""
+
+Warn = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class ReportOptions:
+    """The options of a page, which are those of `compare`."""
+
+    by: str | None = None
+    cluster: str | None = None
+    model: str | None = None
+    cuts: Mapping[str, float] = field(default_factory=dict)
+    scales: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    benchmark: str | Path | Benchmark | None = None
+    any_judge: bool = False
+    any_template: bool = False
+
+
+def write_page(sources: Sequence[Source], output: Path, options: ReportOptions, warn: Warn) -> Path | None:
+    """Write the page of runs in result files, journals, or results in memory, which are read twice.
+
+    An earlier page is renamed, and its new path returned; a file of another kind is not replaced. `warn` reports what
+    the page does not contain. Raises `ConfigError`, `ResultFileError` and `JournalError`.
+    """
+    sources = [source if isinstance(source, str | Path) else list(source) for source in sources]
+    runs = read_runs(sources, options.model)
+    for journal in filter(None, map(_unused_journal, sources)):
+        warn(f"the calls in the journal {journal} are left out: it cannot be read, or belongs to another result file")
+    benchmark = load_benchmark(options.benchmark) if options.benchmark is not None else None
+    questions = read_benchmark_questions(benchmark) if benchmark is not None else None
+    rules, untrusted = read_rules(benchmark) if benchmark is not None else ({}, [])
+    if untrusted:
+        warn(f"the comparisons of {len(untrusted)} questions are left out: their templates are code")
+    prompts = _find_prompts(sources, benchmark, warn)
+    comparison, problem = _compare(runs, options, questions)
+    page = PageRuns(runs, [run_label(number) for number in range(len(runs))], comparison)
+    if problem is not None:
+        warn(f"the runs are not compared: {problem}")
+    head = {
+        "format": FORMAT,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "chunk_size": CHUNK,
+        **_run_facts(page, sources, options, questions),
+        "comparison": comparison.model_dump(mode="json") if comparison is not None else None,
+        "problem": problem,
+        "sections": list(_sections(page, warn)),
+        "prompts": benchmark is not None,
+    }
+    flipped = {change.question_id for pair in (comparison.pairs if comparison else ()) for change in pair.flips}
+    index = ItemIndex(flipped)
+
+    def write(file: BinaryIO) -> None:
+        document = PageDocument(file)
+        document.begin()
+        with ExitStack() as opened:
+            items = _items(sources, runs, rules, prompts, index, opened, options.model)
+            for number, chunk in enumerate(batched_items(items)):
+                document.add(f"chunk-{number}", chunk)
+        document.add("head", {**head, **index.to_json()})
+        document.end()
+
+    return write_whole(output, (FIRST_BYTES,), write)
+
+
+def _find_prompts(sources: Sequence[Source], benchmark: Benchmark | None, warn: Warn) -> Prompts:
+    """Return the prompts of the calls in the sources' journals, as far as the benchmark still leads to them."""
+    from karenina_engine.offline.sent_prompts import find_prompts
+
+    found: dict[str, SentPrompt] = {}
+    if benchmark is None:
+        return found
+    for journal in filter(None, map(find_journal, sources)):
+        try:
+            found |= find_prompts(journal, benchmark)
+        except KareninaError as error:
+            warn(f"the prompts of {journal} are left out: {error}")
+    return found
+
+
+def _unused_journal(source: Source) -> Path | None:
+    """Return the file with the name of a result file's journal, if it is not the journal of these results."""
+    if not isinstance(source, str | Path) or find_journal(source) is not None:
+        return None
+    journal = default_journal(Path(source))
+    return journal if journal.exists() else None
+
+
+def batched_items(items: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    """Yield the items in lists of `CHUNK`."""
+    chunk: list[dict[str, Any]] = []
+    for item in items:
+        chunk.append(item)
+        if len(chunk) == CHUNK:
+            yield chunk
+            chunk = []
+    if chunk:
+        yield chunk
+
+
+def _compare(
+    runs: Sequence[Run], options: ReportOptions, questions: BenchmarkQuestions | None
+) -> tuple[Comparison | None, str | None]:
+    """Return the comparison of the runs, or why they cannot be compared; neither for a single run."""
+    if len(runs) < 2:
+        return None, None
+    try:
+        return (
+            compare_runs(
+                runs,
+                by=options.by,
+                cluster=options.cluster,
+                cuts=options.cuts,
+                scales=options.scales,
+                questions=questions,
+                any_judge=options.any_judge,
+                any_template=options.any_template,
+            ),
+            None,
+        )
+    except ConfigError as error:
+        return None, str(error)
+
+
+def _run_facts(
+    page: PageRuns, sources: Sequence[Source], options: ReportOptions, questions: BenchmarkQuestions | None
+) -> dict[str, Any]:
+    statistics = describe_runs(
+        page.runs,
+        by=options.by,
+        cluster=options.cluster,
+        cuts=options.cuts,
+        scales=options.scales,
+        questions=questions,
+    )
+    journals = {str(source): find_journal(source) is not None for source in sources if isinstance(source, str | Path)}
+    return {
+        "runs": [
+            {
+                **run_facts(run, label).model_dump(mode="json"),
+                "journal": journals.get(run.source or "", False),
+                "run_name": run.results[0].metadata.run_name,
+                "ended": max((one.metadata.timestamp for one in run.results), default=""),
+                "stages": sorted(run.stages),
+                "statistics": found.model_dump(mode="json"),
+            }
+            for run, label, found in zip(page.runs, page.labels, statistics, strict=True)
+        ]
+    }
+
+
+def _sections(page: PageRuns, warn: Warn) -> Iterator[dict[str, Any]]:
+    for offer in active_plugins().offers(karenina_report_sections):
+        try:
+            for section in offer.value(page):
+                yield plain_json(section.to_json(offer.distribution))
+        except Exception as error:
+            warn(f"a section of {offer.distribution} {offer.version} is left out: {describe_error(error)}")
+
+
+def _items(
+    sources: Sequence[Source],
+    runs: Sequence[Run],
+    rules: Mapping[str, FieldRules],
+    prompts: Prompts,
+    index: ItemIndex,
+    opened: ExitStack,
+    model: str | None,
+) -> Iterator[dict[str, Any]]:
+    """Yield all items in the order of the sources, and add each to the index.
+
+    Results that a run in progress adds after `runs` were read are left out. Raises `ConfigError` if some are missing.
+    """
+    known = {one.metadata.result_id for run in runs for one in run.results}
+    first = 0
+    for source in sources:
+        journal = find_journal(source)
+        view = opened.enter_context(JournalView(journal)) if journal is not None else None
+        numbers: dict[str, int] = {}
+        for result in iterate_results(source):
+            meta = result.metadata
+            if model not in (None, meta.answering_id) or meta.result_id not in known:
+                continue
+            number = numbers.setdefault(meta.answering_id, first + len(numbers))
+            index.add(number, result)
+            yield make_item(result, rules.get(meta.question_id, {}), _calls(view, result), prompts)
+        first += len(numbers)
+    if len(index) != sum(len(run.results) for run in runs):
+        raise ConfigError(["the results changed while they were read: write the report again"])
+
+
+def _calls(view: JournalView | None, result: VerificationResult) -> Iterator[Row]:
+    """Yield the calls of an item: of its answering model and its judge, and of services."""
+    if view is None:
+        return
+    meta = result.metadata
+    others = {meta.answering_id, meta.parsing_id}
+    for row in view.calls_of_answer(meta.question_id, meta.replicate or 1):
+        if row["model"] in others or row["port"] == "service":
+            yield row

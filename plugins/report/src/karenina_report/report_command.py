@@ -1,0 +1,59 @@
+"""`karenina report`: the results of runs as one HTML file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from karenina_report.options import (
+    BenchmarkFile,
+    Cluster,
+    Cut,
+    Model,
+    Runs,
+    Scale,
+    get_screen,
+    moved_note,
+    parse_report_options,
+)
+
+
+def report(
+    ctx: typer.Context,
+    files: Runs,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")] = Path("report.html"),
+    by: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Also compare groups of questions by this column.")
+    ] = None,
+    cluster: Cluster = None,
+    model: Model = None,
+    cut: Cut = None,
+    scale: Scale = None,
+    benchmark: BenchmarkFile = None,
+    any_judge: Annotated[
+        bool, typer.Option("--any-judge", help="Compare runs with different judges or judge prompts.")
+    ] = False,
+    any_template: Annotated[
+        bool, typer.Option("--any-template", help="Also compare questions whose template, truth or text changed.")
+    ] = False,
+) -> None:
+    """Write the results of a run, or of several, as one HTML file that opens from disk without a network.
+
+    It shows the rates with their intervals, every answer with what was extracted from it, and the comparison of runs.
+    Replies are included if the journal of the run is beside its results, and the rules of fields and the prompts if
+    `--benchmark` names the file too. An existing report is renamed and kept.
+    """
+    screen = get_screen(ctx)
+    with screen.report_errors():
+        from karenina_report.page.writer import ReportOptions, write_page
+
+        options = ReportOptions(
+            **parse_report_options(by, cluster, model, cut, scale, benchmark),
+            any_judge=any_judge,
+            any_template=any_template,
+        )
+        moved = write_page(files, output, options, lambda text: screen.note(f"Warning: {text}"))
+        size = output.stat().st_size
+        screen.note(f"The report is in {output} ({size / 1e6:.1f} MB){moved_note(moved)}.")

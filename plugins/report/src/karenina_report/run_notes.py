@@ -1,0 +1,30 @@
+"""Notes of plugins on the pass rates of runs, such as a rate that labels correct."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class NotedRun:
+    """A run that notes are about: the results of one answering model in a file.
+
+    `label` is its letter in a comparison; empty for a single run. `model` is the id of the model, or None for all of
+    the file, and `source` the file, or None for results in memory.
+    """
+
+    label: str
+    model: str | None
+    source: Path | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunNote:
+    """A note on runs: a name of one or two words, a text, and its numbers as JSON values."""
+
+    name: str
+    text: str
+    values: Mapping[str, Any] = field(default_factory=dict)

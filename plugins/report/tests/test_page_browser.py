@@ -1,0 +1,312 @@
+"""The report in a real browser, opened from disk without a network."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+import pytest
+from browser import OpenPage
+from chromium import open_browser
+from command_runs import run_karenina, write_benchmark
+from journal_runs import ScriptedRuns
+from page_results import HOSTILE, rich_results
+from playwright.sync_api import expect
+from result_builders import result, run
+
+from karenina_core import plugins as plugin_room
+from karenina_core.data.outcome import Outcome
+from karenina_core.plugins import Plugins
+from karenina_report.commands import commands
+from karenina_report.page.writer import ReportOptions, write_page
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, BrowserContext
+
+SLOW = 3
+"""How many times longer than promised a loaded machine may take; `benchmarks/report_page.py` measures the promises."""
+MANY = 10_000
+VIEWS = ("#summary", "#items", "#item?at=1", "#comparison")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with open_browser() as found:
+        yield found
+
+
+@pytest.fixture
+def context(browser: Browser) -> Iterator[BrowserContext]:
+    with closing(browser.new_context(viewport={"width": 1440, "height": 900}, offline=True)) as found:
+        yield found
+
+
+def write(folder: Path, *runs: object, name: str = "report.html") -> Path:
+    plugins = Plugins()
+    plugins.register(commands, distribution="karenina-report")
+    with plugin_room.use_plugins(plugins):
+        write_page(list(runs), folder / name, ReportOptions(), warn=pytest.fail)  # type: ignore[arg-type]
+    return folder / name
+
+
+@pytest.fixture(scope="module")
+def rich(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    verdicts = [True, False, None, Outcome.PARTIAL, Outcome.ABSTAINED, Outcome.TRUNCATED, *[True] * 20]
+    other = [False, False, True, Outcome.PARTIAL, Outcome.ABSTAINED, Outcome.TRUNCATED, *[True] * 19, False]
+    return write(tmp_path_factory.mktemp("rich"), rich_results(verdicts, model="a"), rich_results(other, model="b"))
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("hostile")
+    one = rich_results([True, False, None, Outcome.ABSTAINED], evil=HOSTILE)
+    return write(folder, one, rich_results([False, False, True, True], evil=HOSTILE, model="other"))
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    results = [
+        result(
+            f"q{number}",
+            number % 4 != 0,
+            answer=f"The answer to {number} is {'needle' if number == MANY - 7 else 'hay'}. "
+            + "It has some words. " * 20,
+            keywords=(f"k{number % 7}",),
+        )
+        for number in range(MANY)
+    ]
+    return write(tmp_path_factory.mktemp("many"), results)
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("width", [390, 1440])
+def test_each_view_opens_without_a_request_or_an_error(browser: Browser, rich: Path, view: str, width: int) -> None:
+    with closing(browser.new_context(viewport={"width": width, "height": 800}, offline=True)) as context:
+        opened = OpenPage(context, rich, view)
+        opened.page.wait_for_timeout(200)
+        assert opened.problems == []
+        assert opened.page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_the_summary_has_rates_plots_and_their_tables(context: BrowserContext, rich: Path) -> None:
+    opened = OpenPage(context, rich, "#summary")
+    text = opened.page.locator("[data-view=summary]").inner_text()
+    assert "21 of 25 judged items correct; 95% CI" in text
+    assert "1 item could not be judged." in text
+    plots = opened.page.locator("figure.plot")
+    assert plots.count() >= 2
+    for at in range(plots.count()):
+        assert plots.nth(at).locator("svg[role=img]").count() == 1
+        assert plots.nth(at).locator("xpath=following::table").count() >= 1
+
+
+def test_a_plot_is_saved_as_svg(context: BrowserContext, rich: Path) -> None:
+    opened = OpenPage(context, rich, "#summary")
+    with opened.page.expect_download() as started:
+        opened.page.locator("[data-test=save-svg]").first.click()
+    saved = Path(started.value.path()).read_text("utf-8")
+    assert started.value.suggested_filename == "outcomes.svg"
+    assert saved.startswith("<svg ")
+    assert "a (" in saved or "A: a" in saved
+
+
+def test_items_are_filtered_by_outcome_and_text(context: BrowserContext, rich: Path) -> None:
+    opened = OpenPage(context, rich, "#items")
+    assert opened.all("count") == ["52 items"]
+    opened.page.select_option("[data-test=filter-outcome]", "wrong")
+    assert opened.all("count") == ["4 of 52 items"]
+    opened.page.fill("[data-test=search]", "q25")
+    expect(opened.page.locator("[data-test=count]")).to_have_text("1 of 52 items")
+    assert "wrong" in opened.all("item-row")[0]
+    assert "outcome=wrong" in opened.page.url
+
+
+def test_a_link_of_the_summary_opens_the_items_of_an_outcome(context: BrowserContext, rich: Path) -> None:
+    opened = OpenPage(context, rich, "#summary")
+    opened.page.locator(".card .outcomes a", has_text="abstained").first.click()
+    assert opened.all("count") == ["1 of 52 items"]
+
+
+def test_an_item_highlights_its_excerpts_at_their_characters(context: BrowserContext, rich: Path) -> None:
+    opened = OpenPage(context, rich, "#item?at=1")
+    marked = opened.page.locator("mark[data-test=excerpt]")
+    marked.wait_for()
+    own_text = "mark => [...mark.childNodes].filter(node => node.nodeType === 3).map(node => node.data).join('')"
+    assert marked.evaluate_all(f"marks => marks.map({own_text})") == ["BCL2"]
+    assert opened.all("response")[0].startswith("\U0001f600\U0001f9ec Surely BCL2")
+    opened.page.locator(".excerpts button").first.click()
+    assert opened.page.evaluate("document.activeElement.dataset.test") == "excerpt"
+
+
+def test_an_item_shows_fields_traits_vetoes_and_stages(context: BrowserContext, rich: Path) -> None:
+    opened = OpenPage(context, rich, "#item?at=2")
+    opened.page.locator("[data-test=field-row]").first.wait_for()
+    text = opened.page.locator("[data-view=item]").inner_text()
+    for part in (
+        "year",
+        "2016",
+        "2017",
+        "differs",
+        "clarity",
+        "Short.",
+        "no score",
+        "a reason",
+        "GenerateAnswer",
+        "ls",
+    ):
+        assert part in text, part
+
+
+def test_the_comparison_shows_flips_first(context: BrowserContext, rich: Path) -> None:
+    opened = OpenPage(context, rich, "#comparison")
+    headings = opened.page.locator("[data-view=comparison] h3").all_inner_texts()
+    assert headings[:2] == ["Flipped questions", "All differences"]
+    assert opened.page.locator("[data-test=flip]").count() == 2
+    opened.page.locator("[data-test=flip] summary").first.click()
+    assert re.search(r"percentage points of pass rate, A minus B: \d", opened.page.locator(".pair").inner_text())
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_hostile_texts_run_nothing_and_break_nothing(context: BrowserContext, hostile: Path, view: str) -> None:
+    opened = OpenPage(context, hostile, view)
+    opened.page.wait_for_timeout(200)
+    for button in opened.page.locator("main details > summary").all():
+        button.click()
+    assert opened.problems == []
+    assert opened.page.locator("main img, main svg[onload], main script").count() == 0
+    assert opened.page.title().endswith("Karenina report")
+    assert opened.page.evaluate("document.querySelectorAll('a[href^=javascript]').length") == 0
+    visible = opened.page.locator("main").inner_text()
+    assert "</script><img src=x" in visible
+    assert not set(visible) & set("\x1b\u202e\u202c\u200b\ufeff")
+    assert "⟨U+202E⟩" in visible
+    assert "⟨U+001B⟩" in visible
+
+
+def test_hostile_prompts_are_shown_as_text(
+    context: BrowserContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    plugins = ScriptedRuns(answers=lambda _: HOSTILE).plugins()
+    plugins.register(commands, distribution="karenina-report")
+    benchmark = write_benchmark(tmp_path, "a")
+    models = ("-a", "scripted:m", "-j", "scripted:j", "--set", "evaluation_mode=rubric_only")
+    for command in (
+        ("run", benchmark, *models, "-o", "r.results.jsonl"),
+        ("report", "r.results.jsonl", "-o", "report.html", "--benchmark", benchmark),
+    ):
+        assert run_karenina(*command, plugins=plugins).code == 0
+    opened = OpenPage(context, tmp_path / "report.html", "#item?at=1")
+    calls = opened.page.locator("[data-test=call]")
+    calls.nth(1).locator("summary").click()
+    expect(calls.nth(1)).to_contain_text("How many words?")
+    expect(calls.nth(1)).to_contain_text("onerror")
+    assert opened.problems == []
+    assert opened.page.locator("img").count() == 0
+
+
+def test_ten_thousand_items_open_filter_and_search_quickly(context: BrowserContext, many: Path) -> None:
+    begun = perf_counter()
+    opened = OpenPage(context, many, "#items")
+    assert perf_counter() - begun < 2 * SLOW
+    took = opened.page.evaluate(
+        """async () => {
+            const begun = performance.now();
+            const choice = document.querySelector("[data-test=filter-keyword]");
+            choice.value = "k3";
+            choice.dispatchEvent(new Event("change", {bubbles: true}));
+            const shown = () => document.querySelector("[data-test=count]").innerText;
+            while (!shown().startsWith("1,4")) await new Promise(requestAnimationFrame);
+            return performance.now() - begun;
+        }"""
+    )
+    assert took < 200 * SLOW
+    assert opened.page.locator("[data-test=item-row]").count() < 60
+
+    opened.page.select_option("[data-test=filter-keyword]", "")
+    begun = perf_counter()
+    opened.page.check("[data-test=search-responses]")
+    opened.page.fill("[data-test=search]", "needle")
+    expect(opened.page.locator("[data-test=count]")).to_have_text("1 of 10,000 items")
+    assert perf_counter() - begun < 2 * SLOW
+    opened.page.locator("[data-test=item-row]").click()
+    assert "needle" in opened.page.locator("[data-test=response]").inner_text()
+    assert opened.problems == []
+
+
+def test_everything_works_with_the_keyboard(context: BrowserContext, rich: Path) -> None:
+    opened = OpenPage(context, rich, "#summary")
+    keyboard = opened.page.keyboard
+    keyboard.press("/")
+    expect(opened.page.locator("#search")).to_be_focused()
+    keyboard.type("q2")
+    expect(opened.page.locator("[data-test=count]")).to_contain_text(" of 52 items")
+    opened.page.locator("[data-test=rows]").focus()
+    keyboard.press("ArrowDown")
+    keyboard.press("ArrowDown")
+    keyboard.press("Enter")
+    opened.page.locator("[data-view=item]").wait_for()
+    first = opened.page.locator("[data-view=item] h2").inner_text()
+    keyboard.press("j")
+    expect(opened.page.locator("[data-view=item] h2")).not_to_have_text(first)
+    keyboard.press("Escape")
+    opened.page.locator("[data-view=items]").wait_for()
+    keyboard.press("?")
+    expect(opened.page.locator("dialog")).to_be_visible()
+    keyboard.press("Escape")
+    expect(opened.page.locator("dialog")).to_be_hidden()
+    assert opened.problems == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("view", VIEWS)
+def test_axe_finds_no_serious_fault(browser: Browser, rich: Path, view: str, scheme: str) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    with closing(browser.new_context(color_scheme=scheme, bypass_csp=True, offline=True)) as context:  # type: ignore[arg-type]
+        opened = OpenPage(context, rich, view)
+        opened.page.wait_for_timeout(300)
+        found = Axe().run(opened.page).response["violations"]
+        serious = [
+            (one["id"], [node["target"] for node in one["nodes"]])
+            for one in found
+            if one["impact"] in ("serious", "critical")
+        ]
+        assert serious == []
+
+
+def test_a_browser_without_decompression_gets_a_plain_message(context: BrowserContext, rich: Path) -> None:
+    context.add_init_script("delete globalThis.DecompressionStream")
+    page = context.new_page()
+    page.goto(rich.as_uri())
+    assert page.locator("#app").inner_text() == (
+        "This browser cannot open the report: it lacks DecompressionStream. Use a browser of 2023 or later."
+    )
+
+
+def test_a_cut_off_file_says_that_it_cannot_be_read(context: BrowserContext, rich: Path, tmp_path: Path) -> None:
+    broken = tmp_path / "broken.html"
+    broken.write_text(rich.read_text("utf-8").replace('id="karenina-head">H4', 'id="karenina-head">AA'), "utf-8")
+    page = context.new_page()
+    page.goto(broken.as_uri())
+    page.wait_for_selector("#app.problem")
+    assert page.locator("#app").inner_text().startswith("The report cannot be read.")
+
+
+def test_a_printed_item_has_no_controls(context: BrowserContext, rich: Path) -> None:
+    opened = OpenPage(context, rich, "#item?at=1")
+    opened.page.locator("[data-test=response]").wait_for()
+    opened.page.emulate_media(media="print")
+    assert not opened.page.locator("nav[aria-label=Views]").is_visible()
+    assert opened.page.locator("[data-test=response]").is_visible()
+
+
+def test_an_empty_selection_and_a_missing_item_are_explained(context: BrowserContext, tmp_path: Path) -> None:
+    opened = OpenPage(context, write(tmp_path, run([True])), "#items?text=nothing-like-this")
+    assert opened.page.locator(".empty").inner_text() == "No item passes these filters."
+    opened = OpenPage(context, tmp_path / "report.html", "#item?at=99")
+    assert opened.all("count") == ["1 item"]

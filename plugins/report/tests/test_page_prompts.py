@@ -1,0 +1,76 @@
+"""The prompts of the report page, computed again from the benchmark and the journal."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_runs import CommandResult, run_karenina, write_benchmark
+from journal_runs import ScriptedRuns
+
+from karenina_report.commands import commands
+
+MODELS = ("-a", "scripted:m", "-j", "scripted:j", "--set", "evaluation_mode=rubric_only")
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def karenina(runs: ScriptedRuns, *arguments: str | Path) -> CommandResult:
+    plugins = runs.plugins()
+    plugins.register(commands)
+    done = run_karenina(*arguments, plugins=plugins)
+    assert done.code == 0, done.err
+    return done
+
+
+def calls_of_page() -> list[dict[str, Any]]:
+    """Return the calls of all items of the page."""
+    text = Path("report.html").read_text("utf-8")
+    found = re.findall(r'<script type="text/plain" id="karenina-chunk-\d+">([^<]*)</script>', text)
+    chunks = [json.loads(gzip.decompress(base64.b64decode(block))) for block in found]
+    return [call for chunk in chunks for item in chunk for call in item["calls"]]
+
+
+def test_prompts_are_those_that_were_sent() -> None:
+    runs = ScriptedRuns()
+    benchmark = write_benchmark(Path(), "a", "b")
+    karenina(runs, "run", benchmark, *MODELS, "-o", "r.results.jsonl")
+    sent = sorted(runs.calls)
+
+    karenina(runs, "report", "r.results.jsonl", "-o", "report.html", "--benchmark", benchmark)
+
+    calls = calls_of_page()
+    assert sorted(f"{call['task']} {call['messages'][-1]['text']}" for call in calls) == sent
+    assert {call["messages"][-1]["role"] for call in calls} == {"user"}
+    judging = [call for call in calls if call["task"] == "counting"]
+    assert all('"words"' in call["request"] for call in judging)
+    assert sorted(runs.calls) == sent  # the report makes no call
+
+
+def test_a_changed_question_has_no_prompt() -> None:
+    runs = ScriptedRuns()
+    benchmark = write_benchmark(Path(), "a", "b")
+    karenina(runs, "run", benchmark, *MODELS, "-o", "r.results.jsonl")
+    benchmark.write_text(benchmark.read_text("utf-8").replace("What is b?", "Who is b?"), "utf-8")
+
+    karenina(runs, "report", "r.results.jsonl", "-o", "report.html", "--benchmark", benchmark)
+
+    shown = [call.get("messages", [{}])[-1].get("text") for call in calls_of_page()]
+    assert shown == ["What is a?", "How many words? an answer to What is a?", None, None]
+
+
+def test_without_the_benchmark_prompts_are_left_out() -> None:
+    runs = ScriptedRuns()
+    karenina(runs, "run", write_benchmark(Path(), "a"), *MODELS, "-o", "r.results.jsonl")
+
+    karenina(runs, "report", "r.results.jsonl", "-o", "report.html")
+
+    assert all("messages" not in call for call in calls_of_page())

@@ -1,0 +1,69 @@
+"""The files of a new package, rendered from the templates of its kind."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from importlib.resources import files
+from pathlib import PurePosixPath
+from string import Template
+from typing import TYPE_CHECKING
+
+from karenina_core.errors import ConfigError
+from karenina_core.version import __version__
+
+if TYPE_CHECKING:
+    from karenina_scaffold.kinds import PluginKind
+    from karenina_scaffold.names import Names
+
+
+def render_package(kind: PluginKind, names: Names) -> dict[PurePosixPath, str]:
+    """Return the text of each file of the package, by its path. Raises `ConfigError` for a name that it uses itself."""
+    values = names.to_dict()
+    values |= {
+        "bounds": version_bounds(__version__),
+        "description": kind.description,
+        "group": kind.group,
+        "entry": fill(kind.entry, values),
+        "command": fill(kind.command, values),
+        "usage": fill(kind.usage, values),
+    }
+    values["dependencies"] = ", ".join(f'"{one}{_bounds_of(one)}"' for one in kind.requires)
+    source = fill(read_template(kind.name, "plugin"), values)
+    _check_own_names(source, names)
+    return {
+        PurePosixPath("pyproject.toml"): fill(read_template("common", "pyproject.toml"), values),
+        PurePosixPath("README.md"): fill(read_template("common", "README.md"), values),
+        PurePosixPath("src", names.module, "__init__.py"): source,
+        PurePosixPath("src", names.module, "py.typed"): "",
+        PurePosixPath("tests", f"test_{names.module}.py"): fill(read_template(kind.name, "test"), values),
+    }
+
+
+def version_bounds(version: str) -> str:
+    """Return the versions of Karenina that a plugin for `version` works with, such as `>=0.1,<0.2`."""
+    major, minor = (int(part) for part in version.split(".")[:2])
+    return f">={major}.{minor},<{major}.{minor + 1}" if major == 0 else f">={major}.{minor},<{major + 1}"
+
+
+def _bounds_of(requirement: str) -> str:
+    return version_bounds(__version__) if requirement.startswith("karenina-") else ""
+
+
+def fill(text: str, values: Mapping[str, str]) -> str:
+    """Return a template with its names replaced by their values."""
+    return Template(text).substitute(values)
+
+
+def read_template(folder: str, name: str) -> str:
+    """Return the text of a template of this distribution."""
+    return files("karenina_scaffold").joinpath("templates", folder, f"{name}.template").read_text("utf-8")
+
+
+def _check_own_names(source: str, names: Names) -> None:
+    """Raise `ConfigError` if a class of the package would have the name of one that it imports."""
+    tree = ast.parse(source)
+    imported = {one.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for one in node.names}
+    classes = {node.name for node in tree.body if isinstance(node, ast.ClassDef)}
+    if taken := sorted(imported & classes):
+        raise ConfigError([f"{names.name!r} would need a class {taken[0]}, which Karenina has: choose another name"])

@@ -1,0 +1,87 @@
+"""`karenina new` refuses names that cannot work, and never replaces a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from karenina_cli.app import build_app
+from karenina_scaffold.names import Names
+from karenina_scaffold.rendering import version_bounds
+
+
+def new(folder: Path, kind: str, name: str) -> Result:
+    """Return the result of the command in a folder."""
+    return CliRunner().invoke(build_app("new"), ["new", kind, name, "--into", str(folder)])
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "problem"),
+    [
+        ("stages", "word-count", "there is no kind of plugin 'stages'; did you mean 'stage'?"),
+        ("widget", "word-count", "there are: adapter, check, format, parse-stage"),
+        ("stage", "2nd", "'2nd' is not a name of a package: use letters, digits and hyphens"),
+        ("stage", "../evil", "is not a name of a package"),
+        ("stage", "wörter", "is not a name of a package"),
+        ("stage", "class", "'class' is a keyword of Python"),
+        ("stage", "match", "'match' is a keyword of Python"),
+        ("stage", "json", "'json' is a module of Python's standard library"),
+        ("stage", "pytest", "'pytest' is an installed package"),
+        ("stage", "karenina-core", "'karenina_core' is an installed package"),
+        ("stage", "stage", "would need a class Stage, which Karenina has"),
+        ("trait", "rubric", "would need a class RubricTrait, which Karenina has"),
+        ("stage", "parse-template", "has the stage 'ParseTemplate' already"),
+        ("adapter", "manual", "has the adapter 'manual' already"),
+        ("primitive", "exact-match", "has the primitive 'ExactMatch' already"),
+        ("trait", "metric", "has the trait 'metric' already"),
+        ("format", "jsonl", "has the format '.jsonl' already"),
+    ],
+)
+def test_a_name_that_cannot_work_is_refused(tmp_path: Path, kind: str, name: str, problem: str) -> None:
+    done = new(tmp_path, kind, name)
+
+    assert (done.exit_code, list(tmp_path.iterdir())) == (2, [])
+    assert problem in done.stderr
+
+
+def test_an_existing_folder_is_not_touched(tmp_path: Path) -> None:
+    (tmp_path / "word-count").mkdir()
+
+    done = new(tmp_path, "stage", "word-count")
+
+    assert done.exit_code == 2
+    assert "word-count exists already: choose another name, or another folder with --into" in done.stderr
+    assert list((tmp_path / "word-count").iterdir()) == []
+
+
+def test_a_folder_that_is_a_file_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "packages").write_text("")
+
+    done = new(tmp_path / "packages", "stage", "word-count")
+
+    assert done.exit_code == 2
+    assert "cannot be written" in done.stderr
+
+
+def test_the_next_steps_are_printed(tmp_path: Path) -> None:
+    done = new(tmp_path / "new folder", "check", "WordCount")
+
+    assert done.exit_code == 0
+    folder = tmp_path / "new folder" / "word-count"
+    assert f"cd '{folder}'\n    pip install -e '.[tests]'\n    pytest\n" in done.stdout
+    assert "karenina plan --set word_count_enabled=true" in done.stdout
+
+
+@pytest.mark.parametrize("given", ["word-count", "word_count", "WordCount", "Word-Count"])
+def test_any_spelling_of_a_name_gives_the_same_package(given: str) -> None:
+    assert Names.of(given) == Names("word-count", "word_count", "WordCount", ".wordcount")
+
+
+@pytest.mark.parametrize(
+    ("version", "bounds"),
+    [("0.1.0", ">=0.1,<0.2"), ("0.9.3", ">=0.9,<0.10"), ("1.4.0", ">=1.4,<2")],
+)
+def test_a_package_allows_compatible_versions(version: str, bounds: str) -> None:
+    assert version_bounds(version) == bounds

@@ -1,0 +1,147 @@
+"""Each kind of package that `karenina new` writes passes its own tests and is shown by the command."""
+
+from __future__ import annotations
+
+import ast
+import tomllib
+from pathlib import Path
+from typing import NamedTuple
+from xml.etree import ElementTree
+
+import pytest
+from generated_packages import make_importable, run_python
+from typer.testing import CliRunner
+
+from karenina_cli.app import build_app
+from karenina_scaffold.kinds import KINDS
+
+
+class Generated(NamedTuple):
+    """The packages of all kinds, the outcomes of their tests by kind, and the folder that makes them importable."""
+
+    packages: dict[str, Path]
+    failed: dict[str, list[str]]
+    passed: dict[str, int]
+    site: Path
+
+    def karenina(self, *arguments: str) -> str:
+        """Return what the command prints with all packages installed."""
+        done = run_python(["-c", "from karenina_cli import main; main()", *arguments], self.site)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+
+@pytest.fixture(scope="module")
+def generated(tmp_path_factory: pytest.TempPathFactory) -> Generated:
+    """Generate a package of each kind, and run the tests of all of them in one process."""
+    folder, site = tmp_path_factory.mktemp("packages"), tmp_path_factory.mktemp("site")
+    for kind in KINDS:
+        done = CliRunner().invoke(build_app("new"), ["new", kind, f"my-{kind}", "--into", str(folder)])
+        assert done.exit_code == 0, done.output
+    packages = {kind: folder / f"my-{kind}" for kind in KINDS}
+    for package in packages.values():
+        make_importable(package, site)
+    report = folder / "report.xml"
+    options = ["-q", "-p", "no:cacheprovider", "--rootdir", folder, "--junit-xml", report]
+    done = run_python(["-m", "pytest", *options, *(package / "tests" for package in packages.values())], site)
+    assert report.exists(), done.stdout + done.stderr
+    failed: dict[str, list[str]] = {kind: [] for kind in KINDS}
+    passed = dict.fromkeys(KINDS, 0)
+    for case in ElementTree.parse(report).iter("testcase"):
+        kind = next(kind for kind in KINDS if f"test_my_{kind.replace('-', '_')}" in case.attrib["classname"])
+        if len(case):
+            failed[kind].append(f"{case.attrib['name']}: {case[0].attrib.get('message')}")
+        else:
+            passed[kind] += 1
+    return Generated(packages, failed, passed, site)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_generated_package_passes_its_contract_tests(generated: Generated, kind: str) -> None:
+    assert generated.failed[kind] == []
+    assert generated.passed[kind] >= 8
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_generated_package_is_short_and_complete(generated: Generated, kind: str) -> None:
+    package = generated.packages[kind]
+    texts = {
+        file.relative_to(package).as_posix(): file.read_text("utf-8")
+        for file in package.rglob("*.*")
+        if file.is_file() and "__pycache__" not in file.parts
+    }
+    module = f"my_{kind.replace('-', '_')}"
+
+    assert set(texts) == {
+        "README.md",
+        "pyproject.toml",
+        f"src/{module}/__init__.py",
+        f"src/{module}/py.typed",
+        f"tests/test_{module}.py",
+    }
+    assert all("$" not in text for text in texts.values())
+    assert len(texts[f"src/{module}/__init__.py"].splitlines()) < 100
+    assert max(len(line) for text in texts.values() for line in text.splitlines()) <= 120
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_package_requires_what_it_imports(generated: Generated, kind: str) -> None:
+    package = generated.packages[kind]
+    project = tomllib.loads((package / "pyproject.toml").read_text("utf-8"))["project"]
+    required = {line.partition(">")[0].replace("-", "_") for line in project["dependencies"]}
+    (source,) = package.glob("src/*/__init__.py")
+    found = {
+        name.partition(".")[0]
+        for node in ast.walk(ast.parse(source.read_text("utf-8")))
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for name in ([one.name for one in node.names] if isinstance(node, ast.Import) else [node.module or ""])
+    }
+
+    assert found & {name for name in found if name.startswith(("karenina", "aiohttp", "pydantic"))} == required
+
+
+def test_a_stage_is_in_the_plan(generated: Generated) -> None:
+    plan = generated.karenina("plan", "--set", "my_check_enabled=true", "--set", "slots.parse_template=MyParseStage")
+
+    assert [stage in plan for stage in ("MyStage  no slot", "MyCheck  no slot", "MyParseStage  slot parse")] == [
+        True
+    ] * 3
+
+
+def test_installing_the_packages_turns_no_check_on(generated: Generated) -> None:
+    plan = generated.karenina("plan")
+
+    assert "MyCheck: my_check_enabled is false" in plan
+    assert "MyParseStage: not selected by the configuration" in plan
+
+
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [
+        (["primitives", "MyPrimitive"], "verify_with: MyPrimitive"),
+        (["traits", "my_trait"], "{type: my_trait"),
+        (["plugins"], "my-adapter  loaded"),
+        (["plugins"], "my-format  loaded"),
+    ],
+)
+def test_the_command_lists_what_a_package_offers(generated: Generated, command: list[str], shown: str) -> None:
+    assert shown in generated.karenina(*command)
+
+
+def test_a_benchmark_uses_the_packages_together(generated: Generated, tmp_path: Path) -> None:
+    file = tmp_path / "genes.yaml"
+    file.write_text("""karenina: 1
+name: Genes
+config: {evaluation_mode: template_and_rubric}
+rubric:
+  - {type: my_trait, name: brief, words: 50}
+questions:
+  - question: Which gene is the target of venetoclax?
+    answer:
+      gene: {description: The gene that is named, ground_truth: BCL2, verify_with: MyPrimitive}
+""")
+    lines = tmp_path / "genes.myformat"
+    lines.write_text("Which gene is the target of venetoclax? | BCL2\n")
+
+    for benchmark in (file, lines):
+        assert generated.karenina("check", str(benchmark)) == "1 question read: 0 errors, 0 warnings.\n"

@@ -1,0 +1,43 @@
+"""The plugin that adds `karenina selftest`, and its section of the report page."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from karenina_core.hooks import hookimpl
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import typer
+
+    from karenina_report.page.section import PageRuns, PageSection
+    from karenina_report.run_notes import NotedRun, RunNote
+
+
+class commands:  # noqa: N801 - the entry point's name
+    """Adds the command `karenina selftest` and offers a section of the report page."""
+
+    @staticmethod
+    @hookimpl
+    def karenina_commands(app: typer.Typer) -> None:
+        """Add the command. Neither the cases nor a run are loaded for it."""
+        from karenina_selftest.selftest_command import EPILOG, selftest
+
+        app.command("selftest", epilog=EPILOG)(selftest)
+
+    @staticmethod
+    @hookimpl
+    def karenina_report_sections() -> Sequence[Callable[[PageRuns], Sequence[PageSection]]]:
+        """Offer the table of self-tests of the judges."""
+        from karenina_selftest.page_section import selftest_sections
+
+        return [selftest_sections]
+
+    @staticmethod
+    @hookimpl
+    def karenina_run_notes() -> Sequence[Callable[[Sequence[NotedRun]], Sequence[RunNote]]]:
+        """Offer the notes on self-tests."""
+        from karenina_selftest.run_notes import selftest_notes
+
+        return [selftest_notes]

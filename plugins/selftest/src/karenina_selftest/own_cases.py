@@ -1,0 +1,132 @@
+"""Cases made from the templates of a benchmark: its truths, stated plainly, hidden, denied, corrected or left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from karenina_selftest.cases import Case
+from karenina_selftest.statements import ABSENT, FILLER, labels, say, state
+from karenina_selftest.units import in_another_unit
+from karenina_template.question_template import template_of
+from karenina_template.templates.errors import TemplateError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from karenina_core.data.question import Question
+    from karenina_core.data.trust import Trust
+    from karenina_template.templates import BoundTemplate
+
+FAMILY: Final = "own templates"
+_CORRECTION: Final = "\n\nCorrection: the lines above are wrong. The right ones are:\n"
+_CHOICE: Final = "Two answers are common.\nA)\n{}\nB)\n{}\n\nB is right, and A is wrong."
+
+
+@dataclass(frozen=True, slots=True)
+class OwnCases:
+    """The cases made from a benchmark, and why questions have none, by id."""
+
+    cases: Sequence[Case]
+    left_out: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Values:
+    """The values of a template in words: those that pass and those that do not, by field."""
+
+    true: dict[str, str] = field(default_factory=dict)
+    false: dict[str, str] = field(default_factory=dict)
+    converted: dict[str, str] = field(default_factory=dict)
+    booleans: bool = False
+
+
+class _NoCases(Exception):
+    """The reason why a template has no cases."""
+
+
+def make_own_cases(questions: Iterable[Question], trust: Trust) -> OwnCases:
+    """Return the cases of the questions' templates. `trust` says which code of templates may run."""
+    cases: list[Case] = []
+    left_out: dict[str, str] = {}
+    for question in questions:
+        try:
+            cases += _cases_of(question, trust)
+        except (_NoCases, TemplateError) as error:
+            left_out[question.id] = str(error)
+    return OwnCases(cases, left_out)
+
+
+def _cases_of(question: Question, trust: Trust) -> list[Case]:
+    template = template_of(question, trust)
+    if template is None:
+        raise _NoCases("it has no template")
+    bound = template.for_question(question.id)
+    values = _values_of(bound)
+    return [
+        Case(f"own/{question.id}/{name}", f"{FAMILY}: {name}", question, text, passes, f"own/{question.id}")
+        for name, passes, text in _responses(labels(bound), values)
+    ]
+
+
+def _values_of(bound: BoundTemplate) -> _Values:
+    """Return the values that pass and fail, in words. Raises `_NoCases` if the template has no such values."""
+    if not bound.judge_fields:
+        raise _NoCases("its template needs no judge")
+    if bound.is_slow:
+        raise _NoCases("its template compares by embeddings")
+    names, found = labels(bound), _Values()
+    true: dict[str, object] = {}
+    false: dict[str, object] = {}
+    rules = bound.template.key.rules
+    for name in bound.judge_fields:
+        rule = rules.get(name)
+        if rule is None or rule.reads_trace or rule.truth is None:
+            raise _NoCases(f"the field {name!r} has no truth of its own")
+        true[name], wrong = rule.primitive.accept(rule.truth), rule.primitive.mutate(rule.truth)
+        if wrong is None:
+            raise _NoCases(f"{type(rule.primitive).__name__} defines no wrong value for {name!r}")
+        false[name] = wrong
+        said, denied = say(true[name]), say(wrong)
+        if said is None or denied is None:
+            raise _NoCases(f"no sentence states the value of {name!r}")
+        found.true[name], found.false[name] = said, denied
+        other = in_another_unit(names[name], true[name])
+        if other is not None:
+            found.converted[name] = other
+    _require_verdict(bound, true, passes=True)
+    _require_verdict(bound, false, passes=False)
+    booleans = any(isinstance(value, bool) for value in true.values())
+    return _Values(found.true, found.false, found.converted, booleans)
+
+
+def _require_verdict(bound: BoundTemplate, values: Mapping[str, object], *, passes: bool) -> None:
+    """Raise `_NoCases` unless the template itself gives these values the verdict `passes`."""
+    try:
+        answer = bound.bind(values)
+        verdict, patterns = bool(answer.verify()), answer.verify_regex("").performed
+    except Exception as error:
+        raise _NoCases(f"its template cannot verify its own values: {type(error).__name__}: {error}") from error
+    if patterns:
+        raise _NoCases("its template has patterns for the whole response")
+    if verdict is not passes:
+        what = "does not pass its own truth" if passes else "passes wrong values"
+        raise _NoCases(f"its template {what}; `karenina check` says more")
+
+
+def _responses(names: Mapping[str, str], values: _Values) -> Iterator[tuple[str, bool, str]]:
+    """Yield the name of each case, whether it passes, and its text."""
+    truth, wrong = state(names, values.true), state(names, values.false)
+    yield "plain", True, truth
+    yield "wrong", False, wrong
+    yield "in a long text", True, f"{FILLER}{FILLER}\n\n{truth}\n\n{FILLER}"
+    yield "corrected to the truth", True, f"{wrong}{_CORRECTION}{truth}"
+    yield "corrected away", False, f"{truth}{_CORRECTION}{wrong}"
+    yield "chosen among others", True, _CHOICE.format(wrong, truth)
+    yield "rejected among others", False, _CHOICE.format(truth, wrong)
+    yield "absent", False, ABSENT
+    if not values.booleans:  # to deny a yes is to say no
+        yield "denied", False, state(names, values.true, "certainly not ") + "\nWhat it is instead, I cannot say."
+    if values.converted:
+        yield "in another unit", True, state(names, {**values.true, **values.converted})

@@ -1,0 +1,160 @@
+"""Scores of judges: how often they pass what must fail, and fail what must pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from math import ceil
+from typing import TYPE_CHECKING, Final
+
+from pydantic import BaseModel, ConfigDict
+
+from karenina_core.data.outcome import Outcome
+from karenina_core.errors import ConfigError
+from karenina_engine.results.rates import Z95, Rate, rate
+from karenina_report.judge_names import make_judge_namer
+
+if TYPE_CHECKING:
+    from karenina_core.data.result import VerificationResult
+    from karenina_selftest.cases import Case
+
+_UNREADABLE: Final = Outcome.PARSE_ERROR
+
+
+class Miss(BaseModel):
+    """A case with the wrong verdict: what the answer was, and what the judge extracted from it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    case: str
+    family: str
+    passed: bool
+    response: str
+    extracted: dict[str, object] | None
+    truth: dict[str, object] | None
+
+
+class FamilyScore(BaseModel):
+    """The numbers of one family of cases: how many were judged, and how many of them got the wrong verdict."""
+
+    model_config = ConfigDict(frozen=True)
+
+    family: str
+    passes: bool
+    judged: int
+    missed: int
+    not_judged: int
+
+
+class JudgeScore(BaseModel):
+    """The score of one judge.
+
+    `false_pass` is the rate of wrong passes among the judged cases that must fail, and `false_fail` that of wrong
+    failures among those that must pass. Cases that were not judged are in neither: `unreadable` counts those whose
+    reply could not be parsed, `failed` those of other errors.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    judge: str
+    name: str
+    false_pass: Rate
+    false_fail: Rate
+    unreadable: int
+    failed: int
+    families: list[FamilyScore]
+    misses: list[Miss]
+
+    @property
+    def specificity(self) -> float | None:
+        """The lower limit of the share of cases that must fail and do; None if none was judged."""
+        return None if self.false_pass.high is None else 1 - self.false_pass.high
+
+    @property
+    def sensitivity(self) -> float | None:
+        """The lower limit of the share of cases that must pass and do; None if none was judged."""
+        return None if self.false_fail.high is None else 1 - self.false_fail.high
+
+
+def score_judges(cases: Sequence[Case], results: Iterable[VerificationResult]) -> list[JudgeScore]:
+    """Return the score of each judge, in the order of the results."""
+    known = {case.id: case for case in cases}
+    found = [result for result in results if result.question_id in known]
+    name_of = make_judge_namer([found])
+    by_judge: dict[str, list[VerificationResult]] = {}
+    for result in found:
+        by_judge.setdefault(result.metadata.parsing_id, []).append(result)
+    return [_score(known, of_one, name_of(of_one[0])) for of_one in by_judge.values()]
+
+
+def _score(cases: Mapping[str, Case], results: Sequence[VerificationResult], name: str) -> JudgeScore:
+    judged = [(cases[result.question_id], result) for result in results if result.outcome.judged]
+    return JudgeScore(
+        judge=results[0].metadata.parsing_model,
+        name=name,
+        false_pass=rate((case.unit, _missed(case, result)) for case, result in judged if not case.passes),
+        false_fail=rate((case.unit, _missed(case, result)) for case, result in judged if case.passes),
+        unreadable=sum(result.outcome is _UNREADABLE for result in results),
+        failed=sum(not result.outcome.judged and result.outcome is not _UNREADABLE for result in results),
+        families=_families(cases, results),
+        misses=sorted(
+            (_miss(case, result) for case, result in judged if _missed(case, result)), key=lambda miss: not miss.passed
+        ),
+    )
+
+
+def _missed(case: Case, result: VerificationResult) -> bool:
+    return (result.outcome is Outcome.CORRECT) is not case.passes
+
+
+def _miss(case: Case, result: VerificationResult) -> Miss:
+    return Miss(
+        case=case.id,
+        family=case.family,
+        passed=result.outcome is Outcome.CORRECT,
+        response=case.response,
+        extracted=result.template.parsed_llm_response,
+        truth=result.template.parsed_gt_response,
+    )
+
+
+def _families(cases: Mapping[str, Case], results: Sequence[VerificationResult]) -> list[FamilyScore]:
+    groups: dict[tuple[str, bool], list[VerificationResult]] = {}
+    for result in results:
+        case = cases[result.question_id]
+        groups.setdefault((case.family, case.passes), []).append(result)
+    return [
+        FamilyScore(
+            family=family,
+            passes=passes,
+            judged=sum(one.outcome.judged for one in group),
+            missed=sum(one.outcome.judged and _missed(cases[one.question_id], one) for one in group),
+            not_judged=sum(not one.outcome.judged for one in group),
+        )
+        for (family, passes), group in groups.items()
+    ]
+
+
+def require_enough_cases(cases: Sequence[Case], least: float, *, passes: bool) -> None:
+    """Raise `ConfigError` if the cases could not show the lower limit `least`, even with every verdict right."""
+    units = [case.unit for case in cases if case.passes is passes]
+    best = rate((unit, True) for unit in units).low
+    if best is not None and best >= least:
+        return
+    option = "--min-sensitivity" if passes else "--min-specificity"
+    kind = "pass" if passes else "fail"
+    shown = "none" if best is None else f"at most {best:.3f}"
+    raise ConfigError(
+        [
+            f"{option} {least:g} cannot be shown: with {len(units)} cases that must {kind}, all judged rightly, the "
+            f"lower limit is {shown}; {needed_cases(least)} independent cases are needed: lower the limit, or select "
+            "more cases"
+        ]
+    )
+
+
+def needed_cases(least: float) -> int:
+    """Return the number of independent cases whose lower limit reaches `least` if every verdict is right.
+
+    It is the n of Wilson's interval for n of n, whose lower limit is n / (n + z^2). `least` is below 1.
+    """
+    return ceil(least * Z95 * Z95 / (1 - least) - 1e-9)

@@ -1,0 +1,246 @@
+"""`karenina selftest`: test a judge with answers whose verdicts are known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from karenina_cli.configuration import read_configuration
+from karenina_cli.options import ConfigFile, Judges, Settings, TrustAll
+from karenina_cli.screen import get_screen
+from karenina_toolkit.printable import in_one_line, quantity
+
+if TYPE_CHECKING:
+    from karenina_benchmark import Benchmark
+    from karenina_cli.screen import Screen
+    from karenina_core.data.trust import Trust
+    from karenina_engine.journal.request import RunRequest
+    from karenina_selftest.cases import Case
+    from karenina_selftest.scores import JudgeScore
+
+OUTPUT: Final = Path("karenina-selftest.results.jsonl")
+FAILED: Final = 1
+"""The exit code if --min-specificity or --min-sensitivity is not reached."""
+EPILOG: Final = (
+    "\b\nExit codes:\n"
+    "  0    the judge was tested\n"
+    "  1    a lower limit is below --min-specificity or --min-sensitivity\n"
+    "  2    bad input, such as a limit that the cases are too few to show; no model was called\n"
+    "  4    no case was judged\n"
+)
+_MOST_LEFT_OUT: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The least specificity and sensitivity that must be shown; None: any."""
+
+    specificity: float | None
+    sensitivity: float | None
+
+    def check(self, cases: Sequence[Case]) -> None:
+        """Raise `ConfigError` if the cases are too few to show them."""
+        from karenina_selftest.scores import require_enough_cases
+
+        if self.specificity is not None:
+            require_enough_cases(cases, self.specificity, passes=False)
+        if self.sensitivity is not None:
+            require_enough_cases(cases, self.sensitivity, passes=True)
+
+    def unmet(self, score: JudgeScore) -> list[str]:
+        """Return why a score does not show the limits."""
+        checked = (
+            ("specificity", score.specificity, self.specificity),
+            ("sensitivity", score.sensitivity, self.sensitivity),
+        )
+        return [
+            f"{in_one_line(score.name)}: the lower limit of its {name} is {_limit(shown)}, below --min-{name} {least:g}"
+            for name, shown, least in checked
+            if least is not None and (shown is None or shown < least)
+        ]
+
+
+def selftest(
+    ctx: typer.Context,
+    file: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[FILE]", help="A benchmark, from whose templates further cases are made.", show_default=False
+        ),
+    ] = None,
+    judges: Judges = None,
+    config: ConfigFile = None,
+    settings: Settings = None,
+    family: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Use only this family of cases.", show_default=False)
+    ] = None,
+    own_only: Annotated[bool, typer.Option("--own-only", help="Use only the cases made from FILE.")] = False,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Use only so many cases, evenly chosen.", show_default=False)
+    ] = None,
+    min_specificity: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            max=0.999,
+            help="Exit with 1 unless the judge is shown to fail this share of the answers that must fail: the lower "
+            "limit of the 95% interval is compared.",
+            show_default=False,
+        ),
+    ] = None,
+    min_sensitivity: Annotated[
+        float | None,
+        typer.Option(min=0, max=0.999, help="The same for answers that must pass.", show_default=False),
+    ] = None,
+    worst: Annotated[int, typer.Option(min=0, help="The most wrong verdicts to print of each judge.")] = 10,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The result file.")] = OUTPUT,
+    journal: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The journal. Default: next to the output.", show_default=False)
+    ] = None,
+    trust_all: TrustAll = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print no progress.")] = False,
+) -> None:
+    """Test a judge with attacks and honest answers whose verdicts are known: how often is its verdict wrong?
+
+    The answers are recorded, and judged like those of a run: the same prompts, journal, budget and concurrency. The
+    rates are stored for this user, and `karenina report` shows them beside the runs of the same judge.
+    """
+    screen = get_screen(ctx)
+    with screen.report_errors():
+        from karenina_engine.journal.request import RunRequest
+        from karenina_engine.results.result_file import check_output, default_journal
+        from karenina_engine.scheduling.restricted_values import require_trust, resolve_trust
+        from karenina_selftest.judge_run import make_benchmark, make_config
+
+        trust = resolve_trust("all" if trust_all else None)
+        benchmark = _load(file, trust)
+        chosen = read_configuration(benchmark, config, settings, judges=judges)
+        if benchmark is not None:
+            require_trust(benchmark, chosen, trust)
+        cases, every = _select_cases(screen, benchmark, trust, family, limit, own_only=own_only)
+        limits = Limits(min_specificity, min_sensitivity)
+        limits.check(cases)
+        check_output(output)
+        request = RunRequest(
+            make_benchmark(cases),
+            make_config(cases, chosen),
+            trust=trust,
+            output=output,
+            journal=journal or default_journal(output),
+            config_file=config,
+        )
+        scores = _run(screen, request, output, cases, quiet=quiet)
+        _store(scores, request, output, _name_cases(file, len(cases), every, own_only=own_only))
+        unmet = [text for score in scores for text in limits.unmet(score)]
+        if as_json:
+            screen.json({"judges": [one.model_dump(mode="json") for one in scores], "unmet": unmet})
+        else:
+            _print(screen, scores, worst, output)
+        _exit(screen, scores, unmet)
+
+
+def _load(file: Path | None, trust: Trust) -> Benchmark | None:
+    from karenina_cli.checked_loading import load_checked
+
+    return load_checked(file, trust) if file is not None else None
+
+
+def _select_cases(
+    screen: Screen,
+    benchmark: Benchmark | None,
+    trust: Trust,
+    families: Sequence[str] | None,
+    limit: int | None,
+    *,
+    own_only: bool,
+) -> tuple[list[Case], int]:
+    """Return the cases that the options select, and the number of all. Raises `ConfigError` if none is left."""
+    from karenina_core.errors import ConfigError
+    from karenina_selftest.cases import shipped_cases
+    from karenina_selftest.own_cases import make_own_cases
+
+    if own_only and benchmark is None:
+        raise ConfigError(["--own-only needs a benchmark: give its FILE"])
+    cases = [] if own_only else list(shipped_cases())
+    if benchmark is not None:
+        own = make_own_cases(benchmark, trust)
+        cases += own.cases
+        _note_left_out(screen, own.left_out, len(benchmark))
+    found = [case for case in cases if not families or case.family in families]
+    unknown = sorted(set(families or ()) - {case.family for case in cases})
+    if unknown or not found:
+        names = ", ".join(dict.fromkeys(case.family for case in cases)) or "none, since no template of FILE has cases"
+        which = f"there is no family {unknown[0]!r}" if unknown else "no case is selected"
+        raise ConfigError([f"{which}; families: {names}"])
+    if limit is not None and limit < len(found):
+        found = [found[number * len(found) // limit] for number in range(limit)]
+    return found, len(cases)
+
+
+def _note_left_out(screen: Screen, left_out: Mapping[str, str], questions: int) -> None:
+    if not left_out:
+        return
+    lines = [f"  {id}: {why}" for id, why in list(left_out.items())[:_MOST_LEFT_OUT]]
+    more = [f"  and {len(left_out) - _MOST_LEFT_OUT} more"] if len(left_out) > _MOST_LEFT_OUT else []
+    head = f"No cases are made from {len(left_out)} of {quantity(questions, 'question')}:"
+    screen.note("\n".join([head, *lines, *more]))
+
+
+def _run(
+    screen: Screen, request: RunRequest, output: Path, cases: Sequence[Case], *, quiet: bool
+) -> Sequence[JudgeScore]:
+    """Run the cases and return the judges' scores. Exits if the run was stopped before its end."""
+    from karenina_cli.run_execution import exit_if_stopped, exit_on_failed_write, note_reuse, run_with_progress
+    from karenina_engine.results.result_set import read_results
+    from karenina_engine.scheduling.prepare import open_run
+    from karenina_selftest.scores import score_judges
+
+    with exit_on_failed_write(screen), open_run(request) as prepared:
+        totals, interrupted = run_with_progress(screen, prepared, output, quiet=quiet)
+        note_reuse(screen, prepared)
+    exit_if_stopped(screen, prepared, output, done=len(totals), interrupted=interrupted)
+    return score_judges(cases, read_results(output))
+
+
+def _store(scores: Sequence[JudgeScore], request: RunRequest, output: Path, cases: str) -> None:
+    from karenina_selftest.store import settings_digest, store_scores
+
+    tested = [one for one in scores if one.false_pass.out_of or one.false_fail.out_of]
+    store_scores(tested, cases=cases, settings=settings_digest(request.config), results=output)
+
+
+def _name_cases(file: Path | None, used: int, every: int, *, own_only: bool) -> str:
+    from karenina_selftest.cases import pack_digest
+
+    parts = [*([] if own_only else [f"pack {pack_digest()}"]), *([file.name] if file is not None else [])]
+    return " and ".join(parts) + (f", {used} of {every} cases" if used < every else f", {used} cases")
+
+
+def _print(screen: Screen, scores: Sequence[JudgeScore], worst: int, output: Path) -> None:
+    from karenina_selftest.score_text import score_sections
+    from karenina_toolkit.text_layout import format_sections
+
+    for line in format_sections(score_sections(scores, worst), screen.out.width):
+        typer.echo(line)
+    screen.note(f"`karenina show {output}` prints each case; `karenina report` shows these rates beside runs.")
+
+
+def _exit(screen: Screen, scores: Sequence[JudgeScore], unmet: Sequence[str]) -> None:
+    from karenina_cli.exit_codes import ExitCode
+
+    for text in unmet:
+        screen.note(text)
+    if not any(one.false_pass.out_of or one.false_fail.out_of for one in scores):
+        screen.note("No case was judged: each ended in an error.")
+        raise typer.Exit(ExitCode.NOTHING_JUDGED)
+    if unmet:
+        raise typer.Exit(FAILED)
+
+
+def _limit(value: float | None) -> str:
+    return "not shown by any case" if value is None else f"{value:.3f}"

@@ -1,0 +1,245 @@
+"""Check a template without a model: its truth must pass, changed truths must fail, and a judge must not see it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from pydantic import ValidationError
+
+from karenina_template.templates.base import BaseAnswer
+from karenina_template.templates.primitives.values import plain
+
+if TYPE_CHECKING:
+    from karenina_template.templates.field import FieldRule
+    from karenina_template.templates.template import BoundTemplate
+
+Level = Literal["error", "warning", "unchecked"]
+
+_VAGUE_WORDS: Final = frozenset(
+    (
+        *("a", "an", "the", "this", "that", "its", "your", "any", "some", "of", "for", "in", "to", "is"),
+        *("answer", "value", "result", "response", "reply", "output", "field", "text", "string", "description", "data"),
+        *("info", "information", "d", "x", "y", "todo", "tbd", "fixme", "placeholder"),
+    )
+)
+_VERDICT: Final = re.compile(
+    r"\b(answer|response|reply|model)\b[^.;]{0,40}\b(is|are|was|gives?|has|got)\b[^.;]{0,20}"
+    r"\b(correct|right|accurate|wrong|incorrect)\b|\b(the|a) (correct|right) (answer|value|response)\b",
+    re.IGNORECASE,
+)
+_COMMON: Final = frozenset(
+    ("yes", "no", "true", "false", "none", "null", "unknown", "other", "high", "low", "positive", "negative")
+)
+_MIN_LETTERS: Final = 3
+_MIN_DIGITS: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Flaw:
+    """A result of checking a template: an error, a warning, or a field that cannot be checked.
+
+    `field` is the name of the field (None: the whole template) and `part` the part of its declaration, if it is known.
+    """
+
+    level: Level
+    field: str | None
+    what: str
+    cure: str = ""
+    part: str | None = None
+
+
+def find_flaws(bound: BoundTemplate, question: str = "") -> Iterator[Flaw]:
+    """Yield the flaws of a template; `question` is the text that the judge sees with it.
+
+    Calls the primitives, and the `verify` of a class with code, which must be trusted. No flaw is an exception.
+    """
+    yield from find_truth_flaws(bound)
+    yield from _find_description_flaws(bound)
+    yield from _find_shown_truths(bound, question)
+
+
+def find_truth_flaws(bound: BoundTemplate) -> Iterator[Flaw]:
+    """Yield truths that do not pass, changed truths that pass, and fields for which this cannot be checked."""
+    accepted: dict[str, object] = {}
+    changed: dict[str, object] = {}
+    for name, rule in bound.template.key.rules.items():
+        yield from _check_rule(name, rule, accepted, changed)
+    yield from _check_types(bound, accepted)
+    if bound.answer_class.verify is not BaseAnswer.verify:
+        yield from _check_verify(bound, accepted, changed)
+
+
+def _check_rule(name: str, rule: FieldRule, accepted: dict[str, object], changed: dict[str, object]) -> Iterator[Flaw]:
+    """Yield the flaws of a rule, and add the values that pass and fail to `accepted` and `changed`."""
+    primitive = rule.primitive
+    kind = type(primitive).__name__
+    if rule.reads_trace or primitive.is_slow:
+        why = "reads the whole response" if rule.reads_trace else "needs an embedding model"
+        yield Flaw("unchecked", name, f"the truth of {name!r} cannot be checked: {kind} {why}")
+        return
+    try:
+        if rule.truth is not None:
+            accepted[name] = primitive.accept(rule.truth)
+            if not primitive.check(accepted[name], rule.truth):
+                yield _failing_truth(name, rule)
+        wrong = primitive.mutate(rule.truth)
+        if wrong is None:
+            what = f"whether {name!r} rejects wrong values cannot be checked: {kind} defines no changed value"
+            yield Flaw("unchecked", name, f"{what} for {_shown(rule.truth)}")
+            return
+        changed[name] = wrong
+        if primitive.check(wrong, rule.truth):
+            what = f"the field {name!r} accepts wrong values, such as {_shown(wrong)} for {_shown(rule.truth)}"
+            yield Flaw("warning", name, what, f"make its {kind} stricter", "verify_with")
+    except Exception as error:  # a primitive of a plugin may raise anything
+        yield Flaw("warning", name, f"{kind} fails for the truth of {name!r}: {type(error).__name__}: {error}")
+
+
+def _failing_truth(name: str, rule: FieldRule) -> Flaw:
+    kind = type(rule.primitive).__name__
+    what = f"the truth {_shown(rule.truth)} of {name!r} does not pass its own {kind}"
+    try:
+        rule.primitive.check_expected(None)
+    except (ValueError, TypeError):
+        return Flaw("error", name, f"{what}, so no answer would", "correct one of them", "ground_truth")
+    return Flaw("warning", name, what, "correct one of them; the truth itself is not compared", "ground_truth")
+
+
+def _check_types(bound: BoundTemplate, accepted: Mapping[str, object]) -> Iterator[Flaw]:
+    """Yield truths that a judge cannot give, because the type of the field does not allow them."""
+    values = {name: value for name, value in accepted.items() if name in bound.judge_fields}
+    try:
+        bound.bind({**dict.fromkeys(bound.judge_fields), **values})
+    except ValidationError as error:
+        for problem in error.errors(include_url=False, include_input=False):
+            name = str(problem["loc"][0]) if problem["loc"] else None
+            what = f"a judge cannot give the truth {_shown(values.get(name or ''))} of {name!r}: {problem['msg']}"
+            yield Flaw("warning", name, what, "correct the type or the truth", "ground_truth")
+    except Exception:  # the code of a class may need all values
+        return
+
+
+def _check_verify(
+    bound: BoundTemplate, accepted: Mapping[str, object], changed: Mapping[str, object]
+) -> Iterator[Flaw]:
+    """Yield a class whose own `verify` rejects the truth, or accepts a changed one."""
+    fields = set(bound.judge_fields)
+    truth = {name: value for name, value in accepted.items() if name in fields}
+    if truth.keys() < fields:
+        correct = bound.expected()
+        truth = {name: correct[name] for name in fields} if correct.keys() >= fields else {}
+    if not truth:
+        yield Flaw("unchecked", None, "whether verify() accepts the truth cannot be checked: no field has a truth")
+        return
+    if _verdict(bound, truth) is False:
+        yield Flaw("error", None, "verify() does not accept the truth", "correct verify() or the truth")
+    wrong = {name: value for name, value in changed.items() if name in fields}
+    if wrong.keys() < fields:
+        yield Flaw(
+            "unchecked", None, "whether verify() rejects wrong values cannot be checked: not all fields have one"
+        )
+    elif _verdict(bound, wrong) is True:
+        yield Flaw("warning", None, "verify() accepts an answer in which every field is wrong", "make it stricter")
+
+
+def _verdict(bound: BoundTemplate, values: Mapping[str, object]) -> bool | None:
+    """Return the verdict of a class's own `verify`; None if it fails, which is checked elsewhere."""
+    try:
+        return bool(bound.bind(values).verify())
+    except Exception:
+        return None
+
+
+def _find_description_flaws(bound: BoundTemplate) -> Iterator[Flaw]:
+    """Yield fields that a judge can hardly fill: without a useful description, or with a single possible value."""
+    schema = bound.judge_schema()
+    seen: dict[str, str] = {}
+    for name, part in schema["properties"].items():
+        text = str(part.get("description") or "").strip()
+        words = re.findall(r"\w+", text.casefold())
+        if not text:
+            yield Flaw("warning", name, f"the field {name!r} has no description", _SAY_WHAT, "description")
+        elif not set(words) - _VAGUE_WORDS:
+            what = f"the description of {name!r} says nothing: {text!r}"
+            yield Flaw("warning", name, what, _SAY_WHAT, "description")
+        elif _VERDICT.search(text):
+            what = f"the description of {name!r} asks for a verdict, and a judge does not know the truth: {text[:80]!r}"
+            yield Flaw("warning", name, what, "ask for what the response says", "description")
+        else:
+            first = seen.setdefault(" ".join(words), name)
+            if first != name:
+                what = f"the fields {first!r} and {name!r} have the same description"
+                yield Flaw("warning", name, what, "say how they differ", "description")
+        if len(_choices(part, schema)) == 1:
+            what = f"the field {name!r} has a single possible value, so a judge cannot give another"
+            yield Flaw("warning", name, what, "add the other values", "type")
+
+
+_SAY_WHAT: Final = "describe what the judge should extract from the response"
+
+
+def _find_shown_truths(bound: BoundTemplate, question: str) -> Iterator[Flaw]:
+    """Yield descriptions and hints, which the judge sees, that contain a truth that the question does not contain."""
+    schema = bound.judge_schema()
+    parts = schema["properties"]
+    shown = [(name, "description", str(part.get("description") or "")) for name, part in parts.items()]
+    shown += [(name, "extraction_hint", text) for name, text in bound.hints().items()]
+    for owner, rule in bound.template.key.rules.items():
+        if rule.reads_trace:
+            continue
+        choices = [text for one in _choices(parts.get(owner, {}), schema) for text in _texts_of(one)]
+        for truth in _texts_of(rule.truth):
+            if _contains(question, truth):
+                continue
+            for name, part, text in shown:
+                others = [one for one in choices if one != truth and _contains(text, one)]
+                if _contains(text, truth) and not others:
+                    of = "" if owner == name else f" of {owner!r}"
+                    what = f"the {part} of {name!r} contains the truth{of}, {truth!r}, which the judge would see"
+                    yield Flaw("warning", name, what, "remove it there", part)
+
+
+def _choices(part: Mapping[str, Any], schema: Mapping[str, Any]) -> list[object]:
+    """Return the values that the schema of a field allows; an empty list if it has no list of them."""
+    options = [one for one in part.get("anyOf", [part]) if one.get("type") != "null"]
+    if len(options) != 1:
+        return []
+    (option,) = options
+    name = str(option.get("$ref", "")).rpartition("/")[2]
+    option = schema.get("$defs", {}).get(name, option) if name else option
+    values = [option["const"]] if "const" in option else option.get("enum", [])
+    return [one for one in values if one is not None]
+
+
+def _texts_of(truth: object) -> list[str]:
+    """Return the texts of a truth that are long enough to be recognised in a description."""
+    truth = plain(truth)
+    match truth:
+        case bool() | None:
+            return []
+        case str():
+            text = truth.strip()
+            return [text] if len(text) >= _MIN_LETTERS and text.casefold() not in _COMMON else []
+        case int() | float() | Decimal():
+            text = str(truth)
+            return [text] if sum(map(str.isdigit, text)) >= _MIN_DIGITS else []
+        case date():
+            return [truth.isoformat()]
+        case list() | tuple() | set() | frozenset():
+            return [text for item in truth for text in _texts_of(item)]
+        case _:
+            return []
+
+
+def _contains(text: str, part: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(part)}(?!\w)", text, re.IGNORECASE) is not None
+
+
+def _shown(value: object) -> str:
+    text = repr(plain(value))
+    return text if len(text) <= 80 else f"{text[:77]}..."

@@ -1,0 +1,130 @@
+"""The contract of every primitive, which compares a field with its truth or reads the response."""
+
+# ruff: noqa: D102 - the names of the tests say what they check
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Final, Protocol
+
+import pytest
+from pydantic import BaseModel, ValidationError
+
+from karenina_testing.contracts.plugin import PluginContract
+from karenina_testing.contracts.settings import find_unmarked_fields
+
+STRANGE: Final[Sequence[object]] = (None, "", "  ", 0, -1, 2.5, float("nan"), True, [], [None], {}, {"a": 1}, object())
+"""Values that a judge may extract although they are of another type than the truth."""
+
+
+class AnyPrimitive(Protocol):
+    """The methods of a `karenina_template.templates.Primitive` that the contract uses."""
+
+    reads_trace: ClassVar[bool]
+
+    def check(self, extracted: object, expected: object) -> bool:
+        """Return whether the value passes."""
+
+    def score(self, extracted: object, expected: object) -> float:
+        """Return the credit."""
+
+    def check_trace(self, text: str) -> bool:
+        """Return whether the response passes."""
+
+    def check_expected(self, expected: object) -> None:
+        """Raise `ValueError` for a wrong truth."""
+
+    def accept(self, expected: object) -> object:
+        """Return a right value."""
+
+    def mutate(self, expected: object) -> object:
+        """Return a wrong value."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON."""
+
+
+class PrimitiveContract(PluginContract):
+    """A primitive with samples.
+
+    - `primitive`: one with parameters other than the defaults.
+    - `truths`: valid truths; `bad_truths`: values that cannot be truths.
+    - `passes`, `fails`: pairs of an extracted value and the truth.
+    - `has_wrong_values`: set it to False if no value is wrong for every truth, so that `mutate` returns None.
+    - `responses`: for a primitive that reads the response, responses and whether each passes; the others are not
+      needed then.
+    """
+
+    primitive: ClassVar[AnyPrimitive]
+    truths: ClassVar[Sequence[object]] = ()
+    bad_truths: ClassVar[Sequence[object]] = ()
+    passes: ClassVar[Sequence[tuple[object, object]]] = ()
+    fails: ClassVar[Sequence[tuple[object, object]]] = ()
+    has_wrong_values: ClassVar[bool] = True
+    responses: ClassVar[Mapping[str, bool]] = {}
+
+    def test_the_samples_are_complete(self) -> None:
+        if self.primitive.reads_trace:
+            assert set(self.responses.values()) == {True, False}, "give responses that pass and that fail"
+        else:
+            assert self.truths, "give the contract valid truths"
+            assert self.fails, "give the contract pairs that fail"
+
+    def test_json_gives_the_same_primitive(self) -> None:
+        model = self._model()
+        written = json.loads(json.dumps(self.primitive.to_json(), allow_nan=False))
+        assert written.pop("type") == type(self.primitive).__name__
+        again: object = model.model_validate(written)
+        assert again == self.primitive
+
+    def test_an_unknown_parameter_is_refused(self) -> None:
+        written = {**self.primitive.to_json(), "no_such_parameter": 1}
+        written.pop("type")
+        with pytest.raises(ValidationError, match="no_such_parameter"):
+            self._model().model_validate(written)
+
+    def test_each_parameter_says_whether_a_benchmark_may_set_it(self) -> None:
+        assert find_unmarked_fields(self._model()) == []
+
+    def test_a_truth_passes_for_itself(self) -> None:
+        for truth in self.truths:
+            self.primitive.check_expected(truth)
+            right = self.primitive.accept(truth)
+            assert self.primitive.check(right, truth) is True, f"{right!r} does not pass for {truth!r}"
+            assert self.primitive.score(right, truth) == 1.0
+
+    def test_a_changed_truth_does_not_pass(self) -> None:
+        for truth in self.truths:
+            wrong = self.primitive.mutate(truth)
+            assert (wrong is not None) is self.has_wrong_values, f"mutate({truth!r}) returned {wrong!r}"
+            assert wrong is None or self.primitive.check(wrong, truth) is False, f"{wrong!r} passes for {truth!r}"
+
+    def test_the_samples_pass_and_fail(self) -> None:
+        assert [pair for pair in self.passes if self.primitive.check(*pair) is not True] == []
+        assert [pair for pair in self.fails if self.primitive.check(*pair) is not False] == []
+
+    def test_credit_is_between_none_and_all(self) -> None:
+        for extracted, truth in (*self.passes, *self.fails):
+            assert 0.0 <= self.primitive.score(extracted, truth) <= 1.0, (extracted, truth)
+
+    def test_an_extracted_value_of_any_type_is_no_error(self) -> None:
+        for truth in self.truths:
+            for value in STRANGE:
+                assert self.primitive.check(value, truth) in (True, False), (value, truth)
+                assert 0.0 <= self.primitive.score(value, truth) <= 1.0, (value, truth)
+            assert self.primitive.check(None, truth) is False, "an empty extraction never passes"
+
+    def test_a_bad_truth_is_an_error_that_shows_it(self) -> None:
+        for truth in self.bad_truths:
+            with pytest.raises(ValueError, match=type(self.primitive).__name__):
+                self.primitive.check_expected(truth)
+
+    def test_the_responses_pass_and_fail(self) -> None:
+        wrong = [text for text, passes in self.responses.items() if self.primitive.check_trace(text) is not passes]
+        assert wrong == []
+
+    def _model(self) -> type[BaseModel]:
+        found = type(self.primitive)
+        assert issubclass(found, BaseModel), "derive it from karenina_template.templates.Primitive"
+        return found

@@ -1,0 +1,165 @@
+"""The contract of every stage: it keeps its declarations, shows no truth, and outlives failing models."""
+
+# ruff: noqa: D102 - the names of the tests say what they check
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Final
+
+import pytest
+
+from karenina_core.artifacts.artifact import AnyKey
+from karenina_core.artifacts.keys import ArtifactKeys
+from karenina_core.config import VerificationConfig
+from karenina_core.data.question import Question
+from karenina_core.data.result import VerificationResult
+from karenina_core.data.trust import Trust
+from karenina_core.models.ports import AgentReply, CallInfo, ErrorCategory, LLMReply, Message, ParserReply, PortError
+from karenina_core.stages.finalize import make_result
+from karenina_core.stages.stage import Skip, Stage
+from karenina_testing.contracts.plugin import PluginContract
+from karenina_testing.contracts.settings import find_unmarked_fields
+from karenina_testing.scripted_models import ScriptedModels
+from karenina_testing.stage_runner import StageRun, configure, run_stage
+
+TRUTH: Final = "truth-4711-that-no-model-may-see"
+"""The raw answer of the question in the contracts, which no model may see."""
+
+
+class StageContract(PluginContract):
+    """A stage alone, with the artifacts of a sample item.
+
+    - `stage`: the stage class.
+    - `artifacts`: values of the artifacts that it requires, and of others that it reads.
+    - `skipped_with`: further artifacts, each of which must make it skip the item.
+    - `question`: the question of the item; its `raw_answer` must reach no model.
+    - `settings`: the configuration with which it runs.
+    - `truths`: further texts that must reach no model.
+    - `plugins`: further plugins that it needs.
+
+    Override `fill`, `say` and `act` if it calls models: they reply as the methods of `ScriptedModels` do.
+    """
+
+    stage: ClassVar[type[Stage]]
+    artifacts: ClassVar[Mapping[AnyKey, object]] = {ArtifactKeys.RAW_LLM_RESPONSE: "It is BCL2."}
+    skipped_with: ClassVar[Mapping[AnyKey, object]] = {}
+    question: ClassVar[Question] = Question(question="Which gene was found first?", raw_answer=TRUTH)
+    settings: ClassVar[Mapping[str, Any]] = {}
+    truths: ClassVar[Sequence[str]] = ()
+    plugins: ClassVar[Sequence[object]] = ()
+
+    def fill(
+        self, messages: Sequence[Message], schema: Mapping[str, Any], info: CallInfo
+    ) -> Mapping[str, Any] | str | ParserReply:
+        """Return the reply to a request for JSON."""
+        return dict.fromkeys(schema.get("properties", {}))
+
+    def say(self, messages: Sequence[Message], info: CallInfo) -> str | LLMReply:
+        """Return the reply to a request for text."""
+        return "an answer"
+
+    def act(self, messages: Sequence[Message], info: CallInfo) -> Sequence[Message] | AgentReply:
+        """Return the trace of an agent."""
+        return [Message.assistant("an answer")]
+
+    def models(self) -> ScriptedModels:
+        """Return the models that the stage calls, which record every request."""
+        return ScriptedModels(fill=self.fill, say=self.say, act=self.act)
+
+    def run(
+        self, artifacts: Mapping[AnyKey, object] | None = None, models: ScriptedModels | None = None, **settings: Any
+    ) -> StageRun:
+        """Run the stage alone with its sample artifacts, or with others."""
+
+        async def run() -> StageRun:
+            found = await run_stage(
+                self.stage,
+                question=self.question,
+                artifacts=self.artifacts if artifacts is None else artifacts,
+                models=models or self.models(),
+                plugins=self.plugins,
+                **{**self.settings, **settings},
+            )
+            await found.end()
+            return found
+
+        return asyncio.run(run())
+
+    def test_it_keeps_its_declarations(self) -> None:
+        """It reads and sets only what it declares, and sets all that it produces."""
+        run = self.run()
+        assert (run.record.status, run.record.reason, run.record.error) == ("ran", None, None)
+        missing = [key.name for key in self.stage.produces if not run.state.has(key.name)]
+        assert missing == [], "a stage that runs must set all that it produces; None is a value"
+
+    def test_it_runs_with_only_what_it_requires(self) -> None:
+        given = {key: value for key, value in self.artifacts.items() if key in self.stage.requires}
+        lacking = sorted(key.name for key in self.stage.requires - given.keys())
+        assert lacking == [], "give the contract a sample of each required artifact"
+        assert self.run(given).error is None
+
+    def test_it_skips_items_with_a_reason(self) -> None:
+        for key, value in self.skipped_with.items():
+            record = self.run({**self.artifacts, key: value}).record
+            assert record.status == "skipped", f"it runs although {key.name} is {value!r}"
+            assert (record.reason or "").strip()
+            assert "failed" not in (record.reason or "").split(":")[0], record.reason
+
+    def test_leaving_it_out_of_the_plan_has_a_reason(self) -> None:
+        models = self.models()
+        for settings in (self.settings, {}):
+            found = self.stage().included(self.config(models, settings), self.question)
+            assert found is True or (isinstance(found, Skip) and found.why.strip()), "return True, or Skip(reason)"
+
+    def test_no_ground_truth_reaches_a_model(self) -> None:
+        models = self.models()
+        self.run(models=models)
+        secret = [text for text in (self.question.raw_answer, *self.truths) if text]
+        assert [text for text in secret for request in models.requests if text in request.text] == []
+
+    def test_a_stage_that_calls_the_judge_says_so(self) -> None:
+        models = self.models()
+        self.run(models=models)
+        judged = [request for request in models.requests if request.info.judge]
+        needs = self.stage().needs_judge(self.config(models, self.settings), self.question, Trust())
+        assert needs or not judged, "list its prompt tasks in `prompts`, or define needs_judge()"
+
+    @pytest.mark.parametrize("failure", ["no server", "no reply", "no JSON"])
+    def test_a_failing_model_is_never_a_wrong_answer(self, failure: str) -> None:
+        run = self.run(models=failing_models(failure))
+        if run.record.calls or run.record.failed_calls:
+            assert run.vetoes == [], "a model that fails says nothing about the answer"
+            verdict = ArtifactKeys.FIELD_VERIFICATION_RESULT
+            assert verdict not in self.stage.produces or run.artifact(verdict) is not False
+
+    def test_its_result_is_the_same_after_a_round_trip_through_json(self) -> None:
+        state = self.run().state
+        result = make_result(state)
+        assert "the result cannot be made" not in (result.metadata.error or "")
+        assert VerificationResult.model_validate_json(result.model_dump_json()) == result
+        given = [values for section, values in state.fields.items() if section.startswith("extensions:")]
+        assert list(result.extensions.values()) == given, "set JSON values: lists, and dictionaries with texts as keys"
+
+    def test_each_setting_says_whether_a_benchmark_may_set_it(self) -> None:
+        models = [model for model in (self.stage.settings, self.stage.trait_settings) if model is not None]
+        assert [name for model in models for name in find_unmarked_fields(model)] == []
+
+    def config(self, models: ScriptedModels, settings: Mapping[str, Any]) -> VerificationConfig:
+        """Return the configuration of a run with the stage alone."""
+        return configure(self.stage, models, self.plugins, settings=settings)[1]
+
+
+def failing_models(failure: str) -> ScriptedModels:
+    """Return models whose calls all fail: without a server, without a text, or with a text that is not JSON."""
+
+    def fail(*_: object) -> Any:
+        if failure == "no server":
+            raise PortError("no server at 127.0.0.1:1", category=ErrorCategory.CONNECTION)
+        return "" if failure == "no reply" else "I cannot judge this."
+
+    def act(*_: object) -> Sequence[Message]:
+        return [Message.assistant(fail())]
+
+    return ScriptedModels(fill=fail, say=fail, act=act)

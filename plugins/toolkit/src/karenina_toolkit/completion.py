@@ -1,0 +1,54 @@
+"""Completion in a shell: words that a shell may be given, and names of files with certain endings."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Iterable
+from pathlib import Path
+from typing import Final
+
+BENCHMARKS: Final = (".yaml", ".yml", ".jsonld", ".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".xlsx")
+CONFIGURATIONS: Final = (".toml", ".yaml", ".yml", ".json")
+JOURNALS: Final = (".journal", ".jsonl")
+RESULTS: Final = (".jsonl", ".json", ".journal", ".csv", ".parquet", ".xlsx")
+
+_PLAIN: Final = re.compile(r"[\w./@:=,+#~%-]+")
+
+
+def matching(values: Iterable[str], incomplete: str) -> list[str]:
+    """Return the values that begin with `incomplete`, each once.
+
+    Only values of letters, digits and a few signs are returned: the script for zsh evaluates what it reads, so a value
+    from somebody else's file could run a command.
+    """
+    return [one for one in dict.fromkeys(values) if one.startswith(incomplete) and _PLAIN.fullmatch(one)]
+
+
+def complete_files(incomplete: str, endings: Collection[str]) -> list[str]:
+    """Return the paths that begin with `incomplete`: files with one of `endings`, and folders, with a slash.
+
+    If a folder is the only path, what it contains is returned, so that the shell does not take it for complete. An
+    empty list leaves the completion to the shell.
+    """
+    found = _list(incomplete, endings)
+    if len(found) == 1 and found[0].endswith(os.sep):
+        return _list(found[0], endings)
+    return found
+
+
+def _list(incomplete: str, endings: Collection[str]) -> list[str]:
+    folder, name = os.path.split(incomplete)
+    try:
+        with os.scandir(Path(folder).expanduser()) as entries:
+            names = sorted(
+                entry.name + (os.sep if entry.is_dir() else "")
+                for entry in entries
+                if entry.name.startswith(name)
+                and (name or not entry.name.startswith("."))
+                and (entry.is_dir() or entry.name.lower().endswith(tuple(endings)))
+            )
+    except (OSError, RuntimeError):  # the home folder of an unknown user
+        return []
+    start = incomplete[: len(incomplete) - len(name)]
+    return matching((start + one for one in names), incomplete)

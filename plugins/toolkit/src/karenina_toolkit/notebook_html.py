@@ -1,0 +1,102 @@
+"""HTML for notebooks: tables and texts of limited size, in which nothing runs and nothing is loaded.
+
+The HTML is serialized from elements, which escape every text. It has no script, no link and no style of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+from xml.etree.ElementTree import Element, SubElement, tostring
+
+from karenina_toolkit.printable import clip, shorten
+from karenina_toolkit.text_layout import Facts, Grid, Section, Title
+
+MAX_CELL: Final = 300
+"""The most characters of a text in a table."""
+MAX_TEXT: Final = 2000
+"""The most characters of a text of its own."""
+MAX_ROWS: Final = 20
+"""The number of rows of a table of results, questions or changes."""
+_MAX_GRID: Final = 100
+
+_LEFT: Final = "text-align: left; vertical-align: top"
+_PLAIN: Final = {"style": _LEFT}
+_KEEP_LINES: Final = {"style": "white-space: pre-wrap; overflow-wrap: anywhere"}
+
+Cell = str | Element
+Part = Element | None
+
+
+def render_html(*parts: Part) -> str:
+    """Return the parts as HTML. Formulas of notebooks (`$...$`) are not applied to it, because texts contain them."""
+    whole = Element("div", {"class": "karenina tex2jax_ignore mathjax_ignore"})
+    whole.extend(part for part in parts if part is not None)
+    return tostring(whole, encoding="unicode", method="html")
+
+
+def make_note(text: str) -> Element:
+    """Return a paragraph."""
+    found = Element("p")
+    found.text = shorten(text, MAX_TEXT)
+    return found
+
+
+def make_heading(text: str) -> Element:
+    """Return a paragraph in bold type; headings of HTML would join the table of contents of the notebook."""
+    found = Element("p")
+    SubElement(found, "strong").text = shorten(text, MAX_CELL)
+    return found
+
+
+def make_text(text: str) -> Element:
+    """Return the beginning of a text with its line breaks, and a note on what is missing."""
+    found = Element("div", _KEEP_LINES)
+    found.text = "".join(clip(text, MAX_TEXT))
+    return found
+
+
+def make_table(head: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Element:
+    """Return a table with these headings; texts of its cells are shortened."""
+    found = Element("table")
+    line = SubElement(SubElement(found, "thead"), "tr")
+    for name in head:
+        SubElement(line, "th", {"scope": "col", **_PLAIN}).text = shorten(name, MAX_CELL)
+    body = SubElement(found, "tbody")
+    for row in rows:
+        line = SubElement(body, "tr")
+        for cell in row:
+            _fill(SubElement(line, "td", _PLAIN), cell)
+    return found
+
+
+def make_facts(rows: Iterable[tuple[str, Cell]]) -> Element | None:
+    """Return a table of names and texts; None without rows."""
+    found = Element("table")
+    body = SubElement(found, "tbody")
+    for name, cell in rows:
+        line = SubElement(body, "tr")
+        SubElement(line, "th", {"scope": "row", **_PLAIN}).text = shorten(name, MAX_CELL)
+        _fill(SubElement(line, "td", _PLAIN), cell if isinstance(cell, Element) else make_text(cell))
+    return found if len(body) else None
+
+
+def _fill(place: Element, cell: Cell) -> None:
+    if isinstance(cell, Element):
+        place.append(cell)
+    else:
+        place.text = shorten(cell, MAX_CELL)
+
+
+def sections_html(sections: Iterable[Section]) -> list[Part]:
+    """Return sections (`karenina_toolkit.text_layout`) as parts of HTML."""
+    return [_block_html(block) for section in sections for block in section]
+
+
+def _block_html(block: Title | Facts | Grid) -> Part:
+    if isinstance(block, Title):
+        return make_heading(block.text)
+    if isinstance(block, Facts):
+        return make_facts(block.rows)
+    head, *rows = block.rows
+    return make_table(head, rows[:_MAX_GRID])

@@ -1,0 +1,59 @@
+"""Texts of models and files as people read them: without control characters, in one line, with their number."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+from unicodedata import category, combining, east_asian_width
+
+_UNUSUAL: Final = re.compile(r"[^\n\t -~]")
+_WITHOUT_WIDTH: Final = ("Mn", "Me", "Cf")
+"""The Unicode categories of characters that have no width of their own: marks and formats."""
+_SPACES: Final = 8
+"""How many times longer than the shown line a text may be because of white space."""
+
+
+def clean(text: str) -> str:
+    """Return `text` without control characters, so that texts of models and files cannot control the terminal."""
+    return _UNUSUAL.sub(lambda found: found[0] if found[0].isprintable() else _visible(found[0]), text)
+
+
+def in_one_line(text: str) -> str:
+    """Return `text` without control characters and line breaks."""
+    return " ".join(clean(text).split())
+
+
+def shorten(text: str, most: int) -> str:
+    """Return `text` in one line of at most `most` characters."""
+    beginning = text[: most * _SPACES]
+    line = in_one_line(beginning)
+    return line if len(line) <= most and len(beginning) == len(text) else line[: most - 1].rstrip() + "…"
+
+
+def cell_width(text: str) -> int:
+    """Return the number of columns that a terminal needs for `text`: two for a wide character, such as an ideograph."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if combining(ch) or category(ch) in _WITHOUT_WIDTH else 2 if east_asian_width(ch) in "WF" else 1
+        for ch in text
+    )
+
+
+def clip(text: str, most: int, way_on: str = "") -> tuple[str, str]:
+    """Return the beginning of a text, and a note on the characters that are missing, or "".
+
+    `way_on` is the end of the note, on how to see them.
+    """
+    if len(text) <= most:
+        return clean(text), ""
+    return clean(text[:most]), f" ... ({len(text) - most:,} more characters{way_on})"
+
+
+def quantity(count: int, noun: str) -> str:
+    """Return a count with its noun: `1 item`, `2,000 items`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _visible(ch: str) -> str:
+    return " " if ch.isspace() else "" if ch == "\r" else f"\\x{ord(ch):02x}"

@@ -1,0 +1,82 @@
+"""Markdown for generated pages: text of docstrings, tables, and fields of settings."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+from karenina_cli.field_listing import ListedField
+
+_CODE_SPAN: Final = re.compile(r"(`+)(?:(?!\1).)+\1", re.DOTALL)
+_CODE_LINE: Final = re.compile(r"^ {4}.*$", re.MULTILINE)
+
+
+def prose(text: str) -> str:
+    """Return a docstring as Markdown: what is neither code nor a list has no special characters."""
+    pieces, end = [], 0
+    for line in _CODE_LINE.finditer(text):
+        pieces += [_inline(text[end : line.start()]), line[0]]
+        end = line.end()
+    return "".join([*pieces, _inline(text[end:])])
+
+
+def _inline(text: str) -> str:
+    return _outside_code(text, _escaped)
+
+
+def _outside_code(text: str, change: Callable[[str], str]) -> str:
+    pieces, end = [], 0
+    for span in _CODE_SPAN.finditer(text):
+        pieces += [change(text[end : span.start()]), span[0]]
+        end = span.end()
+    return "".join([*pieces, change(text[end:])])
+
+
+def _escaped(text: str) -> str:
+    return re.sub(r"([*_\[\]])", r"\\\1", text.replace("&", "&amp;").replace("<", "&lt;"))
+
+
+def code(text: str) -> str:
+    """Return a text as a code span; an empty one stays empty."""
+    fence = "``" if "`" in text else "`"
+    space = " " if "`" in text else ""
+    return f"{fence}{space}{text}{space}{fence}" if text else ""
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table; the cells are Markdown."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(_cell(cell) for cell in line)} |" for line in lines) + "\n"
+
+
+def _cell(text: str) -> str:
+    """Return a cell; a bar in a code span does not end it."""
+    return _outside_code(" ".join(text.split()), lambda part: part.replace("|", "\\|"))
+
+
+def field_table(fields: Iterable[ListedField]) -> str:
+    """Return a table of the fields of a mapping; empty if there are none."""
+    rows = [[code(one.name), prose(one.type), default(one.default), prose(one.meaning)] for one in fields]
+    return table(["name", "type", "default", "meaning"], rows) if rows else ""
+
+
+def default(value: str | None) -> str:
+    """Return a default, which is JSON, as Markdown; None means that there is none."""
+    return "required" if value is None else "" if value == "null" else code(value)
+
+
+def as_json(value: Any) -> str:
+    """Return a value as one line of JSON."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def page(title: str, *parts: str) -> str:
+    """Return a page: its title, and parts with empty lines between them."""
+    return "\n\n".join([f"# {title}", *(part.strip("\n") for part in parts if part)]) + "\n"
+
+
+def fenced(text: str, language: str = "text") -> str:
+    """Return a block of code."""
+    return f"```{language}\n{text.rstrip()}\n```"

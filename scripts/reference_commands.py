@@ -1,0 +1,93 @@
+"""Reference pages of the command line: commands with their options, exit codes, outcomes, environment variables."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any, Final
+
+import typer
+from markdown_text import code, fenced, page, prose, table
+
+from karenina_cli.app import build_app
+from karenina_cli.exit_codes import ExitCode, exit_codes_help
+from karenina_core.catalog import read_catalog
+from karenina_core.data.outcome import Outcome
+
+_PROGRAM: Final = "karenina"
+
+
+def commands() -> str:
+    """Return the page of all commands."""
+    command = typer.main.get_command(build_app())
+    parts = [
+        "[Exit codes](outcomes.md#exit-codes) are those of `run` and `resume`; other commands exit with 0, or with 2 "
+        "for bad input, unless their text says otherwise."
+    ]
+    for path, found, context in _walk(command, _PROGRAM, None):
+        parts += _command(path, found, context)
+    return page("Commands", *parts)
+
+
+def command_names() -> list[str]:
+    """Return all commands, such as `karenina journal repair`."""
+    return [path for path, _, _ in _walk(typer.main.get_command(build_app()), _PROGRAM, None)]
+
+
+def _walk(command: Any, path: str, parent: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Yield a command and those below it, each with its path and context. Click, which typer contains, has no types."""
+    name = path.rpartition(" ")[2]
+    context = command.context_class(command, info_name=name, parent=parent, **command.context_settings)
+    yield path, command, context
+    for name, child in getattr(command, "commands", {}).items():
+        if not child.hidden:
+            yield from _walk(child, f"{path} {name}", context)
+
+
+def _command(path: str, command: Any, context: Any) -> list[str]:
+    text = (command.help or "").replace(exit_codes_help(), "").replace("\b\n", "").strip()
+    parts = [f"## {path}", prose(inspect.cleandoc(text)), fenced(command.get_usage(context).removeprefix("Usage: "))]
+    records = [(one.param_type_name, one.get_help_record(context)) for one in command.get_params(context)]
+    for kind in ("argument", "option"):
+        rows = [[code(record[0]), prose(record[1])] for type, record in records if type == kind and record]
+        if rows:
+            parts.append(table([kind, "meaning"], rows))
+    return parts
+
+
+def outcomes() -> str:
+    """Return the page of outcomes, exit codes and environment variables."""
+    return page(
+        "Outcomes and exit codes",
+        prose(inspect.getdoc(Outcome) or ""),
+        "## Outcomes",
+        table(
+            ["outcome", "judged", "in the pass rate", "meaning"],
+            [
+                [code(one.value), _yes(one.judged), _yes(one.has_verdict), prose(meaning)]
+                for one, meaning in _outcome_meanings().items()
+            ],
+        ),
+        "## Exit codes",
+        table(["code", "meaning"], [[str(one.value), prose(one.meaning)] for one in ExitCode]),
+        "## Environment variables",
+        "Each setting has a variable ([Settings](settings.md)). These are variables without a setting:",
+        table(["variable", "read by"], [[code(name), owner] for name, owner in read_catalog()["variables"].items()]),
+    )
+
+
+def _yes(value: bool) -> str:
+    return "yes" if value else "no"
+
+
+def _outcome_meanings() -> dict[Outcome, str]:
+    """Return the text below each member of the enum."""
+    (body,) = [one.body for one in ast.parse(inspect.getsource(Outcome)).body if isinstance(one, ast.ClassDef)]
+    found = {}
+    for assigned, text in pairwise(body):
+        match assigned, text:
+            case ast.Assign(targets=[ast.Name(id=name)]), ast.Expr(value=ast.Constant(value=str(meaning))):
+                found[Outcome[name]] = meaning
+    return found

@@ -1,0 +1,271 @@
+"""Reference pages of what plugins add: settings, primitives, traits, stages, artifacts, hooks and adapters."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from collections.abc import Collection, Iterable, Sequence
+from typing import get_args
+
+from markdown_text import as_json, code, default, field_table, page, prose, table
+from pydantic_core import to_jsonable_python
+
+from karenina_cli.config_command import nested_fields
+from karenina_cli.field_listing import list_fields, type_of
+from karenina_cli.kind_listing import ListedKind, meaning_of
+from karenina_cli.primitives_command import list_primitives
+from karenina_cli.traits_command import list_trait_kinds
+from karenina_core.artifacts import keys as key_module
+from karenina_core.artifacts.artifact import AllArtifacts, AnyKey, ArtifactKey
+from karenina_core.artifacts.keys import ArtifactKeys, standard_keys
+from karenina_core.artifacts.slot_rules import SLOT_RULES
+from karenina_core.artifacts.slots import EvaluationMode, Slot
+from karenina_core.config import Setting, all_settings, registered_adapters
+from karenina_core.hook_policy import policy_of
+from karenina_core.models.model import ModelConfig
+from karenina_core.plugins import active_plugins
+from karenina_core.stages.stage import RegisteredStage, Stage, registered_stages
+
+_FROM_FILES = {
+    "any": "A benchmark file may set it.",
+    "never": "A benchmark file needs the user's trust to set it.",
+}
+
+
+def settings() -> str:
+    """Return the page of all settings, by their owner."""
+    owned = all_settings()
+    parts = [
+        "Every name of a configuration. [Running](../how-to/running.md#configuration) says where they are set; "
+        "`karenina config` prints the same of your installation.",
+        table(
+            ["name", "default", "owner"],
+            [[f"[{code(one.name)}](#{one.name})", _default(one), one.owner] for one in owned.values()],
+        ),
+    ]
+    for owner in dict.fromkeys(one.owner for one in owned.values()):
+        parts.append(f"## {owner}")
+        parts += [_setting(one) for one in owned.values() if one.owner == owner]
+    return page("Settings", *parts)
+
+
+def _setting(setting: Setting) -> str:
+    trust = _FROM_FILES.get(str(setting.from_files), "A benchmark file may set some of its values; see its fields.")
+    facts = [
+        ["type", prose(type_of(setting.info))],
+        ["default", _default(setting)],
+        ["environment", ", ".join(map(code, setting.environment))],
+        ["in files", trust],
+    ]
+    parts = [f"### {setting.name}", prose(setting.meaning), table(["", ""], facts)]
+    for title, fields in nested_fields(setting).items():
+        if title == "parsing_models" or "interface" in title:
+            continue
+        parts += [f"Fields of {code(title)}:", field_table(fields)]
+    if setting.name == "parsing_models":
+        parts.append("Its models have the fields of [`answering_models`](#answering_models).")
+    return "\n\n".join(parts)
+
+
+def _default(setting: Setting) -> str:
+    value = to_jsonable_python(setting.default, fallback=str)
+    return default(as_json(value))
+
+
+def primitives() -> str:
+    """Return the page of all primitives."""
+    return page(
+        "Primitives",
+        "A primitive compares the value that a judge extracted with the truth. A file names it under `verify_with`; in "
+        "Python they are in `karenina.templates`. `karenina primitives` prints those of your installation.",
+        *_kinds(list_primitives()),
+    )
+
+
+def traits() -> str:
+    """Return the page of all kinds of traits."""
+    return page(
+        "Kinds of traits",
+        "A rubric trait scores a quality that has no right answer. A file names its kind under `type`; "
+        "`karenina traits` prints those of your installation.",
+        *_kinds(list_trait_kinds()),
+    )
+
+
+def _kinds(kinds: Iterable[ListedKind]) -> list[str]:
+    return [
+        "\n\n".join(
+            [
+                f"## {kind.name}",
+                f"From {kind.owner}.",
+                prose(kind.meaning),
+                field_table(kind.fields),
+                f"```yaml\n{kind.usage}\n```",
+            ]
+        )
+        for kind in kinds
+    ]
+
+
+def stages() -> str:
+    """Return the page of all stages, in the order of their slots."""
+    found = registered_stages(active_plugins())
+    slots = [
+        [
+            str(slot.value),
+            code(slot.config_name),
+            _modes(SLOT_RULES[slot].modes),
+            "one stage" if SLOT_RULES[slot].single else "any number",
+            _keys(SLOT_RULES[slot].produces),
+            ", ".join(f"[{one.stage.name}](#{one.stage.name.lower()})" for one in found if one.stage.slot is slot),
+        ]
+        for slot in Slot
+    ]
+    parts = [
+        "A stage is one step from a question to its result. It declares what it reads and produces, from which "
+        "`karenina plan` makes the order. [Plugins](../how-to/plugins.md) shows how to add one.",
+        "## Slots",
+        table(["slot", "name", "modes", "takes", "must produce", "stages"], slots),
+    ]
+    for slot in (*Slot, None):
+        parts += [_stage(one) for one in found if one.stage.slot is slot]
+    return page("Stages", *parts)
+
+
+def _modes(modes: Collection[str]) -> str:
+    every: tuple[str, ...] = get_args(EvaluationMode)
+    return "all" if len(modes) == len(every) else ", ".join(code(mode) for mode in every if mode in modes)
+
+
+def _stage(one: RegisteredStage) -> str:
+    stage = one.stage
+    settings = [
+        f"[{code(name)}](settings.md#{name})" for name in (stage.settings.model_fields if stage.settings else ())
+    ]
+    facts = [
+        ["distribution", one.distribution],
+        ["slot", code(stage.slot.config_name) if stage.slot else "none: only its relations place it"],
+        ["runs", "once for each judge" if stage.scope == "item" else "once for all judges of an answer"],
+        ["requires (skipped without them)", _keys(stage.requires)],
+        ["reads if they exist", _keys(stage.optional)],
+        ["produces", _keys(stage.produces)],
+        ["revises", _keys(stage.revises)],
+        ["settings of its distribution", ", ".join(settings)],
+        ["prompts", ", ".join(code(task.name) for task in stage.prompts)],
+        ["outcome if it fails", code(stage.error_outcome.value)],
+    ]
+    parts = [f"## {stage.name}", prose(meaning_of(stage)), table(["", ""], [fact for fact in facts if fact[1]])]
+    conditions = [_condition(stage, "included", "In the plan"), _condition(stage, "should_run", "Runs")]
+    return "\n\n".join([*parts, *filter(None, conditions)])
+
+
+def _condition(stage: type[Stage], method: str, what: str) -> str:
+    text = vars(stage)[method].__doc__ if method in vars(stage) else None
+    return f"**{what}**: {prose(inspect.cleandoc(text))}" if text else ""
+
+
+def _keys(keys: Iterable[AnyKey]) -> str:
+    if isinstance(keys, AllArtifacts):
+        return "every artifact"
+    return ", ".join(f"[{code(name)}](artifacts.md#{_anchor(name)})" for name in sorted(key.name for key in keys))
+
+
+def _anchor(name: str) -> str:
+    return name.replace(".", "")
+
+
+def artifacts() -> str:
+    """Return the page of all artifacts: the standard keys, and those that stages of plugins produce."""
+    found = registered_stages(active_plugins())
+    keys = dict(standard_keys())
+    keys |= {key.name: key for one in found for key in one.stage.produces if key.name not in keys}
+    constants = {key.name: name for name, key in _constants()}
+    declared = _declared_types()
+    types = {name: declared[constant] for name, constant in constants.items()}
+    parts = [
+        "The values that stages pass to each other. A key with a field of the result fills that field when a stage "
+        "sets the artifact; None is always accepted, and means that there is nothing for a known reason."
+    ]
+    for name, key in keys.items():
+        facts = [
+            ["type", code(types.get(name, key.type.__name__))],
+            ["in Python", code(f"ArtifactKeys.{constants[name]}" if name in constants else repr(key))],
+            ["field of the result", code(f"result.{key.section}.{key.field}" if key.section else "")],
+            ["produced by", _stages_with(found, "produces", key)],
+            ["revised by", _stages_with(found, "revises", key)],
+            ["required by", _stages_with(found, "requires", key)],
+            ["read by", _stages_with(found, "optional", key)],
+        ]
+        parts += [f"## {name}", table(["", ""], [fact for fact in facts if fact[1]])]
+    return page("Artifacts", *parts)
+
+
+def _declared_types() -> dict[str, str]:
+    """Return the type of each key of `ArtifactKeys` as it is declared, such as `list[Message]`."""
+    found, aliases = {}, {}
+    for node in ast.walk(ast.parse(inspect.getsource(key_module))):
+        match node:
+            case ast.AnnAssign(target=ast.Name(id=name), value=ast.Call(func=ast.Subscript(slice=type))):
+                found[name] = ast.unparse(type).strip("'")
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Subscript() as type):
+                aliases[name] = ast.unparse(type)
+    alias = re.compile(rf"\b({'|'.join(aliases)})\b")
+    return {name: alias.sub(lambda named: aliases[named[1]], type) for name, type in found.items()}
+
+
+def _constants() -> list[tuple[str, AnyKey]]:
+    return [(name, key) for name, key in vars(ArtifactKeys).items() if isinstance(key, ArtifactKey)]
+
+
+def _stages_with(found: Sequence[RegisteredStage], relation: str, key: AnyKey) -> str:
+    names = [
+        one.stage.name
+        for one in found
+        if not isinstance(getattr(one.stage, relation), AllArtifacts) and key in getattr(one.stage, relation)
+    ]
+    return ", ".join(f"[{name}](stages.md#{name.lower()})" for name in names)
+
+
+def hooks() -> str:
+    """Return the page of all hooks, by the distribution that specifies them."""
+    owners = active_plugins().specifications.owners
+    parts = [
+        "The functions that a plugin may implement, each marked with `@hookimpl`. "
+        "[Plugins](../how-to/plugins.md) shows a whole plugin; `karenina plugins --hooks` prints the hooks of your "
+        "installation. [Changes of hooks](../explanation/hook-policy.md) states what stable and provisional promise."
+    ]
+    for owner in owners:
+        for name in owner.hooks:
+            function = getattr(owner.module, name)
+            policy = policy_of(function)
+            signature = f"def {name}{inspect.signature(function)}".replace("'", "")  # annotations are texts
+            parts += [
+                f"## {name}",
+                f"From {owner.info.distribution}, {code(owner.module.__name__)}; {policy.stability} since "
+                f"{policy.since}.",
+                f"```python\n{signature}: ...\n```",
+                prose(inspect.getdoc(function) or ""),
+            ]
+    return page("Hooks", *parts)
+
+
+def adapters() -> str:
+    """Return the page of all adapters: ports and settings."""
+    parts = [
+        "An adapter connects models of one `interface`. `karenina plugins` prints those of your installation.",
+        "All of them take the fields of a model:",
+        field_table(list_fields(ModelConfig)),
+    ]
+    for one in registered_adapters(active_plugins()):
+        spec = one.spec
+        facts = [
+            ["distribution", one.distribution],
+            ["ports", ", ".join(spec.ports)],
+            ["agents", code(spec.tier.value)],
+            ["a benchmark file may choose it", "yes" if spec.from_files else "only with the user's trust"],
+        ]
+        parts += [f"## {spec.interface}", prose(spec.description), table(["", ""], facts)]
+        if spec.extra is not None:
+            parts += ["Fields of `extra`:", field_table(list_fields(spec.extra))]
+    return page("Adapters", *parts)

@@ -1,0 +1,74 @@
+"""A real browser for tests of pages: Chromium, driven by Playwright, without a network."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+VARIABLE: Final = "KARENINA_TEST_BROWSER"
+_NAMES: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+_PACKAGE: Final = "@sparticuz/chromium@149.0.0"
+_UNPACK: Final = """
+import chromium from "@sparticuz/chromium";
+console.log(await chromium.executablePath());
+"""
+_MISSING: Final = (
+    "no browser was found. Install one: apt-get install chromium (or node, with which the tests install "
+    f"{_PACKAGE} from npm), or name one with {VARIABLE}=PATH"
+)
+
+
+def find_browser() -> str:
+    """Return the path of Chromium: named by the environment, of the system, or from npm if node is there.
+
+    Without one, the test is skipped with the line that installs one; in CI it fails.
+    """
+    found = os.environ.get(VARIABLE) or next(filter(None, map(shutil.which, _NAMES)), None) or _from_npm()
+    if found is None:
+        if os.environ.get("CI"):
+            pytest.fail(_MISSING)
+        pytest.skip(_MISSING)
+    return found
+
+
+def _from_npm() -> str | None:
+    """Install Chromium from npm into the user's cache, and return its path; None without node or the registry."""
+    node, npm = shutil.which("node"), shutil.which("npm")
+    if node is None or npm is None:
+        return None
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "karenina" / "test-browser"
+    cache.mkdir(parents=True, exist_ok=True)
+    if not (cache / "node_modules" / "@sparticuz").is_dir():
+        command = [npm, "install", "--no-audit", "--no-fund", "--prefix", str(cache), _PACKAGE]
+        if subprocess.run(command, capture_output=True, check=False, timeout=300).returncode:
+            return None
+    script = cache / "unpack.mjs"
+    script.write_text(_UNPACK, "utf-8")
+    unpacked = {**os.environ, "TMPDIR": str(cache)}
+    done = subprocess.run([node, str(script)], capture_output=True, text=True, check=False, timeout=120, env=unpacked)
+    path = done.stdout.strip()
+    return path if done.returncode == 0 and Path(path).is_file() else None
+
+
+@contextmanager
+def open_browser() -> Iterator[Browser]:
+    """Start the browser, and close it at the end."""
+    from playwright.sync_api import sync_playwright
+
+    path = find_browser()
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=path, args=["--no-sandbox", "--headless=new"])
+        try:
+            yield browser
+        finally:
+            browser.close()

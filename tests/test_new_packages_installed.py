@@ -1,0 +1,76 @@
+"""Packages of `karenina new`, installed as wheels: their tests, the plan, and the tools of their authors."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import Environment, Wheels
+
+from karenina_scaffold.kinds import KINDS
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="module")
+def packages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Return a generated package of each kind."""
+    folder = tmp_path_factory.mktemp("generated")
+    site = Environment(folder)
+    for kind in KINDS:
+        done = site.karenina("new", kind, f"my-{kind}")
+        assert done.returncode == 0, done.stderr
+    return {kind: folder / f"my-{kind}" for kind in KINDS}
+
+
+def test_installed_packages_pass_their_tests_and_are_planned(
+    site: Environment, wheels: Wheels, packages: dict[str, Path]
+) -> None:
+    site.install(*(wheels.source(package) for package in packages.values()))
+
+    tests = site.pytest("--rootdir", site.folder, *(package / "tests" for package in packages.values()))
+    plan = site.printed("plan", "--set", "my_check_enabled=true", "--set", "slots.parse_template=MyParseStage")
+    listed = site.printed("plugins")["plugins"]
+
+    assert tests.returncode == 0, tests.stdout + tests.stderr
+    owners = {stage["name"]: stage["distribution"] for stage in plan["stages"]}
+    assert owners.items() >= {("MyStage", "my-stage"), ("MyCheck", "my-check"), ("MyParseStage", "my-parse-stage")}
+    states = {one["distribution"]: one["state"] for one in listed if one["distribution"].startswith("my-")}
+    assert states == {f"my-{kind}": "loaded" for kind in KINDS}
+
+
+def test_generated_code_passes_ruff(packages: dict[str, Path]) -> None:
+    for package in packages.values():
+        for command in (["check"], ["format", "--check"]):
+            done = subprocess.run(
+                [sys.executable, "-m", "ruff", *command, "--no-cache", "."],
+                cwd=package,
+                capture_output=True,
+                text=True,
+                timeout=60,
+            )
+            assert done.returncode == 0, done.stdout
+
+
+def test_generated_code_passes_mypy_in_strict_mode(packages: dict[str, Path], tmp_path: Path) -> None:
+    sources = [*ROOT.glob("plugins/*/src"), ROOT / "karenina_core" / "src"]
+    search = [str(source) for source in (*(package / "src" for package in packages.values()), *sources)]
+    code = [folder for package in packages.values() for folder in (package / "src", package / "tests")]
+
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", "--config-file=", *code],
+        cwd=tmp_path,
+        env={
+            **os.environ,
+            "MYPYPATH": os.pathsep.join(search),
+            "MYPY_CACHE_DIR": str(ROOT / ".mypy_cache" / "generated"),
+        },
+        capture_output=True,
+        text=True,
+        timeout=280,
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr
