@@ -69,6 +69,11 @@ def complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
         (["primitives", "NumericM"], ["NumericMinimum", "NumericMaximum"]),
         (["traits", "ll"], ["llm"]),
         (["model", "pull", "smol"], ["smollm2-135m"]),
+        (["import", "log.eval", "--from", "op"], ["openai-evals"]),
+        (["import", "log.eval", "--map", "re"], ["response=", "replicate="]),
+        (["import", "log.eval", "--map", "answer", "=", "n"], ["number"]),
+        (["import", "hf"], ["hf:"]),
+        (["import", "log.eval", "--map-file", "g"], ["genes.yaml"]),
         (["run", "genes.yaml", "-q", ""], IDS),
         (["plan", "genes.yaml", "-q", "y"], ["year"]),
         (["run", "absent.yaml", "-q", ""], []),
@@ -83,10 +88,11 @@ def test_bash_completes(complete: Complete, words: list[str], found: list[str]) 
 
 def test_files_of_the_right_kind_and_folders_are_completed(complete: Complete, tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
-    for name in ("notes.md", "run.toml", "data/more.csv", "genes.results.jsonl"):
+    for name in ("notes.md", "run.toml", "data/more.csv", "genes.results.jsonl", "log.eval"):
         (tmp_path / name).touch()
 
     assert complete("run", "") == ["data/", "genes.results.jsonl", "genes.yaml"]
+    assert complete("import", "") == ["data/", "genes.results.jsonl", "log.eval"]
     assert complete("run", "da") == ["data/more.csv"]
     assert complete("run", "genes.yaml", "-c", "r") == ["run.toml"]
 

@@ -26,7 +26,7 @@ from karenina_importing.answer_fields import (
 from karenina_importing.field_mapping import FieldMapping
 from karenina_importing.field_paths import find_first
 from karenina_importing.source_row import SourceRow
-from karenina_importing.texts import NotText, as_response, as_text, as_texts, is_conversation
+from karenina_importing.texts import NotText, as_options, as_response, as_text, as_texts, is_conversation
 from karenina_toolkit.value_limits import find_problem
 
 _LINE: Final = re.compile(r"line ([0-9]+)")
@@ -110,7 +110,7 @@ class _Converter:
     def _texts(self, row: SourceRow, name: str) -> list[str]:
         found = self._value(row, name)
         try:
-            return as_texts(found) if found is not None else []
+            return (as_options(found) if name == "choices" else as_texts(found)) if found is not None else []
         except NotText as error:
             raise _RowError(f"{name}: {error}") from error
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from karenina_cli.screen import get_screen
+from karenina_importing import completion_values
 from karenina_toolkit.printable import in_one_line, quantity
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ def import_(
             metavar="SOURCE",
             help="A file, or hf:NAME for a dataset of Hugging Face, which is read over the network.",
             show_default=False,
+            autocompletion=completion_values.sources,
         ),
     ],
     from_: Annotated[
@@ -45,6 +47,7 @@ def import_(
             metavar="FORMAT",
             help="huggingface, lm-eval, inspect, openai-evals, promptfoo, or a format of a plugin. Default: detected.",
             show_default=False,
+            autocompletion=completion_values.formats,
         ),
     ] = None,
     output: Annotated[
@@ -74,12 +77,16 @@ def import_(
             help="Map a name to a path of a row, such as question=doc.question, or set answer=text, number, integer, "
             "boolean, date or choice.",
             show_default=False,
+            autocompletion=completion_values.mapped_names,
         ),
     ] = None,
     map_file: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Use this mapping, which an import wrote and you have edited.", show_default=False
+            metavar="FILE",
+            help="Use this mapping, which an import wrote and you have edited.",
+            show_default=False,
+            autocompletion=completion_values.mapping_files,
         ),
     ] = None,
     name: Annotated[

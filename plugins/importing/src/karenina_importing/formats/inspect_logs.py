@@ -1,6 +1,7 @@
 """Logs of Inspect: `.eval` archives, and logs in JSON.
 
-A row is a sample of one epoch, with the log's `eval` (its task and model) beside it.
+A row is a sample of one epoch, with the log's `eval` (its task and model) beside it. In an archive, a sample is one
+file (`samples/ID_epoch_N.json`) or, in logs of version 3, a folder with its long texts in `attachments/START.json`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from karenina_importing.source_row import SourceRow
 
 _ZIP: Final = b"PK\x03\x04"
 _HEADERS: Final = ("header.json", "_journal/start.json", "start.json")
-_SAMPLE: Final = re.compile(r"samples/.+\.json")
+_SAMPLE: Final = re.compile(r"(samples/.+_epoch_[0-9]+)(?:/sample)?\.json")
+_TEXTS: Final = re.compile(r"(samples/.+_epoch_[0-9]+)/attachments/([0-9]{1,9})\.json")
 _ATTACHMENT: Final = "attachment://"
 _UNUSED: Final = ("attachments", "events", "store")
 """The parts of a sample that are not searched for attachments; they can be large."""
@@ -32,8 +34,8 @@ def _detect(head: FileHead) -> Fit:
             names = archive.namelist()
             return Fit.YES if any(_SAMPLE.fullmatch(name) for name in names) or _headers(archive) else Fit.NO
     found = head.document
-    is_log = isinstance(found, Mapping) and isinstance(found.get("eval"), Mapping) and "samples" in found
-    return Fit.YES if is_log else Fit.NO
+    is_log = isinstance(found, Mapping) and isinstance(found.get("eval"), Mapping)
+    return Fit.YES if is_log and ("samples" in found or "plan" in found) else Fit.NO
 
 
 def _headers(archive: ZipFile) -> list[str]:
@@ -57,15 +59,29 @@ def _archived(path: Path) -> Iterator[SourceRow]:
         head: Any = {}
         for name in _headers(archive)[:1]:
             head = read_entry(archive, name, path)
-        for name in archive.namelist():
-            if not _SAMPLE.fullmatch(name):
-                continue
+        names = archive.namelist()
+        texts: dict[str, list[tuple[int, str]]] = {}
+        for found in filter(None, map(_TEXTS.fullmatch, names)):
+            texts.setdefault(found[1], []).append((int(found[2]), found[0]))
+        for match in filter(None, map(_SAMPLE.fullmatch, names)):
+            name = match[0]
             try:
                 sample = read_entry(archive, name, path)
+                if match[1] in texts and isinstance(sample, Mapping):
+                    sample = {**sample, "attachments": _attachments(archive, texts[match[1]], path)}
             except CheckpointError as error:
                 yield SourceRow(name, {}, error.what)
             else:
                 yield _row(name, sample, head.get("eval") if isinstance(head, Mapping) else None)
+
+
+def _attachments(archive: ZipFile, chunks: list[tuple[int, str]], path: Path) -> dict[str, Any]:
+    """Return the texts of a sample in a folder by their positions. Each file is named after that of its first text."""
+    found: dict[str, Any] = {}
+    for start, name in chunks:
+        texts = read_entry(archive, name, path)
+        found.update((str(number), text) for number, text in enumerate(texts if isinstance(texts, list) else (), start))
+    return found
 
 
 def _row(place: str, sample: Any, about: Any) -> SourceRow:

@@ -1,19 +1,32 @@
 """Samples of lm-evaluation-harness: `samples_TASK_DATE.jsonl`, written by `--log_samples`.
 
-Each line is a document of the task with its requests and the model's replies, repeated for each filter.
+Each line is a document of the task with its requests and the model's replies, repeated for each filter. The tool
+writes the target as text, also a list of right answers (`['Paris', 'paris']`), which is read back as a list. `request`
+is added: the text of the first request, or its messages if a chat template was applied.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import ast
+import json
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from karenina_importing.field_mapping import FieldMapping
 from karenina_importing.file_head import FileHead
 from karenina_importing.import_format import Fit, make_import_format
 from karenina_importing.source_files import read_lines
 from karenina_importing.source_row import SourceRow
+from karenina_importing.texts import is_conversation
+
+_ESCAPE: Final = r"""\\(?:[\\'nrt]|x[0-9a-f]{2}|u[0-9a-f]{4}|U000[0-9a-f]{5})"""
+_TEXT: Final = rf"""(?:'(?:[^'\\\n]|{_ESCAPE})*'|"(?:[^"\\\n]|{_ESCAPE})*")"""
+_LIST: Final = re.compile(rf"\[{_TEXT}(?:, {_TEXT})*\]")
+"""A list of texts, as Python writes it."""
+_REQUESTS: Final = (("gen_args_0", "arg_0"), (0, 0))
+"""The first request in files of new and of old versions."""
 
 
 def _detect(head: FileHead) -> Fit:
@@ -28,8 +41,42 @@ def _rows(path: Path) -> Iterator[SourceRow]:
     for row in read_lines(path):
         id = str(row.values.get("doc_id"))
         name = row.values.get("filter")
-        if row.problem or name is None or filters.setdefault(id, name) == name:
+        if row.problem:
             yield row
+        elif name is None or filters.setdefault(id, name) == name:
+            added = {"target": _target(row.values), "request": _request(row.values.get("arguments"))}
+            yield SourceRow(row.place, {**row.values, **{key: value for key, value in added.items() if value}})
+
+
+def _target(values: Mapping[str, Any]) -> Any:
+    """Return the target, as a list if it is the text of a list of texts and the document does not have that text."""
+    target, document = values.get("target"), values.get("doc")
+    if not isinstance(target, str) or not _LIST.fullmatch(target):
+        return target
+    if isinstance(document, Mapping) and target in document.values():
+        return target
+    try:
+        return ast.literal_eval(target)
+    except (ValueError, SyntaxError):  # such as a number that is not a character
+        return target
+
+
+def _request(arguments: Any) -> Any:
+    """Return the text or the messages of the first request; None if there is none."""
+    for first, second in _REQUESTS:
+        try:
+            found = arguments[first][second]
+        except (KeyError, IndexError, TypeError):
+            continue
+        if isinstance(found, list) and len(found) == 1 and isinstance(found[0], str):
+            found = found[0]  # the JSON of messages
+            try:
+                messages = json.loads(found)
+            except (ValueError, RecursionError):
+                return found
+            return messages if is_conversation(messages) else found
+        return found if isinstance(found, str) else None
+    return None
 
 
 LM_EVAL: Final = make_import_format(
@@ -46,8 +93,7 @@ LM_EVAL: Final = make_import_format(
                 "doc.prompt",
                 "doc.instruction",
                 "doc.input",
-                "arguments.gen_args_0.arg_0",
-                "arguments.0.0",
+                "request",
             ),
             "raw_answer": ("target",),
             "id": ("doc-{doc_id}",),

@@ -63,7 +63,7 @@ OPENAI_EVALS: Final = make_import_format(
     FieldMapping(
         paths={
             "question": ("samplings.0.prompt", "raw_sample.input", "matches.0.prompt", "input"),
-            "raw_answer": ("matches.0.expected", "matches.0.options", "raw_sample.ideal", "ideal"),
+            "raw_answer": ("matches.0.expected", "raw_sample.ideal", "ideal"),
             "id": ("sample_id",),
             "response": ("samplings.0.sampled", "matches.0.sampled"),
             "model": ("spec.completion_fns.0",),

@@ -1,0 +1,168 @@
+"""Files as each tool writes them, with all of their keys: what is a question, a right answer and a recorded answer."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Final
+from zipfile import ZIP_DEFLATED, ZipFile
+
+import pytest
+from imports import import_file, write_json, write_lines
+
+from karenina_benchmark import Benchmark
+
+FILES: Final = Path(__file__).with_name("files")
+FRANCE: Final = "Which city is the capital of France?"
+PERU: Final = "Which city is the capital of Peru?"
+BRIEFLY: Final = "{} Reply in one sentence."
+CHAT: Final = "System: Reply in one sentence.\n\nUser: {}"
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def questions() -> dict[str, str | None]:
+    """Return the questions that were written, with their right answers."""
+    return {one.question: one.raw_answer for one in Benchmark.load("out.yaml")}
+
+
+def recordings() -> list[tuple[str | None, str]]:
+    """Return the models and answers that were written."""
+    lines = map(json.loads, Path("answers.jsonl").read_text("utf-8").splitlines())
+    return [(one.get("model"), one["response"]) for one in lines]
+
+
+A, B = "openai:chat:a", "openai:chat:b"
+RIGHT, WRONG = "The answer is Paris.", "The answer is Cusco."
+
+
+@pytest.mark.parametrize(
+    ("name", "found", "answers"),
+    [
+        (
+            "promptfoo.json",
+            {BRIEFLY.format(FRANCE): "Paris", BRIEFLY.format(PERU): "Lima"},
+            [(A, RIGHT), (B, "The answer is Lyon."), (B, "The answer is Lima.")],
+        ),
+        (
+            "promptfoo.jsonl",
+            {BRIEFLY.format(FRANCE): "Paris", BRIEFLY.format(PERU): "Lima"},
+            [(A, RIGHT), (B, "The answer is Lyon."), (B, "The answer is Lima.")],
+        ),
+        (
+            "samples_capitals_2026-01-01T10-00-00.000000.jsonl",
+            {FRANCE: "Paris or paris, france", PERU: "Lima or City of Kings"},
+            [(None, RIGHT), (None, WRONG)],
+        ),
+        (
+            "260101100000ABCDEFGH_gpt-x_capitals.jsonl",
+            {CHAT.format(FRANCE): "Paris", CHAT.format(PERU): "Lima or City of Kings"},
+            [("gpt-x", RIGHT), ("gpt-x", WRONG)],
+        ),
+        (
+            "inspect.json",
+            {FRANCE: "Paris or paris, france", PERU: "Lima"},
+            [("openai/gpt-x", RIGHT), ("openai/gpt-x", WRONG)],
+        ),
+    ],
+    ids=["promptfoo", "promptfoo-lines", "lm-eval", "openai-evals", "inspect"],
+)
+def test_a_file_as_its_tool_writes_it(name: str, found: dict[str, str], answers: list[tuple[str | None, str]]) -> None:
+    done = import_file(FILES / name, "--recordings", "answers.jsonl", "--map", "answer=text")
+
+    assert done.code == 0, done.err
+    assert questions() == found
+    assert recordings() == answers
+    assert done.err.count("timed out after 5000ms") == (1 if "promptfoo" in name else 0)
+
+
+def test_a_page_of_the_dataset_server() -> None:
+    done = import_file(FILES / "dataset_rows.json", "--map", "answer=text", "--map", "keywords=topic")
+
+    assert done.code == 0, done.err
+    assert questions() == {FRANCE: "Paris or paris, france", PERU: "Lima"}
+    assert next(iter(Benchmark.load("out.yaml"))).keywords == ("geography",)
+
+
+def test_an_archive_of_inspect_with_samples_in_folders(tmp_path: Path) -> None:
+    """Logs of version 3 store long texts by their position in files named after the first of them."""
+    log = json.loads((FILES / "inspect.json").read_text("utf-8"))
+    first, second = log.pop("samples")
+    shell = {**first, "input": "attachment://1", "output": {"completion": "attachment://0"}, "message_refs": [[0, 2]]}
+    with ZipFile(tmp_path / "log.eval", "w", ZIP_DEFLATED) as archive:
+        archive.writestr("header.json", json.dumps({**log, "version": 3}))
+        archive.writestr("samples/france_epoch_1/sample.json", json.dumps(shell))
+        archive.writestr("samples/france_epoch_1/messages/0.json", json.dumps(first["messages"]))
+        archive.writestr("samples/france_epoch_1/attachments/0.json", json.dumps([RIGHT]))
+        archive.writestr("samples/france_epoch_1/attachments/1.json", json.dumps([FRANCE]))
+        archive.writestr("samples/peru_epoch_1.json", json.dumps(second))
+
+    done = import_file("log.eval", "--recordings", "answers.jsonl")
+
+    assert done.code == 0, done.err
+    assert list(questions()) == [FRANCE, PERU]
+    assert recordings() == [("openai/gpt-x", RIGHT), ("openai/gpt-x", WRONG)]
+
+
+def _result(**changes: Any) -> dict[str, Any]:
+    given = {
+        "prompt": {"raw": PERU, "label": "p"},
+        "response": {"output": "Lima"},
+        "success": True,
+        "vars": {"a": "Lima"},
+    }
+    return {**given, "testIdx": 0, "promptIdx": 0, "provider": {"id": "p"}, **changes}
+
+
+@pytest.mark.parametrize(
+    ("asserted", "truth"),
+    [
+        ({"type": "equals", "value": "{{a}}"}, "Lima"),
+        ({"type": "contains-any", "value": ["Lima", "City of Kings"]}, "Lima or City of Kings"),
+        ({"type": "equals", "value": "file://truth.txt"}, None),
+        ({"type": "contains", "value": "{{ a | lower }}"}, None),
+        ({"type": "not-contains", "value": "Cusco"}, None),
+        ({"type": "llm-rubric", "value": "names a city"}, None),
+    ],
+)
+def test_only_filled_comparisons_of_promptfoo_are_truths(tmp_path: Path, asserted: Any, truth: str | None) -> None:
+    source = write_lines(tmp_path / "r.jsonl", [_result(testCase={"vars": {}, "assert": [asserted]})])
+
+    assert import_file(source).code == 0
+    assert questions() == {PERU: truth}
+
+
+def test_texts_that_promptfoo_left_out_are_not_imported(tmp_path: Path) -> None:
+    hidden = [_result(prompt={"raw": "[prompt stripped]"}), _result(response={"output": "[output stripped]"})]
+    source = write_json(tmp_path / "r.json", {"results": {"version": 3, "results": [*hidden, _result(response=None)]}})
+
+    done = import_file(source, "--partial", "--json")
+
+    assert [one["problem"] for one in done.json["problems"]] == [
+        "the prompt was left out by promptfoo (PROMPTFOO_STRIP_PROMPT_TEXT)"
+    ]
+    assert "the output was left out by promptfoo" in done.json["unanswered"][0]["problem"]
+
+
+def test_a_target_that_is_itself_a_list_stays_one_text(tmp_path: Path) -> None:
+    row = {
+        "doc_id": 0,
+        "doc": {"question": "f('a')?", "output": "['a', 'b']"},
+        "target": "['a', 'b']",
+        "resps": [["?"]],
+    }
+    source = write_lines(tmp_path / "samples_code.jsonl", [row])
+
+    assert import_file(source, "--map", "answer=text").code == 0
+    assert questions() == {"f('a')?": "['a', 'b']"}
+
+
+def test_options_under_letters_are_a_multiple_choice(tmp_path: Path) -> None:
+    row = {"question": PERU, "options": {"A": "Cusco", "B": "Lima"}, "answer": "Lima", "answer_idx": "B"}
+    source = write_lines(tmp_path / "medical.jsonl", [row])
+
+    assert import_file(source, "--map", "answer=choice").code == 0
+    assert questions() == {f"{PERU}\n\nA. Cusco\nB. Lima": "B. Lima"}

@@ -1,0 +1,166 @@
+"""Files of other tools, as `karenina import` reads them: JSON, lines of JSON and archives of logs."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from hypothesis import strategies as st
+
+from fuzzing.commands import command
+from fuzzing.engine import Kind
+from fuzzing.mutation import Pairs, Tree, documents, dump_json, dump_lines, insert_path, parse_tree
+from karenina import Benchmark
+from karenina_template.question_template import template_of
+
+_ASKED: Final = "Which city is it?"
+_PARIS: Final = {"id": "q1", "question": _ASKED, "answer": "Paris"}
+_TABLES: Final[list[Any]] = [
+    [
+        {**_PARIS, "response": "It is Paris.", "model": "m", "replicate": 1},
+        {**_PARIS, "id": "q2", "answer": ["a", "b"]},
+    ],
+    [{**_PARIS, "choices": ["Lyon", "Paris"], "answer": 1}, {"question": _ASKED, "choices": {"A": "x"}, "answer": "A"}],
+]
+_PAGE: Final = {
+    "features": [{"feature_idx": 0, "name": "answer", "type": {"_type": "ClassLabel", "names": ["Lyon", "Paris"]}}],
+    "rows": [{"row_idx": 0, "row": {**_PARIS, "answer": 1, "long": "..."}, "truncated_cells": ["long"]}],
+    "num_rows_total": 1,
+}
+_LM_EVAL: Final = [
+    {
+        "doc_id": number,
+        "doc": {"question": _ASKED, "choices": {"text": ["Lyon", "Paris"], "label": ["A", "B"]}},
+        "target": target,
+        "arguments": {"gen_args_0": {"arg_0": ['[{"role": "user", "content": "Which?"}]'], "arg_1": {"until": []}}},
+        "resps": [["It is Paris."]],
+        "filter": "none",
+    }
+    for number, target in enumerate(["1", "['Paris', \"it's\"]"])
+]
+_LOG: Final = {"version": 2, "eval": {"task": "t", "model": "m"}, "plan": {}}
+_SAMPLE: Final = {
+    "id": "q1",
+    "epoch": 1,
+    "input": [{"role": "user", "content": "attachment://0"}],
+    "choices": ["Lyon", "Paris"],
+    "target": "B",
+    "output": {"choices": [{"message": {"role": "assistant", "content": [{"type": "text", "text": "It is B."}]}}]},
+    "attachments": {"0": _ASKED},
+}
+_FAILED: Final = {"id": 2, "epoch": 1, "input": _ASKED, "target": ["Paris"], "error": {"message": "timed out"}}
+_EVENT: Final = {"run_id": "r", "event_id": 0, "sample_id": "s.0", "created_at": "now"}
+_EVALS: Final[list[Any]] = [
+    {"spec": {"completion_fns": ["m"]}},
+    {**_EVENT, "type": "sampling", "data": {"prompt": [{"role": "user", "content": _ASKED}], "sampled": ["Paris"]}},
+    {**_EVENT, "type": "match", "data": {"correct": True, "expected": ["Paris"], "picked": "Paris"}},
+    {"final_report": {"accuracy": 1.0}},
+]
+_RESULT: Final = {
+    "prompt": {"raw": '[{"role": "user", "content": "Which city?"}]', "label": "p"},
+    "vars": {"city": "Paris"},
+    "provider": {"id": "m", "label": ""},
+    "response": {"output": "It is Paris."},
+    "testCase": {"assert": [{"type": "assert-set", "assert": [{"type": "contains-any", "value": ["{{ city }}"]}]}]},
+    "gradingResult": {"componentResults": [{"assertion": {}, "metadata": {"renderedAssertionValue": "Paris"}}]},
+    "success": False,
+    "failureReason": 2,
+    "error": "timed out",
+    "testIdx": 0,
+    "promptIdx": 0,
+}
+_LINES: Final[list[Any]] = [*_TABLES, _LM_EVAL, _EVALS, [{"input": _ASKED, "ideal": ["Paris"]}], [_RESULT, _RESULT]]
+_DOCUMENTS: Final[list[Any]] = [
+    _TABLES[0],
+    _PAGE,
+    {**_LOG, "samples": [_SAMPLE, _FAILED]},
+    {"evalId": "e", "results": {"version": 3, "results": [_RESULT, {**_RESULT, "failureReason": 0}]}, "config": {}},
+    {"results": [_RESULT]},
+]
+_ENTRIES: Final[dict[str, Any]] = {
+    "header.json": _LOG,
+    "samples/q1_epoch_1.json": _SAMPLE,
+    "samples/2_epoch_1/sample.json": {**_SAMPLE, "id": 2},
+    "samples/2_epoch_1/attachments/0.json": [_ASKED, "another"],
+}
+
+
+def _archive(entries: Tree) -> bytes:
+    """Return an archive with a file for each pair, or with the whole as its header."""
+    pairs = entries if isinstance(entries, Pairs) else Pairs([("header.json", entries)])
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, value in dict(pairs).items():
+            written = str(name).encode("utf-8", "replace").decode()[:1000]
+            archive.writestr(zipfile.ZipInfo(written), dump_json(value).encode("utf-8", "surrogatepass"))
+    return data.getvalue()
+
+
+_MAPPINGS: Final = ([], ["answer=text"], ["answer=choice"], ["answer=integer", r"answer_pattern=(\d+)"], ["choices="])
+_FORMATS: Final = ("huggingface", "lm-eval", "inspect", "openai-evals", "promptfoo")
+
+
+@contextmanager
+def _opened(folder: Path) -> Iterator[Callable[[tuple[str, bytes]], bool]]:
+    here = Path.cwd()
+    os.chdir(folder)
+    outside = str(folder.parent / "outside")
+
+    def check(one: tuple[str, bytes]) -> bool:
+        for earlier in folder.iterdir():
+            if earlier.is_file():
+                earlier.unlink()
+        file = folder / f"stranger{one[0]}"
+        file.write_bytes(insert_path(one[1], outside))
+        number = zlib.crc32(one[1])
+        chosen = _FORMATS[number % len(_FORMATS)]
+        maps = [word for given in _MAPPINGS[number // 8 % len(_MAPPINGS)] for word in ("--map", given)]
+        for more in ([*maps, "--recordings", "answers.jsonl"], maps, ["--from", chosen], []):
+            printed = command("import", file.name, "-o", "out.yaml", "--partial", "--json", *more)
+            if (folder / "out.yaml").exists():
+                _check_written(folder, json.loads(printed[printed.index("{") :]))
+                return True
+        return False
+
+    try:
+        yield check
+    finally:
+        os.chdir(here)
+
+
+def _check_written(folder: Path, said: dict[str, Any]) -> None:
+    """Raise unless the files can be read and have what the command said."""
+    questions = list(Benchmark.load(folder / "out.yaml"))
+    for question in questions:
+        template_of(question)
+    if len(questions) != said["questions"]:
+        raise AssertionError("the benchmark has another number of questions than was printed")
+    answers = folder / "answers.jsonl"
+    lines = [json.loads(line) for line in answers.read_text("utf-8").splitlines()] if answers.exists() else []
+    if not {line["id"] for line in lines} <= {question.id for question in questions}:
+        raise AssertionError("an answer belongs to no question")
+
+
+KIND: Final = Kind(
+    "imports",
+    st.one_of(
+        st.tuples(st.just(".jsonl"), documents(_LINES, dump_lines)),
+        st.tuples(st.just(".json"), documents(_DOCUMENTS, dump_json)),
+        st.tuples(st.just(".eval"), documents([_ENTRIES], _archive)),
+    ),
+    _opened,
+    valid=[
+        *((".jsonl", dump_lines(parse_tree(one)).encode()) for one in _LINES),
+        *((".json", dump_json(parse_tree(one)).encode()) for one in _DOCUMENTS),
+        (".eval", _archive(parse_tree(_ENTRIES))),
+    ],
+    shown=lambda one: one[0].encode() + b"\n" + one[1],
+    seconds=4.0,  # up to three imports of each file
+)
