@@ -125,7 +125,7 @@ def _opened(folder: Path) -> Iterator[Callable[[tuple[str, bytes]], bool]]:
         for more in ([*maps, "--recordings", "answers.jsonl"], maps, ["--from", chosen], []):
             printed = command("import", file.name, "-o", "out.yaml", "--partial", "--json", *more)
             if (folder / "out.yaml").exists():
-                _check_written(folder, json.loads(printed[printed.index("{") :]))
+                _check_written(folder, json.loads(printed[f"\n{printed}".rindex("\n{\n") :]))
                 return True
         return False
 
@@ -160,6 +160,10 @@ KIND: Final = Kind(
         *((".jsonl", dump_lines(parse_tree(one)).encode()) for one in _LINES),
         *((".json", dump_json(parse_tree(one)).encode()) for one in _DOCUMENTS),
         (".eval", _archive(parse_tree(_ENTRIES))),
+    ],
+    regressions=[
+        (".jsonl", b'{"question": "Which?", "answer": 1%s}\n' % (b"0" * 400)),
+        (".json", dump_json(parse_tree({**_PAGE, "rows": [{"row": _PARIS, "truncated_cells": [{}]}]})).encode()),
     ],
     shown=lambda one: one[0].encode() + b"\n" + one[1],
     seconds=4.0,  # up to three imports of each file

@@ -33,10 +33,12 @@ def as_text(value: Any) -> str:
         return value
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, int | float):
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, float):
         if not math.isfinite(value):
             raise NotText(f"the number {value} is not finite")
-        return str(int(value)) if isinstance(value, float) and value.is_integer() and abs(value) < 2**53 else str(value)
+        return str(int(value)) if value.is_integer() and abs(value) < 2**53 else str(value)
     if is_conversation(value):
         return _render_messages(value)
     if _is_parts(value):

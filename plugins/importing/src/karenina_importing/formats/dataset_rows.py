@@ -25,7 +25,7 @@ def page_rows(page: Mapping[str, Any]) -> Iterator[SourceRow]:
             key: _class_name(value, classes[key]) if key in classes else value for key, value in row["row"].items()
         }
         cut = row.get("truncated_cells")
-        values |= dict.fromkeys(cut if isinstance(cut, list) else (), TRUNCATED)
+        values |= {str(key): TRUNCATED for key in (cut if isinstance(cut, list) else ())}
         yield SourceRow(f"row {row.get('row_idx', number)}", values)
 
 
