@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from jury_runs import FAILS, Jury, found, record_of
+from killed_run import FOUND, JURY, NotedJury
 
 from karenina_core import Outcome
 from karenina_core import plugins as plugin_room
@@ -172,6 +176,26 @@ def test_a_resumed_run_repeats_no_call_of_any_judge(tmp_path: Path) -> None:
     jury.found = {"q": {}, "r": {}}
     third = jury.run("a", "b", "strong", journal=journal, jury=STRONG)
     assert [one.model_dump() for one in third] == [one.model_dump() for one in again]
+
+
+def test_a_killed_run_resumes_with_the_same_votes(tmp_path: Path) -> None:
+    """One call at a time: each reply is stored before the next call, so that none is paid for twice."""
+    journal, calls = tmp_path / "run.journal", tmp_path / "calls"
+    script = Path(__file__).with_name("killed_run.py")
+    killed = subprocess.run([sys.executable, script, journal, calls, "q3 strong"], check=False, timeout=120)
+    before = calls.read_text("utf-8").splitlines()
+    resumed = NotedJury(calls).run("a", "b", "strong", journal=journal, jury=JURY)
+    undisturbed = NotedJury(tmp_path / "others").run("a", "b", "strong", jury=JURY)
+
+    assert killed.returncode == -signal.SIGKILL
+    assert {"q3 a", "q3 b"} <= set(before)
+    assert "q3 strong" not in before
+    made = calls.read_text("utf-8").splitlines()
+    assert sorted(made) == sorted((tmp_path / "others").read_text("utf-8").splitlines())
+    assert len(made) == 2 * 8 + 4
+    for id in FOUND:
+        assert record_of(resumed, id) == record_of(undisturbed, id)
+    assert resumed.summary().judged == 8
 
 
 def test_a_replay_returns_equal_results(tmp_path: Path) -> None:
