@@ -6,7 +6,7 @@ import asyncio
 import json
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,7 +25,7 @@ class Server:
     """A server that replies to each text after `latency` seconds, and to the first after `processes` have called.
 
     `received` are process id and text of all calls in order, `answered` those that had their reply; `on_call` is called
-    for each call, in the server's thread.
+    for each call, in the server's thread, and `reply` makes the reply to its body.
     """
 
     latency: float = 0.05
@@ -35,6 +35,7 @@ class Server:
     most: int = 0
     keys: set[str | None] = field(default_factory=set)
     on_call: Callable[[int], None] = lambda _pid: None
+    reply: Callable[[Mapping[str, Any]], str] = lambda body: _reply(body["text"])
     url: str = ""
 
     @property
@@ -56,12 +57,14 @@ class Server:
         while len(self.by_process()) < self.processes:  # noqa: ASYNC110
             await asyncio.sleep(0.02)
         await asyncio.sleep(self.latency)
-        reply = (
-            json.dumps({"words": len(body["text"].split())}) if " reads: " in body["text"] else f"It is {body['text']}"
-        )
-        writer.write(f"HTTP/1.0 200 OK\r\n\r\n{reply}".encode())
+        writer.write(f"HTTP/1.0 200 OK\r\n\r\n{self.reply(body)}".encode())
         self.answered.append((body["pid"], body["text"]))
         writer.close()
+
+
+def _reply(text: str) -> str:
+    """Return the number of words to a judge, and an answer to any other model."""
+    return json.dumps({"words": len(text.split())}) if " reads: " in text else f"It is {text}"
 
 
 @contextmanager
@@ -102,9 +105,8 @@ def config(server: Server, executor: str, **values: Any) -> VerificationConfig:
         answering_models=[answering],
         parsing_models=judges,
         executor=executor,
-        evaluation_mode="rubric_only",
         slots={"generate_answer": "Ask"},
-        **{"ray_workers": 4, **values},
+        **{"evaluation_mode": "rubric_only", "ray_workers": 4, **values},
     )
 
 

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import shutil
 import signal
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from ray_runs import KEY, benchmark, comparable, config, run, serving
 
+from karenina_benchmark import Benchmark
 from karenina_core import Outcome
 from karenina_core import plugins as plugin_room
 from karenina_core.plugins import Plugins
@@ -22,6 +26,11 @@ from karenina_engine.scheduling.prepare import prepare_session
 from karenina_ray.worker_scheduler import ExecutorError
 
 FAKE_PLUGIN = str(Path(__file__).parent / "fake_plugin")
+
+WORDS = """
+class Answer(BaseAnswer):
+    words: int = VerifiedField(description="The number of words", ground_truth=3, verify_with=NumericExact())
+"""
 
 pytestmark = pytest.mark.usefixtures("ray")
 
@@ -177,3 +186,26 @@ def test_worker_with_another_plugin_version_ends_the_run(tmp_path: Path, monkeyp
             asyncio.run(collect_results(prepared))
     assert "install the same versions everywhere" in str(caught.value)
     assert server.received == []
+
+
+def test_jury_votes_as_in_one_process() -> None:
+    def reply(body: Mapping[str, Any]) -> str:
+        if body["model"] == "answering":
+            return "It has three words."
+        return json.dumps({"words": 2 if body["model"] == "judge-2" and "question 1" in body["text"] else 3})
+
+    questions = Benchmark.create("jury")
+    for number in range(4):
+        questions.add_question(f"question {number}", None, WORDS, question_id=f"q{number}")
+    found, calls = {}, {}
+    for executor in ("asyncio", "ray"):
+        with serving() as server:
+            server.reply = reply
+            judges = config(server, executor, evaluation_mode="template_only", ray_workers=1, jury={})
+            found[executor] = questions.run_verification(judges)
+            calls[executor] = server.calls
+
+    assert comparable(found["ray"]) == comparable(found["asyncio"])
+    assert calls["ray"] == calls["asyncio"]
+    assert [one.metadata.parsing_id for one in found["ray"]] == ["jury(judge-1,judge-2)"] * 4
+    assert [one.template.verify_result for one in found["ray"]] == [True, None, True, True]

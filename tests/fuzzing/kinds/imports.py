@@ -18,6 +18,9 @@ from fuzzing.commands import command
 from fuzzing.engine import Kind
 from fuzzing.mutation import Pairs, Tree, documents, dump_json, dump_lines, insert_path, parse_tree
 from karenina import Benchmark
+from karenina_core.config import find_adapter
+from karenina_core.models.model import ModelConfig
+from karenina_core.plugins import active_plugins
 from karenina_template.question_template import template_of
 
 _ASKED: Final = "Which city is it?"
@@ -143,9 +146,13 @@ def _check_written(folder: Path, said: dict[str, Any]) -> None:
     if len(questions) != said["questions"]:
         raise AssertionError("the benchmark has another number of questions than was printed")
     answers = folder / "answers.jsonl"
-    lines = [json.loads(line) for line in answers.read_text("utf-8").splitlines()] if answers.exists() else []
-    if not {line["id"] for line in lines} <= {question.id for question in questions}:
-        raise AssertionError("an answer belongs to no question")
+    if answers.exists():
+        spec = find_adapter(active_plugins(), "manual").spec
+        assert spec.check is not None
+        spec.check(ModelConfig(id="m", interface="manual", model_name="m", manual_traces=str(answers)))
+        lines = [json.loads(line) for line in answers.read_bytes().splitlines()]
+        if not {line["id"] for line in lines} <= {question.id for question in questions}:
+            raise AssertionError("an answer belongs to no question")
 
 
 KIND: Final = Kind(

@@ -82,7 +82,12 @@ class Port:
 
     async def _request(self, messages: Sequence[Message]) -> str:
         key = self._model.endpoint_api_key
-        body = {"pid": os.getpid(), "text": messages[-1].content, "key": key.get_secret_value() if key else None}
+        body = {
+            "pid": os.getpid(),
+            "model": self._model.model_name,
+            "text": messages[-1].content,
+            "key": key.get_secret_value() if key else None,
+        }
         data = json.dumps(body).encode()
         reader, writer = await asyncio.open_connection(self._host, self._port)
         try:
