@@ -38,10 +38,9 @@ def command_names() -> list[str]:
 
 def _walk(command: Any, path: str, parent: Any) -> Iterator[tuple[str, Any, Any]]:
     """Yield a command and those below it, each with its path and context. Click, which typer contains, has no types."""
-    name = path.rpartition(" ")[2]
-    context = command.context_class(command, info_name=name, parent=parent, **command.context_settings)
-    yield path, command, context
-    for name, child in getattr(command, "commands", {}).items():
+    context = command.make_context(path.rpartition(" ")[2], [], parent, resilient_parsing=True)
+    yield path, context.command, context
+    for name, child in getattr(context.command, "commands", {}).items():
         if not child.hidden:
             yield from _walk(child, f"{path} {name}", context)
 

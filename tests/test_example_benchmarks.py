@@ -65,7 +65,7 @@ def run(file: Path, folder: Path, **wrong: object) -> list[dict[str, Any]]:
     with recording_server(Judge(Benchmark.load(file), **wrong).reply) as server:
         models = ("--answering", f"openai:m@{server.url}", "--judge", f"openai:j@{server.url}")
         command = ["run", str(file), *models, "--output", str(folder / "results.jsonl"), "--json"]
-        done = CliRunner().invoke(build_app("run"), command)
+        done = CliRunner().invoke(build_app(), command)
     assert done.exit_code == 0, done.output
     found: list[dict[str, Any]] = json.loads(done.stdout)["results"]
     return found

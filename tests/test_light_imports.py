@@ -7,6 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
+import typer
+
+from karenina_cli.app import build_app
 
 HEAVY = [
     "aiohttp",
@@ -33,7 +36,12 @@ CLI_ONLY = ["typer", "rich", "click", "yaml", "pluggy", "stevedore"]
 
 def imported(program: str) -> set[str]:
     """Return the top-level modules that are there after `program`, run in a process of its own."""
-    code = f"{program}\nimport sys\nprint('MODULES', *sorted({{name.partition('.')[0] for name in sys.modules}}))"
+    return {name.partition(".")[0] for name in imported_modules(program)}
+
+
+def imported_modules(program: str) -> set[str]:
+    """Return all modules that are there after `program`, run in a process of its own."""
+    code = f"{program}\nimport sys\nprint('MODULES', *sys.modules)"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     (line,) = [line for line in found.stdout.splitlines() if line.startswith("MODULES ")]
     return set(line.split()[1:])
@@ -81,6 +89,19 @@ def test_the_list_of_commands_imports_no_stage_or_rich() -> None:
     modules = imported(command("--help"))
     assert modules & {"pydantic", "rich", "karenina_generation", "karenina_openai"} == set()
     assert "karenina_local" in modules, "the plugins that add commands are asked"
+
+
+def test_the_list_of_commands_imports_no_command() -> None:
+    modules = imported_modules(command("--help"))
+    whole = typer.main.get_command(build_app())
+    commands = {
+        name: listed.make_context(name, [], resilient_parsing=True).command for name, listed in whole.commands.items()
+    }
+    first = {name: next(iter(getattr(one, "commands", {"": one}).values())) for name, one in commands.items()}
+
+    assert {"run", "report", "selftest", "model"} <= first.keys()
+    assert {name for name, one in first.items() if one.callback.__module__ in modules} == set()
+    assert {name for name, one in commands.items() if not one.help.startswith(whole.commands[name].help)} == set()
 
 
 def test_the_probe_would_notice() -> None:

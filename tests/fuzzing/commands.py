@@ -25,7 +25,7 @@ def command(*arguments: str) -> str:
     code: object = 0
     with redirect_stdout(out), redirect_stderr(err), patch.object(sys, "stdin", io.TextIOWrapper(io.BytesIO())):
         try:
-            _built(arguments[0]).main(list(arguments), prog_name="karenina")
+            _built().main(list(arguments), prog_name="karenina")
         except SystemExit as end:
             code = end.code or 0
     output = printed.getvalue().decode("utf-8", "replace")
@@ -38,6 +38,6 @@ def command(*arguments: str) -> str:
 
 
 @cache
-def _built(wanted: str) -> Any:
+def _built() -> Any:
     """Return the command; building it takes longer than most inputs."""
-    return typer.main.get_command(build_app(wanted))
+    return typer.main.get_command(build_app())

@@ -15,7 +15,7 @@ from karenina_cli.app import build_app
 
 def karenina(*arguments: str | Path) -> Result:
     """Return the result of the command."""
-    return CliRunner().invoke(build_app(str(arguments[0])), [str(argument) for argument in arguments])
+    return CliRunner().invoke(build_app(), [str(argument) for argument in arguments])
 
 
 @pytest.fixture

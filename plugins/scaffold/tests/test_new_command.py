@@ -14,7 +14,7 @@ from karenina_scaffold.rendering import version_bounds
 
 def new(folder: Path, kind: str, name: str) -> Result:
     """Return the result of the command in a folder."""
-    return CliRunner().invoke(build_app("new"), ["new", kind, name, "--into", str(folder)])
+    return CliRunner().invoke(build_app(), ["new", kind, name, "--into", str(folder)])
 
 
 @pytest.mark.parametrize(

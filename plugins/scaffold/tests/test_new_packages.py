@@ -36,7 +36,7 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> Generated:
     """Generate a package of each kind, and run the tests of all of them in one process."""
     folder, site = tmp_path_factory.mktemp("packages"), tmp_path_factory.mktemp("site")
     for kind in KINDS:
-        done = CliRunner().invoke(build_app("new"), ["new", kind, f"my-{kind}", "--into", str(folder)])
+        done = CliRunner().invoke(build_app(), ["new", kind, f"my-{kind}", "--into", str(folder)])
         assert done.exit_code == 0, done.output
     packages = {kind: folder / f"my-{kind}" for kind in KINDS}
     for package in packages.values():

@@ -20,10 +20,15 @@ class commands:  # noqa: N801 - the entry point's name
     @staticmethod
     @hookimpl
     def karenina_commands(app: typer.Typer) -> None:
-        """Add the subcommand before arguments are parsed."""
-        from karenina_local.model_command import model_app
+        """Add the group of commands."""
+        from karenina_toolkit.lazy_commands import add_lazy_command
 
-        app.add_typer(model_app, name="model")
+        add_lazy_command(
+            app,
+            "model",
+            "karenina_local.model_command:model_app",
+            "Download, list, measure and remove models on this machine.",
+        )
 
     @staticmethod
     @hookimpl

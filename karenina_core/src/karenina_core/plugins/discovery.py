@@ -6,7 +6,8 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from importlib.metadata import EntryPoint
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
 from typing import Final, Literal, TypeVar
 
 from karenina_core.catalog import CORE
@@ -21,6 +22,9 @@ GROUPS: Final[dict[str, Kind]] = {
     "karenina.adapters": "adapter",
     "karenina.plugins": "other",
 }
+
+installed = cache(entry_points)
+"""Return the entry points of all groups, which are found once per process."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -163,6 +167,5 @@ def _with_conflict(info: PluginInfo, rivals: list[PluginInfo], picked: str | Non
 
 
 def _make_info(point: EntryPoint, kind: Kind) -> PluginInfo:
-    if point.dist is None:
-        return PluginInfo(point.name, kind, "unknown", "0", point.value)
-    return PluginInfo(point.name, kind, canonical(point.dist.name), point.dist.version, point.value)
+    facts = {"Name": "unknown", "Version": "0"} if point.dist is None else point.dist.metadata  # parsed at each access
+    return PluginInfo(point.name, kind, canonical(facts["Name"]), facts["Version"], point.value)

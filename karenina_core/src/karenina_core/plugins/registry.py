@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar
 
 import pluggy
@@ -17,7 +17,7 @@ import pluggy
 from karenina_core.artifacts.slots import STAGE_HOOKS, name_of_stage
 from karenina_core.catalog import install_command, read_catalog
 from karenina_core.errors import PluginError, type_and_message
-from karenina_core.plugins.discovery import GROUPS, Kind, PluginInfo, Selection, canonical, load_entry_points
+from karenina_core.plugins.discovery import GROUPS, Kind, PluginInfo, Selection, canonical, installed, load_entry_points
 from karenina_core.plugins.specifications import GROUP, Specifications, installed_specifications, version_mismatch
 from karenina_core.text import did_you_mean
 
@@ -83,8 +83,8 @@ class Plugins:
         plugins = cls(installed_specifications(Selection(block=chosen.block, pick=chosen.pick), *specified))
         for group, kind in GROUPS.items():
             if kinds is None or kind in kinds:
-                points = entry_points(group=group) if found is None else [one for one in found if one.group == group]
-                plugins._add_group(points, kind, chosen)
+                points = installed().select(group=group) if found is None else found
+                plugins._add_group((point for point in points if point.group == group), kind, chosen)
         if kinds is None:
             plugins._warn_about_unknown_names(chosen)
             plugins._index()

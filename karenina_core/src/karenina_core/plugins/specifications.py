@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from importlib import import_module
-from importlib.metadata import Distribution, EntryPoint, entry_points
+from importlib.metadata import Distribution, EntryPoint
 from types import ModuleType
 from typing import Final
 
@@ -15,7 +15,7 @@ import pluggy
 
 from karenina_core.catalog import CORE, install_command, read_catalog
 from karenina_core.hooks import API_VERSION, PROJECT
-from karenina_core.plugins.discovery import PluginInfo, Selection, load_entry_points
+from karenina_core.plugins.discovery import PluginInfo, Selection, installed, load_entry_points
 from karenina_core.text import did_you_mean
 from karenina_core.version import __version__
 
@@ -104,7 +104,7 @@ class Specifications:
 @cache
 def installed_specifications(selection: Selection, *more: EntryPoint) -> Specifications:
     """Return the installed specifications, loaded once per process. `selection` may block some of them."""
-    return Specifications.load([*entry_points(group=GROUP), *more], selection)
+    return Specifications.load([*installed().select(group=GROUP), *more], selection)
 
 
 def version_mismatch(thing: object) -> str | None:
@@ -121,12 +121,13 @@ class _Manager(pluggy.PluginManager):
     def parse_hookimpl_opts(self, plugin: object, name: str) -> pluggy.HookimplOpts | None:
         options = super().parse_hookimpl_opts(plugin, name)
         hook = name if options is None else options["specname"] or name
-        known = [one for one, caller in vars(self.hook).items() if caller.has_spec()]
-        if options is not None and hook not in known:
+        known = hook in vars(self.hook) and vars(self.hook)[hook].has_spec()
+        if options is not None and not known:
             if hook not in read_catalog()["hooks"]:
-                raise pluggy.PluginValidationError(plugin, f"unknown hook {hook!r}{did_you_mean(hook, known)}")
+                names = [one for one, caller in vars(self.hook).items() if caller.has_spec()]
+                raise pluggy.PluginValidationError(plugin, f"unknown hook {hook!r}{did_you_mean(hook, names)}")
             options["optionalhook"] = True
-        elif options is None and hook in known and not hasattr(getattr(plugin, name), f"{PROJECT}_spec"):
+        elif options is None and known and not hasattr(getattr(plugin, name), f"{PROJECT}_spec"):
             raise pluggy.PluginValidationError(plugin, f"{name} is not marked with @hookimpl, so it has no effect")
         return options
 

@@ -21,12 +21,21 @@ class commands:  # noqa: N801 - the entry point's name
     @staticmethod
     @hookimpl
     def karenina_commands(app: typer.Typer) -> None:
-        """Add the commands. No result is loaded for it."""
-        from karenina_calibration.calibrate_command import calibrate
-        from karenina_calibration.label_command import label
+        """Add the commands."""
+        from karenina_toolkit.lazy_commands import add_lazy_command
 
-        app.command("label")(label)
-        app.command("calibrate")(calibrate)
+        add_lazy_command(
+            app,
+            "label",
+            "karenina_calibration.label_command:label",
+            "Draw answers of a run at random, and ask a person about each: is it right, and was it read correctly.",
+        )
+        add_lazy_command(
+            app,
+            "calibrate",
+            "karenina_calibration.calibrate_command:calibrate",
+            "Compare the verdicts and extracted values of a run with the labels of people, and correct its pass rate.",
+        )
 
     @staticmethod
     @hookimpl

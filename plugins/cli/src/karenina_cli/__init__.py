@@ -24,7 +24,7 @@ def main() -> None:
     try:
         from karenina_cli.app import build_command
 
-        build_command(_first_word(sys.argv[1:]))()
+        build_command()()
     except KeyboardInterrupt:
         sys.exit(130)  # before a command has started
     except Exception:
@@ -37,8 +37,3 @@ def main() -> None:
         sys.exit(70)
     finally:
         streams.flush_output()
-
-
-def _first_word(arguments: list[str]) -> str:
-    """Return the command that the arguments name, or an empty text if they name none."""
-    return next((word for word in arguments if not word.startswith("-")), "")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import logging
-from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 from typer.models import CommandInfo
 
-from karenina_cli.exit_codes import exit_codes_help
 from karenina_cli.hookspecs import karenina_commands
+from karenina_toolkit.lazy_commands import add_lazy_command
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,112 +17,98 @@ if TYPE_CHECKING:
     from karenina_cli.screen import Screen
 
 
-COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
+COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "run": (
-        "run_command",
-        "run",
+        "run_command:app",
         "Run a benchmark: call the model and the judge, and print each result and the summary.",
     ),
     "judge": (
-        "judge_command",
-        "judge",
+        "judge_command:app",
         "Judge outputs of a product, a log or another program, with one template or rubric for all of them.",
     ),
-    "status": ("status_command", "status", "Show the progress of a run from its journal, also while it runs."),
+    "status": (
+        "status_command:status",
+        "Show the progress of a run from its journal, also while it runs.",
+    ),
     "resume": (
-        "resume_command",
-        "resume",
+        "resume_command:app",
         "Continue a run of yours that was stopped, with the options of its command.",
     ),
     "rescore": (
-        "rescore_command",
-        "rescore",
+        "rescore_command:rescore",
         "Score a run again from its journal, without a call, after truths or tolerances changed.",
     ),
     "show": (
-        "show_command",
-        "show",
+        "show_command:show",
         "Print the results of a run in full, and their summary.",
     ),
     "check": (
-        "check_command",
-        "check",
+        "check_command:check",
         "Check a benchmark before the first call: print all problems of the file, each with its line.",
     ),
     "plan": (
-        "plan_command",
-        "plan",
+        "plan_command:plan",
         "Print the plan: the stages in order, what each waits for, and what is left out and why.",
     ),
     "prompts": (
-        "prompts_command",
-        "prompts",
+        "prompts_command:prompts",
         "Print every prompt of a question exactly as sent, without calling a model.",
     ),
     "plugins": (
-        "plugins_command",
-        "list_plugins",
+        "plugins_command:list_plugins",
         "List the installed plugins, and what is wrong with those that cannot be used.",
     ),
     "primitives": (
-        "primitives_command",
-        "primitives",
+        "primitives_command:primitives",
         "Print the primitives, which compare a field of a template with its truth, and their parameters.",
     ),
     "traits": (
-        "traits_command",
-        "traits",
+        "traits_command:traits",
         "Print the kinds of rubric traits, which score qualities without a right answer, and their fields.",
     ),
-    "config": ("config_command", "config", "Print the configuration names of the core and the installed plugins."),
+    "config": (
+        "config_command:config",
+        "Print the configuration names of the core and the installed plugins, or save a configuration under a name.",
+    ),
     "doctor": (
-        "doctor_command",
-        "doctor",
+        "doctor_command:doctor",
         "Check the installation, the configuration, its models and servers, and journals, and print the cures.",
     ),
     "trust": (
-        "trust_command",
-        "trust",
+        "trust_command:trust",
         "List the code and the restricted values in a file, and trust exactly these.",
     ),
     "demo": (
-        "demo_command",
-        "demo",
+        "demo_command:demo",
         "Evaluate a small model on fourteen questions on this machine. Needs no API key.",
     ),
+    "journal": (
+        "journal_command:app",
+        "Repair a damaged journal: keep what can be read.",
+    ),
 }
-"""The built-in commands: module, function, and summary in the list of commands (the first line of its help)."""
-
-GROUPS: Final[dict[str, tuple[str, str, str]]] = {
-    "journal": ("journal_command", "app", "Repair a damaged journal: keep what can be read.")
-}
-"""The built-in command groups: module, Typer application, and summary in the list of commands."""
-
-_OF_RUNS: Final = ("run", "judge", "resume")
+"""The built-in commands: module and object in this package, and summary (the first line of the command's help)."""
 
 
-def build_app(wanted: str | None = None) -> typer.Typer:
+def build_app() -> typer.Typer:
     """Return the Typer application of `build_command`."""
-    return _build(wanted)[0]
+    return _build()[0]
 
 
-def build_command(wanted: str | None = None) -> Callable[..., object]:
+def build_command() -> Callable[..., object]:
     """Return the command, which reads the arguments of the process.
 
-    Loads the plugins that may add commands; imports no SDK, HTTP client or run.
-
-    If `wanted` names the command that will be called, the other built-in commands are listed without importing their
-    modules. If a command of a plugin cannot be built, all commands of plugins are left out with a warning.
+    Loads the plugins that may add commands; imports no SDK, HTTP client or run, and no built-in command before it is
+    called. If a command of a plugin cannot be built, all commands of plugins are left out with a warning.
     """
-    return _build(wanted)[1]
+    return _build()[1]
 
 
-def _build(wanted: str | None) -> tuple[typer.Typer, Callable[..., object]]:
+def _build() -> tuple[typer.Typer, Callable[..., object]]:
     from karenina_core import plugins
     from karenina_core.errors import PluginError
 
-    app = _core_app(wanted)
-    own = {_name(command) for command in app.registered_commands} | GROUPS.keys()
+    app = _core_app()
     first = len(app.registered_commands)
     try:
         for _ in plugins.command_plugins().each(karenina_commands, app=app):
@@ -131,7 +116,7 @@ def _build(wanted: str | None) -> tuple[typer.Typer, Callable[..., object]]:
     except PluginError as error:
         typer.echo(f"Warning: commands of plugins are not available: {error}", err=True)
     for command in app.registered_commands[first:]:
-        if _name(command) in own:
+        if _name(command) in COMMANDS:
             app.registered_commands.remove(command)
             typer.echo(
                 f"Warning: a plugin adds a command {_name(command)!r}, which is a command of Karenina: it is left out.",
@@ -144,7 +129,7 @@ def _build(wanted: str | None) -> tuple[typer.Typer, Callable[..., object]]:
             f"Warning: a plugin adds a command that cannot be built ({error}): commands of plugins are left out.",
             err=True,
         )
-        app = _core_app(wanted)
+        app = _core_app()
         return app, typer.main.get_command(app)
 
 
@@ -155,7 +140,7 @@ def _name(command: CommandInfo) -> str | None:
     return command.callback.__name__.lower().replace("_", "-")
 
 
-def _core_app(wanted: str | None) -> typer.Typer:
+def _core_app() -> typer.Typer:
     app = typer.Typer(
         name="karenina",
         help="Evaluate language models: a model answers freely, a judge extracts fields, and a program decides.",
@@ -165,23 +150,9 @@ def _core_app(wanted: str | None) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
     )
     app.callback()(_global_options)
-    for name, (module, function, summary) in COMMANDS.items():
-        if wanted is None or name == wanted:
-            epilog = exit_codes_help() if name in _OF_RUNS else None
-            app.command(name, epilog=epilog)(getattr(import_module(f"karenina_cli.{module}"), function))
-        else:
-            app.command(name, help=summary)(_unloaded_command)
-    for name, (module, group, summary) in GROUPS.items():
-        if wanted is None or name == wanted:
-            app.add_typer(getattr(import_module(f"karenina_cli.{module}"), group), name=name, help=summary)
-        else:
-            app.command(name, help=summary)(_unloaded_command)
+    for name, (target, summary) in COMMANDS.items():
+        add_lazy_command(app, name, f"karenina_cli.{target}", summary)
     return app
-
-
-def _unloaded_command() -> None:
-    """Stand in for a command that is listed but not called."""
-    raise AssertionError("a command was called that was not loaded")
 
 
 def _version(wanted: bool) -> None:

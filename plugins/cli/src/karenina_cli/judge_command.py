@@ -10,6 +10,7 @@ import typer
 from karenina_cli import completion_values
 from karenina_cli.ci_reports import CIReports, Conditions
 from karenina_cli.configuration import read_configuration
+from karenina_cli.exit_codes import exit_codes_help
 from karenina_cli.model_specs import SPEC_HELP, parse_models
 from karenina_cli.options import ConfigFile, FailUnder, JUnit, MaxUnjudged, Settings, SummaryMarkdown
 from karenina_cli.screen import get_screen
@@ -18,7 +19,10 @@ if TYPE_CHECKING:
     from karenina_cli.screen import Screen
     from karenina_core.data.rubrics import Rubric
 
+app = typer.Typer()
 
+
+@app.command(epilog=exit_codes_help())
 def judge(
     ctx: typer.Context,
     file: Annotated[

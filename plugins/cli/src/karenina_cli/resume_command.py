@@ -7,11 +7,15 @@ from typing import Annotated
 
 import typer
 
+from karenina_cli.exit_codes import exit_codes_help
 from karenina_cli.journal_paths import find_journal
 from karenina_cli.options import JournalFile
 from karenina_cli.screen import get_screen
 
+app = typer.Typer()
 
+
+@app.command(epilog=exit_codes_help())
 def resume(
     ctx: typer.Context,
     journal: JournalFile,

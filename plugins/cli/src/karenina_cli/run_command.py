@@ -12,6 +12,7 @@ from karenina_cli import completion_values
 from karenina_cli.checked_loading import load_checked, select_usable
 from karenina_cli.ci_reports import CIReports, Conditions
 from karenina_cli.configuration import parse_columns, read_configuration, select_ids
+from karenina_cli.exit_codes import exit_codes_help
 from karenina_cli.options import (
     Answering,
     Columns,
@@ -29,7 +30,10 @@ from karenina_cli.screen import get_screen
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
 
+app = typer.Typer()
 
+
+@app.command(epilog=exit_codes_help())
 def run(
     ctx: typer.Context,
     file: Annotated[

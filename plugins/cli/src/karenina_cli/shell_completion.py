@@ -23,8 +23,8 @@ def is_completing() -> bool:
     return os.environ.get(VARIABLE, "").startswith("complete_")
 
 
-def complete(build: Callable[[str], Callable[..., object]]) -> None:
-    """Print the completions of the line in the environment. `build` returns the command for the name of one."""
+def complete(build: Callable[[], Callable[..., object]]) -> None:
+    """Print the completions of the line in the environment. `build` returns the command."""
     prefix = _join_divided_words() if os.environ[VARIABLE] == "complete_bash" else ""
     printed = io.StringIO()
     with (
@@ -32,14 +32,9 @@ def complete(build: Callable[[str], Callable[..., object]]) -> None:
         contextlib.redirect_stderr(io.StringIO()),
         contextlib.suppress(Exception, SystemExit),
     ):
-        build(_command_name())(prog_name="karenina")
+        build()(prog_name="karenina")
     lines = [line.removeprefix(prefix) for line in printed.getvalue().splitlines()]
     sys.stdout.write("".join(f"{line}\n" for line in lines if line))
-
-
-def _command_name() -> str:
-    line = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS") or ""
-    return next((word for word in line.split()[1:] if not word.startswith("-")), "")
 
 
 def _join_divided_words() -> str:

@@ -16,7 +16,12 @@ class commands:  # noqa: N801 - the entry point's name
     @staticmethod
     @hookimpl
     def karenina_commands(app: typer.Typer) -> None:
-        """Add the command, without loading what it needs."""
-        from karenina_drafting.draft_command import EPILOG, draft
+        """Add the command."""
+        from karenina_toolkit.lazy_commands import add_lazy_command
 
-        app.command("draft", epilog=EPILOG)(draft)
+        add_lazy_command(
+            app,
+            "draft",
+            "karenina_drafting.draft_command:app",
+            "Draft a template for each question and its answer, check it by programs, and write the drafts for review.",
+        )

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from karenina_drafting.drafts import Draft
     from karenina_engine.journal.request import RunRequest
 
+app = typer.Typer()
 EPILOG: Final = (
     "\b\nExit codes:\n"
     "  0    the file was written, also if drafts are left to you\n"
@@ -31,6 +32,7 @@ EPILOG: Final = (
 _MOST_REASON: Final = 160
 
 
+@app.command(epilog=EPILOG)
 def draft(
     ctx: typer.Context,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Questions and their answers: a table, or a benchmark.")],

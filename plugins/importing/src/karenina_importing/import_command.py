@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from karenina_importing.imported_files import Written
     from karenina_importing.source_row import SourceRow
 
+app = typer.Typer()
 EPILOG: Final = (
     "\b\nExit codes:\n"
     "  0    the files were written\n"
@@ -29,6 +30,7 @@ _HF: Final = "hf:"
 _MOST_SHOWN: Final = 20
 
 
+@app.command("import", epilog=EPILOG)
 def import_(
     ctx: typer.Context,
     source: Annotated[

@@ -20,10 +20,16 @@ class plugin:  # noqa: N801 - the entry point's name
     @staticmethod
     @hookimpl
     def karenina_commands(app: typer.Typer) -> None:
-        """Add the command. No format is loaded for it."""
-        from karenina_importing.import_command import EPILOG, import_
+        """Add the command."""
+        from karenina_toolkit.lazy_commands import add_lazy_command
 
-        app.command("import", epilog=EPILOG)(import_)
+        add_lazy_command(
+            app,
+            "import",
+            "karenina_importing.import_command:app",
+            "Convert questions and answers of another tool to a benchmark and recordings. "
+            "Nothing in the source is executed.",
+        )
 
     @staticmethod
     @hookimpl

@@ -48,10 +48,16 @@ class plugin:  # noqa: N801 - the entry point's name
     @staticmethod
     @hookimpl
     def karenina_commands(app: typer.Typer) -> None:
-        """Add `karenina jury`. No result is loaded for it."""
-        from karenina_jury.jury_command import jury
+        """Add `karenina jury`."""
+        from karenina_toolkit.lazy_commands import add_lazy_command
 
-        app.command("jury")(jury)
+        add_lazy_command(
+            app,
+            "jury",
+            "karenina_jury.jury_command:jury",
+            "Print how a jury voted: its pass rate beside that of each judge, their agreement, "
+            "and what escalation saved.",
+        )
 
     @staticmethod
     @hookimpl

@@ -21,16 +21,33 @@ class commands:  # noqa: N801 - the entry point's name
     @staticmethod
     @hookimpl
     def karenina_commands(app: typer.Typer) -> None:
-        """Add the commands. Neither numpy nor any result is loaded for it."""
-        from karenina_report.compare_command import EPILOG, CompareCommand, compare
-        from karenina_report.export_command import export
-        from karenina_report.report_command import report
-        from karenina_report.stats_command import stats
+        """Add the commands."""
+        from karenina_toolkit.lazy_commands import add_lazy_command
 
-        app.command("compare", cls=CompareCommand, epilog=EPILOG)(compare)
-        app.command("export")(export)
-        app.command("report")(report)
-        app.command("stats")(stats)
+        add_lazy_command(
+            app,
+            "compare",
+            "karenina_report.compare_command:app",
+            "Compare runs question by question: the difference with its interval, and the questions that flipped.",
+        )
+        add_lazy_command(
+            app,
+            "export",
+            "karenina_report.export_command:export",
+            "Write results in another format: tables for analysis, JUnit XML for CI, Markdown, JSON, answers.",
+        )
+        add_lazy_command(
+            app,
+            "report",
+            "karenina_report.report_command:report",
+            "Write the results of a run, or of several, as one HTML file that opens from disk without a network.",
+        )
+        add_lazy_command(
+            app,
+            "stats",
+            "karenina_report.stats_command:stats",
+            "Print statistics of a run: rates, traits, pass@k, components of variance, and agreement of judges.",
+        )
 
     @staticmethod
     @hookimpl

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 FAILED: Final = 1
 """The exit code if --fail-on-regression or --require-within fails."""
 _OPTIONAL: Final = "--fail-on-regression"
+app = typer.Typer()
 EPILOG: Final = (
     "\b\nExit codes:\n"
     "  0    the runs were compared\n"
@@ -48,6 +49,7 @@ class CompareCommand(TyperCommand):
         return super().parse_args(ctx, given)
 
 
+@app.command(cls=CompareCommand, epilog=EPILOG)
 def compare(
     ctx: typer.Context,
     files: Runs,

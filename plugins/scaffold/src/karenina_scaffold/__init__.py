@@ -16,9 +16,18 @@ class plugin:  # noqa: N801 - the entry point's name
     @staticmethod
     @hookimpl
     def karenina_commands(app: typer.Typer) -> None:
-        """Add the commands, without loading the templates."""
-        from karenina_scaffold.init_command import init
-        from karenina_scaffold.new_command import new
+        """Add the commands."""
+        from karenina_toolkit.lazy_commands import add_lazy_command
 
-        app.command("init")(init)
-        app.command("new")(new)
+        add_lazy_command(
+            app,
+            "init",
+            "karenina_scaffold.init_command:init",
+            "Write a first benchmark and a configuration, with comments, and the schema with which editors check it.",
+        )
+        add_lazy_command(
+            app,
+            "new",
+            "karenina_scaffold.new_command:new",
+            "Write a package for a plugin of your own, which can be installed, works, and has contract tests.",
+        )

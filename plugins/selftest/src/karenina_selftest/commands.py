@@ -21,10 +21,15 @@ class commands:  # noqa: N801 - the entry point's name
     @staticmethod
     @hookimpl
     def karenina_commands(app: typer.Typer) -> None:
-        """Add the command. Neither the cases nor a run are loaded for it."""
-        from karenina_selftest.selftest_command import EPILOG, selftest
+        """Add the command."""
+        from karenina_toolkit.lazy_commands import add_lazy_command
 
-        app.command("selftest", epilog=EPILOG)(selftest)
+        add_lazy_command(
+            app,
+            "selftest",
+            "karenina_selftest.selftest_command:app",
+            "Test a judge with attacks and honest answers whose verdicts are known: how often is its verdict wrong?",
+        )
 
     @staticmethod
     @hookimpl

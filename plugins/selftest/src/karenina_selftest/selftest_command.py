@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 OUTPUT: Final = Path("karenina-selftest.results.jsonl")
 FAILED: Final = 1
 """The exit code if --min-specificity or --min-sensitivity is not reached."""
+app = typer.Typer()
 EPILOG: Final = (
     "\b\nExit codes:\n"
     "  0    the judge was tested\n"
@@ -64,6 +65,7 @@ class Limits:
         ]
 
 
+@app.command(epilog=EPILOG)
 def selftest(
     ctx: typer.Context,
     file: Annotated[

@@ -1,0 +1,56 @@
+"""Commands whose modules are imported when they are called; until then only their summaries are known.
+
+This module needs typer, which plugins with commands require themselves.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pkgutil import resolve_name
+from typing import Any
+
+import typer
+from typer.core import TyperCommand
+
+
+def add_lazy_command(app: typer.Typer, name: str, target: str, summary: str) -> None:
+    """Add a command to `app`, to be listed with `summary` and imported from `target` when it is needed.
+
+    `target` is written `module:object`. The object is a function; or a `typer.Typer` with one command, which keeps
+    its own settings; or any other `typer.Typer`, which becomes a group of commands. It is imported if the command is
+    called, asked for its help, or completed in a shell. `summary` should be the first line of its help.
+    """
+
+    @cache
+    def load() -> Any:
+        return _load(app, name, target)
+
+    class LazyCommand(TyperCommand):
+        """A command that is listed; the context of a call has the command of `target`."""
+
+        def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+            """Import the command and return its context."""
+            return load().make_context(info_name, args, parent, **extra)
+
+    app.command(name, cls=LazyCommand, help=summary)(_unloaded)
+
+
+def _unloaded() -> None:
+    """Stand in for a function that is not imported."""
+    raise AssertionError("a lazy command was called without its context")
+
+
+def _load(app: typer.Typer, name: str, target: str) -> Any:
+    try:
+        found = resolve_name(target)
+    except Exception as error:
+        raise RuntimeError(f"the command {name!r} cannot be imported from {target}: {error}") from error
+    around = typer.Typer(rich_markup_mode=app.rich_markup_mode, pretty_exceptions_short=app.pretty_exceptions_short)
+    if not isinstance(found, typer.Typer):
+        around.command(name)(found)
+    elif len(found.registered_commands) == 1 and not (found.registered_callback or found.registered_groups):
+        around.add_typer(found)
+    else:
+        around.add_typer(found, name=name)
+    (command,) = typer.main.get_group(around).commands.values()
+    return command
