@@ -16,8 +16,8 @@ def to_html(_value: object) -> str | None:
     return None
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return `; did you mean 'x'?` with the known name nearest to `name`, else a list of the known names.
+def did_you_mean(name: str, known: Iterable[str], listed: str | None = None) -> str:
+    """Return `; did you mean 'x'?` with the known name nearest to `name`, else `listed`, or a list of the known names.
 
     Empty if no name is known.
     """
@@ -27,6 +27,8 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
         return f"; did you mean {close[0]!r}?"
     if not names:
         return ""
+    if listed is not None:
+        return listed
     shown = ", ".join(names if len(names) <= 30 else [*names[:20], f"... ({len(names)} in all)"])
     return f"; there are: {shown}"
 

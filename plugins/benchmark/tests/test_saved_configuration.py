@@ -42,15 +42,19 @@ def test_secrets_are_left_out_and_named(tmp_path: Path, caplog: pytest.LogCaptur
 
 def test_a_dump_with_masked_secrets_is_refused() -> None:
     dumped = json.loads(VerificationConfig(answering_models=[{**MODEL, "endpoint_api_key": SECRET}]).model_dump_json())
-    with pytest.raises(ConfigError, match=r"endpoint_api_key: a masked secret .* remove it"):
+    with pytest.raises(ConfigError, match=r"endpoint_api_key: it is a masked secret .* remove it"):
         VerificationConfig(**{name: value for name, value in dumped.items() if value is not None})
 
 
 @pytest.mark.parametrize(
-    "extra", [{"headers": {"Authorization": "Bearer **********"}}, {"body": {"keys": ["**********"]}}]
+    ("extra", "place"),
+    [
+        ({"headers": {"Authorization": "Bearer **********"}}, "headers.Authorization"),
+        ({"body": {"keys": ["x", "**********"]}}, "body.keys.1"),
+    ],
 )
-def test_a_mask_in_the_settings_of_an_adapter_is_refused(extra: dict[str, object]) -> None:
-    with pytest.raises(ConfigError, match="extra: a masked secret"):
+def test_a_refused_mask_is_named(extra: dict[str, object], place: str) -> None:
+    with pytest.raises(ConfigError, match=f"extra: {place} is a masked secret"):
         VerificationConfig(answering_models=[{**MODEL, "extra": extra}])
 
 

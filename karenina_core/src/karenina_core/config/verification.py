@@ -128,7 +128,11 @@ def _describe_unknown(name: str, owned: Mapping[str, Setting]) -> str:
     distribution = read_catalog()["settings"].get(plain)
     if distribution is not None:
         return f"{name}: its plugin is missing: {active_plugins().why_absent(distribution)}"
-    return f"{name}: there is no such configuration name{did_you_mean(plain, owned)}"
+    near = did_you_mean(plain, owned, listed="; `karenina config` lists all names")
+    if plain == name:
+        return f"{name}: there is no such configuration name{near}"
+    cure = f"correct the environment variable, or remove it (unset {name})"
+    return f"{name}: this sets the configuration name {plain!r}, which does not exist: {cure}{near}"
 
 
 def _find_unknown_tasks(names: Iterable[str]) -> list[str]:

@@ -10,17 +10,17 @@ _MASK: Final = "*" * 10  # what pydantic writes
 
 def refuse_mask(value: Any) -> Any:
     """Return `value`. Raises `ValueError` if it is or contains a masked secret."""
-    if any(_MASK in text for text in _texts(value)):
+    if masked := next((place for place, text in _texts(value) if _MASK in text), None):
         raise ValueError(
-            f"a masked secret ({_MASK}) from a dump of a configuration: remove it, so that the key is taken from the "
-            "environment, or write the secret itself"
+            f"{masked} is a masked secret ({_MASK}) from a dump of a configuration: remove it, so that the key is taken "
+            "from the environment, or write the secret itself"
         )
     return value
 
 
-def _texts(value: Any) -> Iterator[str]:
+def _texts(value: Any, place: str = "it") -> Iterator[tuple[str, str]]:
     if isinstance(value, str):
-        yield value
+        yield place, value
     elif isinstance(value, dict | list):
-        for one in value.values() if isinstance(value, dict) else value:
-            yield from _texts(one)
+        for key, one in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _texts(one, f"{key}" if place == "it" else f"{place}.{key}")

@@ -28,7 +28,7 @@ from karenina_benchmark.checkpoint_traits import (
 )
 from karenina_benchmark.checkpoint_unread import check_unread
 from karenina_benchmark.content import BenchmarkContent
-from karenina_benchmark.errors import CheckpointError, explain_error
+from karenina_benchmark.errors import CheckpointError, describe_version, explain_error
 from karenina_benchmark.keywords import split_keywords
 from karenina_benchmark.strict_json import parse_object
 from karenina_core.data.question import Question
@@ -296,20 +296,12 @@ def _check_version(properties: Properties, path: Path) -> None:
         (e.get("value") for e in properties.rest if isinstance(e, dict) and e.get("name") == REFERENCE_PROPERTY), None
     )
     where = f"additionalProperty {FORMAT_PROPERTY if version is not None else REFERENCE_PROPERTY}"
-    cure = "update karenina-benchmark, or save the file with the installed version"
     if version is not None and (isinstance(version, bool) or version not in range(1, FORMAT_VERSION + 1)):
-        raise CheckpointError(
-            path, where, f"the file has format version {version!r}; versions up to {FORMAT_VERSION} can be read", cure
-        )
+        raise CheckpointError(path, where, *describe_version(version, FORMAT_VERSION))
     if version is None and reference_version is not None:
         major = str(reference_version).split(".", maxsplit=1)[0]
         if not major.isdecimal() or int(major) > REFERENCE_MAJOR:
-            raise CheckpointError(
-                path,
-                where,
-                f"the file has format version {reference_version!r}; versions up to {REFERENCE_MAJOR} can be read",
-                cure,
-            )
+            raise CheckpointError(path, where, *describe_version(reference_version, REFERENCE_MAJOR))
 
 
 def _read_head(data: Mapping[str, Any], properties: Properties) -> BenchmarkContent:

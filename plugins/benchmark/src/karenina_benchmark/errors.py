@@ -68,6 +68,15 @@ class Problems:
         raise CheckpointError(first.file, first.where, first.what, first.cure, others) from first.__cause__
 
 
+def describe_version(version: object, newest: int) -> tuple[str, str]:
+    """Return what is wrong with the format version of a file, and the cure. `newest` is the newest one that is read."""
+    readable = f"version {newest}" if newest == 1 else f"versions up to {newest}"
+    major = str(version).partition(".")[0]
+    newer = not isinstance(version, bool) and major.isdecimal() and int(major) > newest
+    cure = "update Karenina: pip install -U karenina" if newer else f"write {newest}, the version of the format"
+    return f"the file has format version {version!r}, and the installed Karenina reads {readable}", cure
+
+
 def explain_error(error: ValueError | ValidationError, known: Collection[str] = ()) -> str:
     """Return the message of a validation error in one line: each field with its problem, without pydantic's details.
 

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from karenina_benchmark.content import BenchmarkContent
-from karenina_benchmark.errors import CheckpointError, Problems, explain_error
+from karenina_benchmark.errors import CheckpointError, Problems, describe_version, explain_error
 from karenina_benchmark.keywords import split_keywords
 from karenina_benchmark.question_ids import make_question_id
 from karenina_benchmark.question_import import read_questions
@@ -149,8 +149,7 @@ def check_version(top: Section) -> None:
     if version is None:
         what, cure = "`karenina: 1`, the version of the format, is missing", "write it in the first line"
     else:
-        what = f"the file has format version {version!r}, and only version {FORMAT_VERSION} can be read"
-        cure = "update karenina-benchmark"
+        what, cure = describe_version(version, FORMAT_VERSION)
     raise top.error(what, cure, "karenina")
 
 

@@ -82,10 +82,11 @@ def print_result(
     answer = _answer(result, MAX_DETAILED if detailed else most_answer, full=full)
     grid.add_row("Answer", Group(answer, Text(models_text(result), style="dim")))
     rows = field_rows(result)
-    if rows:
+    if rows and (result.template.parsed_llm_response is not None or result.template.field_results):
         grid.add_row("Fields", _fields(rows, console))
-    elif meta.raw_answer:
-        grid.add_row("Truth", _cut(meta.raw_answer))
+    elif rows or meta.raw_answer:
+        truths = "\n".join(f"{name}: {truth}" for name, _, truth, _ in rows)
+        grid.add_row("Truth", _cut(truths or _raw_truth(result)))
     traits = trait_lines(result)
     if traits:
         grid.add_row("Traits", _cut("\n".join(traits)))
@@ -202,15 +203,16 @@ class Failures:
         self._others.setdefault(first, []).append(number)
         if not self._console.is_terminal:
             head = _head(self._console, result, f"{number}/{self._count}")
-            self._console.print(head.append(f"  the same as {first}/{self._count}"), soft_wrap=True)
+            self._console.print(head.append(f"  failed like item {first}"), soft_wrap=True)
         return True
 
     def print(self, path: Path | None) -> None:
         """Print which items failed for the same reason as one that was printed. `path` is the result file."""
         for first, numbers in self._others.items():
-            items = f"{quantity(len(numbers), 'more item')} failed like {first}/{self._count}: {format_ranges(numbers)}"
-            how = f"; `karenina show {quote(str(path))} -q {numbers[0]}` prints one" if path is not None else ""
-            self._console.print(Text(clean(f"{items}{how}")))
+            items = f"{'Items' if len(numbers) > 1 else 'Item'} {format_ranges(numbers)} failed like item {first}, for "
+            items += "the same reason"
+            how = f"; `karenina show {quote(str(path))} -q {numbers[0]}` prints item {numbers[0]}"
+            self._console.print(Text(clean(f"{items}{how if path is not None else ''}")))
         if self._others:
             self._console.print()
 

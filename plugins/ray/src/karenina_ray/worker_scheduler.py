@@ -287,7 +287,7 @@ class Scheduler:
             worker.stopped = True
             self._wakeup.set()
         elif kind == "log":
-            logger.log(message["level"], "%s", message["message"])
+            logger.log(message["level"], message["message"])  # not "%s": handlers drop messages on items by their text
         elif kind == "state":
             worker.room, worker.servers = message["room"], message["servers"]
             self._run.tally.add(serialization.decode_counts(message["counts"]))

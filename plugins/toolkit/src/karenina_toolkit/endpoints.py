@@ -132,9 +132,15 @@ def check_api_key(model: ModelConfig, key: str | None, *, needed: str | None = N
         if needed is not None:
             raise AdapterConfigError(f"model {model.id!r}: {needed}")
     elif not _can_be_sent(key):
+        source = "endpoint_api_key" if model.endpoint_api_key is not None else _variable_of(key)
         raise AdapterConfigError(
-            f"model {model.id!r}: the API key contains a line break or another character that no key may have"
+            f"model {model.id!r}: the API key in {source} contains a line break or another character that no key may "
+            "have: copy the key again"
         )
+
+
+def _variable_of(key: str) -> str:
+    return next((name for name, value in os.environ.items() if value == key), "the environment")
 
 
 def _server(base_url: str) -> tuple[str, str, int | None] | None:

@@ -46,6 +46,6 @@ class AgenticRubricTrait(ScaledTrait):
         if self.materialize_trace and self.context_mode == "workspace_only":
             raise ValueError("materialize_trace needs a trace, which context_mode workspace_only excludes")
         override = self.model_override or {}
-        if any(override.get(name) for name, secrecy in SECRECY.items() if secrecy == "key"):
-            raise ValueError("model_override contains an API key: set the adapter's environment variable instead")
+        if keys := [name for name, secrecy in SECRECY.items() if secrecy == "key" and override.get(name)]:
+            raise ValueError(f"model_override.{keys[0]} is an API key: set the adapter's environment variable instead")
         return self

@@ -368,8 +368,8 @@ def _check(path: Path, database: sqlite3.Connection) -> None:
         )
     if version > FORMAT:
         raise JournalError(
-            f"the journal {path} has format {version}, and this version of Karenina reads up to {FORMAT}: install the "
-            "newer version that wrote it, or start a new journal (--fresh keeps this one under another name)"
+            f"the journal {path} has format {version}, and this version of Karenina reads up to {FORMAT}: update "
+            "it (pip install -U karenina), or start a new journal (--fresh keeps this one under another name)"
         )
     if version < FORMAT:
         raise JournalError(
