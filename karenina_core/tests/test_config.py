@@ -204,7 +204,10 @@ def test_a_copy_leaves_to_the_owner_what_nobody_gave() -> None:
     ("variable", "problem"),
     [
         ("KARENINA_TASTE_TRESHOLD", "remove it (unset KARENINA_TASTE_TRESHOLD); did you mean 'taste_threshold'?"),
-        ("KARENINA_DISABLE_UPDATE_CHECK", "'disable_update_check', which does not exist: correct the environment variable"),
+        (
+            "KARENINA_DISABLE_UPDATE_CHECK",
+            "'disable_update_check', which does not exist: correct the environment variable",
+        ),
         ("KARENINA_DISABLE_UPDATE_CHECK", "`karenina config` lists all names"),
         ("KARENINA_", "which does not exist"),
         ("KARENINA_ABSTENTION_ENABLED", "karenina-checks is not installed"),

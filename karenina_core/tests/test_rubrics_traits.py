@@ -93,7 +93,11 @@ def test_a_pydantic_class_is_a_trait_of_kind_template():
         ),
         (AgenticRubricTrait, {"name": "a.b"}, "dot"),
         (AgenticRubricTrait, {"name": "t", "materialize_trace": True, "context_mode": "workspace_only"}, "trace"),
-        (AgenticRubricTrait, {"name": "t", "model_override": {"endpoint_api_key": "sk-1"}}, "model_override.endpoint_api_key"),
+        (
+            AgenticRubricTrait,
+            {"name": "t", "model_override": {"endpoint_api_key": "sk-1"}},
+            "model_override.endpoint_api_key",
+        ),
     ],
 )
 def test_a_wrong_trait_says_what_is_wrong(kind, fields, said):

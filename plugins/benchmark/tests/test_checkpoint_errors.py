@@ -44,8 +44,16 @@ JSON_CASES = [
     (checkpoint(item(acceptedAnswer={"text": 7})), "question 1", "raw_answer"),
     (checkpoint(rating=[{"description": "d"}]), "rating 1", "a rating is not a Rating object with a name"),
     (checkpoint(additionalProperty="x"), "the benchmark", "additionalProperty must be a list"),
-    (checkpoint(additionalProperty=version("karenina_format_version", 2)), "karenina_format_version", "version 2;"),
-    (checkpoint(additionalProperty=version("karenina_format_version", "1")), "karenina_format_version", "version '1';"),
+    (
+        checkpoint(additionalProperty=version("karenina_format_version", 2)),
+        "karenina_format_version",
+        "version 2, and the installed Karenina reads version 1; update Karenina: pip install -U karenina",
+    ),
+    (
+        checkpoint(additionalProperty=version("karenina_format_version", "1")),
+        "karenina_format_version",
+        "version '1', and the installed Karenina reads version 1; write 1, the version of the format",
+    ),
     (
         checkpoint(additionalProperty=version("benchmark_format_version", "4.0.0-jsonld")),
         "benchmark_format_version",

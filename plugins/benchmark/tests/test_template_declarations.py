@@ -3,6 +3,7 @@
 import pytest
 
 from karenina_benchmark.template_declarations import DeclarationError, make_template_source
+from karenina_template.templates.loading import load_template
 
 DECLARATIONS = [
     ({"ground_truth": "BCL2"}, "str", "'BCL2'", "ExactMatch()"),
@@ -63,6 +64,23 @@ def test_weight_and_hint_are_kept():
 def test_a_trace_field_needs_no_truth():
     source = make_template_source({"v": {"verify_with": {"type": "TraceContains", "substring": "x"}}})
     assert "    v: bool = VerifiedField(" in source
+
+
+@pytest.mark.parametrize(
+    ("primitive", "annotation"),
+    [({"type": "NumericRange", "min": 40}, "float"), ({"type": "DateRange", "max": "2001-12-31"}, "date")],
+)
+def test_a_range_needs_no_truth_and_no_type(primitive, annotation):
+    source = make_template_source({"v": {"description": "d", "verify_with": primitive}})
+    assert f"    v: {annotation} = VerifiedField(" in source
+    assert "ground_truth" not in source
+    load_template(source)
+
+
+def test_a_synonym_map_has_its_name_in_json():
+    normalize = [{"type": "synonym_map", "mapping": {"asa": "aspirin"}}]
+    declared = {"description": "d", "ground_truth": "a", "verify_with": {"type": "ExactMatch", "normalize": normalize}}
+    assert "SynonymMap(mapping={'asa': 'aspirin'})" in make_template_source({"v": declared})
 
 
 def test_a_strategy_becomes_a_tree():

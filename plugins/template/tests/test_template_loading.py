@@ -140,6 +140,11 @@ def test_an_answer_may_inherit_from_another():
         (f"class A(BaseAnswer):\n    {FIELD}\nclass B(BaseAnswer):\n    {FIELD}\n", 1, "Answer: rename one of A, B"),
         (answer(FIELD.replace("ExactMatch", "ExactMach")), 2, "did you mean 'ExactMatch'"),
         (answer(FIELD.replace("ExactMatch()", "ExactMatch(normalise=[])")), 2, "did you mean 'normalize'"),
+        (
+            answer(FIELD.replace("ExactMatch()", "ExactMatch(normalize=[SynonymMap()])")),
+            2,
+            "SynonymMap: it needs the parameter 'mapping' (aliases with their canonical forms",
+        ),
         (answer(FIELD.replace("ExactMatch()", "RegexMatch(pattern='(')")), 2, "invalid parameter of RegexMatch"),
         (
             answer(FIELD.replace("ExactMatch()", "ExactMatch(normalize=['lowercas'])")),

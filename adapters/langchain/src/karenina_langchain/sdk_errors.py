@@ -38,7 +38,11 @@ _BY_NAME: Final = {
     "APIConnectionError": ErrorCategory.CONNECTION,
 }
 _UNREADABLE: Final = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
-_CURES: Final = {**CURES, 401: "check endpoint_api_key, or the environment variable of the provider's key", 404: "check model_name, and the base URL of the server"}
+_CURES: Final = {
+    **CURES,
+    401: "check endpoint_api_key, or the environment variable of the provider's key",
+    404: "check model_name, and the base URL of the server",
+}
 
 
 def port_error(where: str, error: Exception, secrets: Sequence[str], prompt: Sequence[Message]) -> PortError:

@@ -47,7 +47,7 @@ _HEAD_TEXTS: Final = {
 _FIELD_TEXTS: Final = {
     "type": "The type of the value; by default that of the truth.",
     "description": "What the judge extracts from the response. The judge sees it: it must not contain the truth.",
-    "ground_truth": "The right value, which no model sees.",
+    "ground_truth": "The right value, which no model sees. A range needs none.",
     "verify_with": "The primitive that compares the value with the truth; `karenina primitives` describes them.",
     "weight": "The weight in granular scores.",
     "extraction_hint": "A hint for the judge, besides the description.",

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from karenina_benchmark.format import CheckPaths, Format
     from karenina_core.plugins import Offer
 
+REPEATED = "karenina_repeated"
+"""The attribute of a log record that the command drops, because the command reports the same as an error."""
 logger = logging.getLogger("karenina")
 
 
@@ -36,6 +38,8 @@ def load_benchmark(
         raise _first_of([*benchmark.problems, *benchmark.broken])
     for warning in (*benchmark.load_warnings, *benchmark.unscorable):
         logger.warning("%s: %s", path, warning)
+    if benchmark.missing_answers:
+        logger.warning("%s", benchmark.missing_answers, extra={REPEATED: True})
     if skip_broken:
         benchmark.leave_out_broken()
         for error in benchmark.broken:

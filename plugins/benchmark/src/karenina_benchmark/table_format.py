@@ -47,11 +47,10 @@ def read_table(path: Path, columns: Mapping[str, str] | None = None) -> Benchmar
     benchmark = BenchmarkContent.of_questions(path, (question for _, question in questions.values()))
     benchmark.origins = {id: origin for id, (origin, _) in questions.items()}
     unused = [repr(column) for column in table.columns if column not in chosen.values()]
-    if unused:
-        benchmark.load_warnings.append(f"unused columns: {', '.join(unused)}; map them with --columns")
     if answers is None and "answer_template" not in chosen:
-        benchmark.load_warnings.append("no column is named 'answer', so answers are not verified")
         benchmark.missing_answers = _describe_missing_answers(table, chosen.values())
+    elif unused:
+        benchmark.load_warnings.append(f"unused columns: {', '.join(unused)}; map them with --columns")
     if answers is not None:
         benchmark.load_notice = (
             f"Answers are compared with the column {answers!r} of {path.name} by ExactMatch. For other comparisons, "
@@ -97,7 +96,8 @@ def _describe_missing_answers(table: Table, used: Collection[str]) -> str:
     cure = "add a column with the right answers"
     if unused:
         column = quote(f"answer={unused[0]}")
-        cure = f"if {unused[0]!r} holds the right answers, add --columns {column}"
+        others = f" (other unused columns: {', '.join(map(repr, unused[1:]))})" if len(unused) > 1 else ""
+        cure = f"if {unused[0]!r} holds the right answers, add --columns {column}{others}"
     return (
         f"{table.file.name} has no column 'answer', so no answer can be judged: {cure}; to score traits only, add "
         "--set evaluation_mode=rubric_only"

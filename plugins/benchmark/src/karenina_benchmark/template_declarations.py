@@ -38,6 +38,10 @@ _DEFAULT_PRIMITIVES = {
     "literal": "LiteralMatch",
 }
 _TRACE_PRIMITIVES = ("TraceRegex", "TraceContains", "TraceLength")
+_RANGE_TYPES = {"NumericRange": "float", "DateRange": "date"}
+"""The primitives that hold their own truth, with the type of a field that has neither a type nor a `ground_truth`."""
+_NORMALIZERS = {"synonym_map": "SynonymMap"}
+"""Normalizers with parameters by their name in JSON, and the class that it stands for."""
 _STRATEGIES = {"all_of": "AllOf", "any_of": "AnyOf", "at_least": "AtLeastN"}
 
 
@@ -66,8 +70,9 @@ def make_template_source(fields: Mapping[str, Any], strategy: Any = None) -> str
     `type` is one of `TYPES` or `{literal: [...]}`; by default it is inferred from `ground_truth` (a text like
     2001-12-31 is a date). `verify_with` is the name of a primitive or a mapping of its `type` and parameters; the
     default is ExactMatch for texts, SetContainment for lists, and else NumericExact, BooleanMatch, DateMatch or
-    LiteralMatch. A strategy is the name of a field or `{all_of: [...]}`, `{any_of: [...]}` or
-    `{at_least: {n: 2, of: [...]}}`, which can be nested. Raises `DeclarationError`.
+    LiteralMatch. NumericRange and DateRange need no `ground_truth`. A strategy is the name of a field or
+    `{all_of: [...]}`, `{any_of: [...]}` or `{at_least: {n: 2, of: [...]}}`, which can be nested. Raises
+    `DeclarationError`.
     """
     if not fields:
         raise DeclarationError("a template needs at least one field")
@@ -102,20 +107,19 @@ def _write_field(imports: _Imports, name: str, declared: Any) -> Iterator[str]:
             raise DeclarationError(f"unknown key {key!r}", "answer", name, key, cure=cure)
     primitive = _primitive_name(declared.get("verify_with"), name)
     on_trace = primitive in _TRACE_PRIMITIVES
-    if not on_trace:
-        for key in ("description", "ground_truth"):
-            if declared.get(key) is None:
-                raise DeclarationError(f"the field {name!r} has no {key!r}", "answer", name, cure="add it")
+    needed = () if on_trace else ("description",) if primitive in _RANGE_TYPES else ("description", "ground_truth")
+    for key in needed:
+        if declared.get(key) is None:
+            raise DeclarationError(f"the field {name!r} has no {key!r}", "answer", name, cure="add it")
     truth = declared.get("ground_truth", True if on_trace else None)
     kind, annotation = _write_type(imports, declared.get("type"), truth, primitive, name)
-    truth = _convert_truth(truth, kind, name)
+    truth = _convert_truth(truth, kind, name) if truth is not None else None
     description = declared.get("description")
     if description is not None and not isinstance(description, str):
         description = str(description)
-    arguments = [
-        f"description={description or ''!r}",
-        f"ground_truth={_write_literal(imports, truth, name, 'ground_truth')}",
-    ]
+    arguments = [f"description={description or ''!r}"]
+    if truth is not None:
+        arguments.append(f"ground_truth={_write_literal(imports, truth, name, 'ground_truth')}")
     arguments.append(f"verify_with={_write_verify_with(imports, declared.get('verify_with'), kind, name)}")
     if "weight" in declared:
         arguments.append(f"weight={_write_weight(declared['weight'], name)}")
@@ -159,6 +163,8 @@ def _write_type(imports: _Imports, declared: Any, truth: Any, primitive: str | N
 
 
 def _infer_type(truth: Any, primitive: str | None, name: str) -> str:
+    if truth is None and primitive in _RANGE_TYPES:
+        return _RANGE_TYPES[primitive]
     if isinstance(truth, bool):
         return "bool"
     if isinstance(truth, date):
@@ -195,7 +201,7 @@ def _write_call(imports: _Imports, declared: Any, path: tuple[str | int, ...]) -
     """Return the constructor call of a primitive, or of a normalizer such as SynonymMap."""
     if isinstance(declared, str):
         declared = {"type": declared}
-    primitive = declared["type"]
+    primitive = _NORMALIZERS.get(declared["type"], declared["type"])
     _check_name("primitive", primitive, *path)
     imports.names.add(primitive)
     arguments = []

@@ -188,7 +188,10 @@ class _CleanFormatter(logging.Formatter):
 
 
 def _log_to(screen: Screen, verbose: int) -> None:
-    """Send the log to the error output. Without `-v` drop messages about single items, which results report."""
+    """Send the log to the error output.
+
+    Messages that commands repeat as errors are dropped, and without `-v` those about single items, which results report.
+    """
     from rich.logging import RichHandler
 
     handler = RichHandler(
@@ -200,6 +203,7 @@ def _log_to(screen: Screen, verbose: int) -> None:
         rich_tracebacks=False,
     )
     handler.setFormatter(_CleanFormatter("%(message)s"))
+    handler.addFilter(lambda record: not hasattr(record, "karenina_repeated"))
     if not verbose:
         handler.addFilter(lambda record: not str(record.msg).startswith("["))
     logger = logging.getLogger("karenina")

@@ -172,6 +172,8 @@ def run(
             )
         if benchmark.missing_answers and chosen.core.evaluation_mode != "rubric_only":
             raise ConfigError([benchmark.missing_answers])
+        if benchmark.missing_answers:
+            screen.note(f"{benchmark.missing_answers.partition('; to score')[0]}.")
         ids = select_ids(benchmark, question, limit)
         if skip_done:
             ids = _unfinished_ids(ids, chosen, skip_done)

@@ -214,6 +214,9 @@ def _bad_parameter(name: str, error: ValidationError, constructor: object) -> st
         message = item["msg"].removeprefix("Value error, ")
         if item["type"] == "extra_forbidden":
             problems.append(f"it has no parameter {place!r}{did_you_mean(place, fields)}")
+        elif item["type"] == "missing":
+            meaning = getattr(fields.get(place), "description", None)
+            problems.append(f"it needs the parameter {place!r}{f' ({meaning})' if meaning else ''}")
         elif not place.startswith(explained):  # else another form of a value whose problem is explained
             problems.append(f"{place}: {message}" if place else message)
     return f"invalid parameter of {name}: {join_problems(problems)}"

@@ -46,7 +46,9 @@ class SynonymMap(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     type: Literal["synonym_map"] = "synonym_map"
-    mapping: dict[str, str] = Field(min_length=1)
+    mapping: dict[str, str] = Field(
+        min_length=1, description="aliases with their canonical forms, such as {asa: aspirin}"
+    )
 
     def __call__(self, text: str) -> str:
         """Return the canonical form of `text`, or `text` if it is not an alias."""
