@@ -279,6 +279,11 @@ def test_traits_outside_the_evaluation_mode_are_warned_about(
             answering_models=[models.model("a")], parsing_models=[models.model("j")], evaluation_mode=mode
         )
         asked.run_verification(config)
-    warned = [line for line in caplog.messages if "rubric traits" in line]
+    warned = [line for line in caplog.messages if "rubric trait" in line]
     assert len(warned) == (says is not None)
     assert says is None or re.match(says, warned[0])
+
+
+def test_the_mode_template_and_rubric_needs_a_trait(caplog: pytest.LogCaptureFixture) -> None:
+    run(benchmark(), judging(), evaluation_mode="template_and_rubric")
+    assert [line for line in caplog.messages if "no question has a rubric trait" in line]

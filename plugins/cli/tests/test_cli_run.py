@@ -157,6 +157,40 @@ def test_questions_that_are_judged_already_are_left_out(tmp_path: Path) -> None:
     assert "Nothing to run" in rest.err
 
 
+@pytest.mark.parametrize(
+    ("written", "more", "warning"),
+    [
+        (("x", "y"), (), "first.jsonl: nothing is skipped, because the benchmark has none of its questions (the first"),
+        (("a",), ("-a", "scripted:n"), "because its results are of other questions, models, judges or replicates"),
+        (("a",), ("-q", "b"), "than this run's (m, judged by m)"),
+    ],
+    ids=["another benchmark", "another model", "another question"],
+)
+def test_results_that_skip_nothing_are_warned_about(
+    written: tuple[str, ...], more: tuple[str, ...], warning: str, tmp_path: Path
+) -> None:
+    run(write_benchmark(tmp_path, *written), "-o", "first.jsonl", "--no-journal")
+    file = write_benchmark(tmp_path, "a", "b")
+    options = ("--no-journal", "--skip-done", "first.jsonl", *more)
+    model = () if "-a" in more else ("-a", "scripted:m")
+    done = run_karenina(
+        *("run", file, *model, *options, "--set", "evaluation_mode=rubric_only"), plugins=make_plugins()
+    )
+
+    assert done.code == 0
+    assert warning in " ".join(done.err.split())
+
+
+def test_skipped_questions_that_have_changed_run_again(tmp_path: Path) -> None:
+    file = write_benchmark(tmp_path, "a", "b")
+    run(file, "-o", "first.jsonl", "--no-journal")
+    file.write_text(file.read_text("utf-8").replace("What is a?", "Which is a?"), "utf-8")
+    done = run(file, "--no-journal", "--skip-done", "first.jsonl", "--json")
+
+    assert [one["question_id"] for one in done.json["results"]] == ["a"]
+    assert "1 result of questions with another text than now (the first is 'a'), which run again" in done.err
+
+
 BAD_INPUT = {
     "no such file": (["nowhere.yaml"], "nowhere.yaml: there is no such file"),
     "unknown question": (["words.yaml", "-q", "aa"], "no question 'aa'; did you mean 'a'?"),

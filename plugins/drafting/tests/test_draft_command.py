@@ -114,6 +114,8 @@ def test_a_budget_stops_drafts_and_the_same_command_continues(file: Path) -> Non
     settings = ("--set", prices, "--set", "max_concurrency=1")
     stopped = draft(models, file, *settings, "--set", "budget=3")
     assert stopped.code == 3, stopped.err
+    assert "run the same command with a larger --set budget=USD" in stopped.err
+    assert "karenina resume" not in stopped.err, "which continues runs of benchmark files only"
     assert not Path("q.draft.yaml").exists()
     made = len(models.requests)
 

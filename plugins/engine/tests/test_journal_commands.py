@@ -54,6 +54,17 @@ def test_the_journal_stands_beside_the_results(tmp_path: Path) -> None:
     }
 
 
+def test_the_journal_of_another_benchmark_is_warned_about(tmp_path: Path) -> None:
+    run(ScriptedRuns(), write_benchmark(tmp_path, "x", "y"), "--journal", "one.journal")
+    file = write_benchmark(tmp_path, "a", "b")
+    other = run(ScriptedRuns(), file, "-q", "a", "--journal", "one.journal")
+    own = run(ScriptedRuns(), file, "-q", "b", "--journal", "one.journal")
+
+    assert other.code == 0
+    assert "the journal one.journal is of another benchmark" in other.err
+    assert "is of another benchmark" not in own.err, "its last run is of a question of this benchmark"
+
+
 NOW = {"calls": None, "money": None}
 """The parts of a summary that describe the present run, and not its results."""
 

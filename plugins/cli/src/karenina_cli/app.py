@@ -190,7 +190,7 @@ class _CleanFormatter(logging.Formatter):
 def _log_to(screen: Screen, verbose: int) -> None:
     """Send the log to the error output.
 
-    Messages that commands repeat as errors are dropped, and without `-v` those about single items, which results report.
+    Messages that commands repeat as errors are dropped, and without `-v` those on single items, which results report.
     """
     from rich.logging import RichHandler
 

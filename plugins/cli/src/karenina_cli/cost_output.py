@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
@@ -99,8 +100,12 @@ def cost_text(lines: Sequence[LedgerLine] | None) -> str:
 def budget_hint(run: RunSession) -> str:
     """Return how to continue a run whose budget is spent."""
     assert run.budget is not None
-    how = f"`karenina resume {run.journal.path} --budget MORE`" if run.journal is not None else "the same command"
-    return f"To continue with a budget above {format_cost(run.budget.limit)}, run {how}; no paid call is repeated."
+    limit = format_cost(run.budget.limit)
+    if run.journal is None:
+        return f"There is no journal, so the same command, with a budget above {limit}, repeats the calls."
+    again = "the same command with a larger --set budget=USD"
+    how = f"`karenina resume {quote(str(run.journal.path))} --budget MORE`" if run.resumable else again
+    return f"To continue with a budget above {limit}, run {how}; no paid call is repeated."
 
 
 def _cells(count: SpendCounts) -> tuple[str, ...]:

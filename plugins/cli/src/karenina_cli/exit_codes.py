@@ -28,6 +28,10 @@ class ExitCode(IntEnum):
     BROKEN_PIPE = 141, "the reader of the output closed it (128 plus the number of SIGPIPE)"
 
 
-def exit_codes_help() -> str:
-    """Return the table of exit codes for the end of a command's help."""
-    return "\b\nExit codes:\n" + "\n".join(f"  {code.value:<4} {code.meaning}" for code in ExitCode)
+def exit_codes_help(*, resumable: bool = True) -> str:
+    """Return the table of exit codes for the end of a command's help, with the way to continue its run."""
+    table = "\b\nExit codes:\n" + "\n".join(f"  {code.value:<4} {code.meaning}" for code in ExitCode)
+    if resumable:
+        return table
+    more = table.replace("`karenina resume JOURNAL --budget MORE`", "the same command with a larger budget")
+    return more.replace("`karenina resume JOURNAL`", "the same command")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 app = typer.Typer()
 
 
-@app.command(epilog=exit_codes_help())
+@app.command(epilog=exit_codes_help(resumable=False))
 def judge(
     ctx: typer.Context,
     file: Annotated[

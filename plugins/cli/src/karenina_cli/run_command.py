@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -28,7 +27,7 @@ from karenina_cli.options import (
 from karenina_cli.screen import get_screen
 
 if TYPE_CHECKING:
-    from karenina_core.config import VerificationConfig
+    pass
 
 app = typer.Typer()
 
@@ -147,6 +146,7 @@ def run(
     """Run a benchmark: call the model and the judge, and print each result and the summary."""
     screen = get_screen(ctx)
     with screen.report_errors():
+        from karenina_cli.skip_done import unfinished_ids
         from karenina_core.data.trust import Trust
         from karenina_core.errors import ConfigError
         from karenina_engine.journal.request import RunRequest
@@ -176,7 +176,7 @@ def run(
             screen.note(f"{benchmark.missing_answers.partition('; to score')[0]}.")
         ids = select_ids(benchmark, question, limit)
         if skip_done:
-            ids = _unfinished_ids(ids, chosen, skip_done)
+            ids = unfinished_ids(benchmark, ids, chosen, skip_done)
             if not ids:
                 screen.note("Nothing to run: every question is already judged in the result files of --skip-done.")
                 if as_json:
@@ -211,29 +211,3 @@ def run(
 
         conditions = Conditions(fail_under, max_unjudged)
         execute_run(screen, request, conditions=conditions, reports=reports, as_json=as_json, quiet=quiet)
-
-
-def _unfinished_ids(ids: list[str], config: VerificationConfig, files: list[Path]) -> list[str]:
-    """Return the ids of questions that lack a judged result in `files` for at least one of their items."""
-    from karenina_core.config import plugins_of
-    from karenina_engine.results.result_set import read_results
-    from karenina_engine.scheduling.find_panel import find_panel
-    from karenina_engine.scheduling.matrix import judges_of
-
-    core = config.core
-    panel = find_panel(plugins_of(config), config)
-    judges = [model.id if model is not None else None for model in judges_of(config, panel)]
-    judged = {
-        (result.question_id, result.metadata.answering_id, judge, result.metadata.replicate or 1)
-        for path in files
-        for result in read_results(path)
-        if result.outcome.judged
-        for judge in (result.metadata.parsing_id, None)
-    }
-    left: Counter[str] = Counter()
-    for id in ids:
-        for model in core.answering_models:
-            for judge in judges:
-                for replicate in range(1, core.replicate_count + 1):
-                    left[id] += (id, model.id, judge, replicate) not in judged
-    return [id for id in ids if left[id] or not core.answering_models]

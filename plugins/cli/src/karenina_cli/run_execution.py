@@ -159,7 +159,8 @@ def note_reuse(screen: Screen, prepared: RunSession) -> None:
     journal = prepared.journal.path
     if kept.kept == len(prepared):
         screen.note(
-            f"All {kept.kept} results come from the journal {journal}, and no new call was made; --fresh starts anew."
+            f"All {kept.kept} results come from the journal {journal}, and no new call was made; "
+            f"{'--fresh' if prepared.resumable else 'another --journal'} starts anew."
         )
         return
     again = f"; {kept.again} ran again, because a call or a stage had failed" if kept.again else ""
@@ -189,8 +190,8 @@ def _all_items(count: int) -> str:
 def _recovery_hint(prepared: RunSession, request: RunRequest) -> str:
     """Return what to do about a run without a judged item."""
     again = "run the same command again"
-    if prepared.journal is not None and not request.replay:
-        again += f", or `karenina resume {prepared.journal.path}`"
+    if prepared.journal is not None and prepared.resumable and not request.replay:
+        again += f", or `karenina resume {quote(str(prepared.journal.path))}`"
     return f"`karenina show {request.output}` shows the reasons. Correct the cause and {again}."
 
 
@@ -209,7 +210,8 @@ def _resume_hint(prepared: RunSession, path: Path, *, done: int, timed_out: bool
             f"{kept}To continue, run the same command with another --output and --skip-done {path}, which skips the "
             "questions that are judged."
         )
+    resume = f", or `karenina resume {quote(str(prepared.journal.path))}`" if prepared.resumable else ""
     return (
-        f"{kept}Every reply is stored in {prepared.journal.path}. To continue, run the same command again{limit}, or "
-        f"`karenina resume {prepared.journal.path}`: no finished call is repeated."
+        f"{kept}Every reply is stored in {prepared.journal.path}. To continue, run the same command again"
+        f"{limit}{resume}: no finished call is repeated."
     )

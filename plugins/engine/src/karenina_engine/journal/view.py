@@ -184,6 +184,11 @@ class JournalView:
         )
         return Counter(dict(counts))
 
+    def first_questions(self, most: int) -> list[str]:
+        """Return the question ids of the first results of the last run, at most `most`."""
+        first = "SELECT question_id FROM results WHERE run = (SELECT max(id) FROM runs) ORDER BY place LIMIT ?"
+        return [row[0] for row in self._all(first, most)]
+
     def recordings(self, model: str | None = None) -> Iterator[dict[str, Any]]:
         """Yield the answers of the last run, each once, in the order of its matrix; then those that no item has used.
 

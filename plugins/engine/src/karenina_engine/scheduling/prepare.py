@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from karenina_core.config import plugins_of
 from karenina_core.errors import ConfigError
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from karenina_engine.journal.request import RunRequest
     from karenina_engine.scheduling.executor import Executor
     from karenina_engine.scheduling.prepared_run import PreparedRun
+
+logger = logging.getLogger("karenina")
+_MOST_COMPARED: Final = 100
 
 
 @contextmanager
@@ -90,6 +94,22 @@ def _prepare_with_executor(request: RunRequest, *, offline: bool, trust_checked:
     return prepared, select_executor(prepared)
 
 
+def _warn_of_other_questions(request: RunRequest, journal: Journal) -> None:
+    """Warn if the journal is that of another benchmark: its last run has no question of this one, which is a file."""
+    from karenina_engine.journal.view import JournalView
+
+    if request.benchmark.path is None or not journal.had_results:
+        return
+    with JournalView(journal.path) as view:
+        ids = view.first_questions(_MOST_COMPARED)
+    if ids and not any(id in request.benchmark for id in ids):
+        logger.warning(
+            "the journal %s is of another benchmark: %s has none of its questions (the first is %r), so no result is "
+            "taken from it; to keep the runs apart, name another file with --journal (in Python: journal)",
+            *(journal.path, request.benchmark.path, ids[0]),
+        )
+
+
 @contextmanager
 def _open_journal(request: RunRequest) -> Iterator[tuple[Journal | None, Mapping[str, Any]]]:
     """Hold the journal of a run inside the `with` block; yield it with what it stores of the command."""
@@ -101,4 +121,5 @@ def _open_journal(request: RunRequest) -> Iterator[tuple[Journal | None, Mapping
         return
     sync = request.config.section(EngineSettings).journal_sync
     with Journal.open(request.journal, fresh=request.fresh, replaying=request.replay, sync=sync) as journal:
+        _warn_of_other_questions(request, journal)
         yield journal, make_command(request)

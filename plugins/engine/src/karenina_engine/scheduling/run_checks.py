@@ -121,6 +121,11 @@ def _warn_about_traits(config: VerificationConfig, questions: int, with_traits: 
             with_traits,
             questions,
         )
+    if mode == "template_and_rubric" and not with_traits:
+        logger.warning(
+            "evaluation_mode is template_and_rubric, and no question has a rubric trait: only templates are evaluated; "
+            'add traits under `rubric`, or set evaluation_mode = "template_only"'
+        )
     without_traits = questions - with_traits
     if mode == "rubric_only" and without_traits:
         logger.warning(

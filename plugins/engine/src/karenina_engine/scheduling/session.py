@@ -113,6 +113,11 @@ class RunSession:
         self._stopped = self._stopped or self.budget.describe_exhaustion()
 
     @property
+    def resumable(self) -> bool:
+        """Whether `karenina resume` can continue the run: it has a journal, and its benchmark is a file."""
+        return self.journal is not None and self.command.get("benchmark") is not None
+
+    @property
     def tally(self) -> CallCounts:
         """The calls that the run has made so far, and those whose replies the journal had."""
         return self.runner.calls.tally

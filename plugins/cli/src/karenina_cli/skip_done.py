@@ -1,0 +1,116 @@
+"""`--skip-done`: the questions whose items are all judged in result files."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from karenina_toolkit.printable import in_one_line, quantity
+
+if TYPE_CHECKING:
+    from karenina_benchmark import Benchmark
+    from karenina_core.config import VerificationConfig
+    from karenina_core.data.result import VerificationResult
+
+logger = logging.getLogger("karenina")
+
+Item = tuple[str, str, str | None, int]
+"""The ids of an item's question, answering model and judge, and its replicate."""
+
+
+def unfinished_ids(
+    benchmark: Benchmark, ids: Sequence[str], config: VerificationConfig, files: Sequence[Path]
+) -> list[str]:
+    """Return the ids of questions that lack a judged result in `files` for at least one of their items.
+
+    Results of questions whose text has changed count as missing. Warns about them, and about a file that has no result
+    of the run. Raises `ResultFileError`.
+    """
+    from karenina_engine.results.result_set import read_results
+
+    items = _items(ids, config)
+    wanted = {item for of_question in items.values() for item in of_question}
+    done: set[Item] = set()
+    for file in files:
+        read = _ReadResults(file, benchmark)
+        for result in read_results(file):
+            read.add(result)
+        read.warn(wanted)
+        done |= read.judged
+    return [id for id in ids if not items[id] or not items[id] <= done]
+
+
+def _items(ids: Sequence[str], config: VerificationConfig) -> Mapping[str, Set[Item]]:
+    from karenina_core.config import plugins_of
+    from karenina_engine.scheduling.find_panel import find_panel
+    from karenina_engine.scheduling.matrix import judges_of
+
+    core = config.core
+    judges = [
+        model.id if model is not None else None for model in judges_of(config, find_panel(plugins_of(config), config))
+    ]
+    return {
+        id: {
+            (id, model.id, judge, replicate)
+            for model in core.answering_models
+            for judge in judges
+            for replicate in range(1, core.replicate_count + 1)
+        }
+        for id in ids
+    }
+
+
+@dataclass
+class _ReadResults:
+    """The items that one result file has results of."""
+
+    file: Path
+    benchmark: Benchmark
+    judged: set[Item] = field(default_factory=set)
+    known: set[Item] = field(default_factory=set)
+    changed: Counter[str] = field(default_factory=Counter)
+    strange: Counter[str] = field(default_factory=Counter)
+    models: dict[str, None] = field(default_factory=dict)
+
+    def add(self, result: VerificationResult) -> None:
+        """Count a result."""
+        meta, id = result.metadata, result.question_id
+        if id not in self.benchmark:
+            self.strange[id] += 1
+            return
+        if meta.question_text != self.benchmark.get(id).question:
+            self.changed[id] += 1
+            return
+        self.models[f"{meta.answering_id}, judged by {meta.parsing_id}"] = None
+        for judge in (meta.parsing_id, None):
+            item = (id, meta.answering_id, judge, meta.replicate or 1)
+            self.known.add(item)
+            if result.outcome.judged:
+                self.judged.add(item)
+
+    def warn(self, wanted: Set[Item]) -> None:
+        """Warn if the results are not those of the run, whose items are `wanted`."""
+        head = f"--skip-done {self.file}:"
+        if self.changed:
+            first = in_one_line(next(iter(self.changed)))
+            logger.warning(
+                "%s %s of questions with another text than now (the first is %r), which run again",
+                *(head, quantity(self.changed.total(), "result"), first),
+            )
+        elif self.strange and not self.known:
+            first = in_one_line(next(iter(self.strange)))
+            logger.warning(
+                "%s nothing is skipped, because the benchmark has none of its questions (the first is %r): give the "
+                "results of an earlier run of this benchmark",
+                *(head, first),
+            )
+        if self.known and not self.known & wanted:
+            logger.warning(
+                "%s nothing is skipped, because its results are of other questions, models, judges or replicates than "
+                "this run's (%s): give the results of an earlier run with the same ones",
+                *(head, in_one_line("; ".join(self.models))),
+            )
