@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import shutil
 import signal
@@ -61,10 +62,14 @@ def test_killed_worker_changes_no_result(ray: Path, tmp_path: Path) -> None:
     assert max(server.calls.values()) == 2
 
 
-def test_ray_files_hold_no_secret(ray: Path) -> None:
+def test_ray_files_hold_no_secret(ray: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "karenina")
     with serving() as server:
         run(server, "ray", benchmark(2), ray_workers=1)
 
+    on_items = [record for record in caplog.records if record.getMessage().startswith("[")]
+    assert on_items
+    assert all(str(record.msg).startswith("[") for record in on_items), "the command drops these, as in one process"
     assert server.keys == {KEY}
     assert [file for file in ray.rglob("*") if file.is_file() and KEY.encode() in file.read_bytes()] == []
 

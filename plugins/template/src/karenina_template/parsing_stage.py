@@ -162,13 +162,15 @@ async def fill_template(
 ) -> StructuredResult[BaseAnswer]:
     """Return the template, filled by the judge and bound to the question's truths.
 
-    `schema` is the template's own, if the caller has it already. The mode, the tries and whether the reply was repaired
-    are recorded in the result field `parsing`. Raises `PortError` and `StructuredError` as `ask` does.
+    `schema` is the template's own, if the caller has it already. If the first reply could not be used as it was, the
+    result field `parsing` records the mode, the tries, and whether the reply was repaired. Raises `PortError` and
+    `StructuredError` as `ask` does.
     """
     response = context.get_artifact(Keys.RAW_LLM_RESPONSE)
     form = bound.judge_schema() if schema is None else schema
     found = await ask(context, task, request, form, lambda values: bound.bind(values, response))
-    context.set_result_field("parsing", {"way": found.mode, "tries": found.tries, "repaired": found.repaired})
+    if found.tries > 1 or found.repaired:
+        context.set_result_field("parsing", {"mode": found.mode, "tries": found.tries, "repaired": found.repaired})
     return found
 
 
