@@ -93,6 +93,8 @@ def test_files_of_the_right_kind_and_folders_are_completed(complete: Complete, t
 
     assert complete("run", "") == ["data/", "genes.results.jsonl", "genes.yaml"]
     assert complete("import", "") == ["data/", "genes.results.jsonl", "log.eval"]
+    assert complete("label", "g") == complete("calibrate", "g") == complete("jury", "g") == ["genes.results.jsonl"]
+    assert complete("draft", "genes.y") == complete("selftest", "genes.y") == ["genes.yaml"]
     assert complete("run", "da") == ["data/more.csv"]
     assert complete("run", "genes.yaml", "-c", "r") == ["run.toml"]
 

@@ -114,6 +114,7 @@ def test_a_larger_draw_contains_the_smaller_one(run: Path) -> None:
     assert {one["item"] for one in small["items"]} < {one["item"] for one in large["items"]}
     assert (len(small["items"]), len(large["items"])) == (20, 50)
     assert "1 of 50 drawn answers are labelled" in done.err
+    assert "a draw never shrinks" in karenina("label", run, "--n", "30", type="q\n").err
 
 
 def test_every_kind_of_answer_gets_five_labels(tmp_path: Path) -> None:
@@ -241,6 +242,8 @@ def test_changed_results_are_refused(run: Path) -> None:
         (("--seed", "2"), "has a draw by verdict with seed 1"),
         (("--simple-random",), "has a draw by verdict with seed 1"),
         (("--sheet", "labels.txt"), "needs the suffix .csv or .xlsx"),
+        (("--sheet", "labels.csv", "--show-verdict"), "a sheet never shows verdicts"),
+        (("--labeller", " "), "--labeller is empty"),
     ],
 )
 def test_what_cannot_be_done_is_an_error(run: Path, arguments: tuple[str, ...], problem: str) -> None:

@@ -61,7 +61,7 @@ def test_a_limit_that_the_cases_cannot_show_is_refused() -> None:
     assert models.requests == []
 
 
-def test_unreadable_replies_are_in_no_rate() -> None:
+def test_unreadable_replies_are_in_no_rate(tmp_path: Path) -> None:
     models = ScriptedModels(fill=lambda _messages, _schema, info: "?" if FORGED in info.question_id else {"gene": None})
     done = selftest("--family", FORGED, "--family", "fake JSON", "--json", plugins=with_plugins(models))
 
@@ -69,6 +69,10 @@ def test_unreadable_replies_are_in_no_rate() -> None:
     assert score["false_pass"]["out_of"] + score["unreadable"] == 17
     assert score["unreadable"] >= 9
     assert score["false_pass"]["hits"] == 0
+    tested = {"parsing": ModelIdentity(interface="scripted", model_name="judge")}
+    run = write_results(tmp_path / "r.jsonl", make_result("q1", metadata=tested))
+    shown = " ".join(run_karenina("show", run, plugins=with_plugins()).out.split())
+    assert f"that must pass; {score['unreadable']} replies could not be parsed" in shown
 
 
 def test_without_any_readable_reply_the_exit_code_is_4() -> None:

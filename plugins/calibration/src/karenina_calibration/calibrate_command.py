@@ -7,17 +7,22 @@ from typing import Annotated
 
 import typer
 
-from karenina_report.options import AsJson, Cluster, get_screen
+from karenina_calibration.completion_values import label_files
+from karenina_report.options import AsJson, Cluster, get_screen, result_files
 
 
 def calibrate(
     ctx: typer.Context,
-    results: Annotated[Path, typer.Argument(metavar="RESULTS", help="A result file of `karenina run`.")],
+    results: Annotated[
+        Path,
+        typer.Argument(metavar="RESULTS", help="A result file of `karenina run`.", autocompletion=result_files),
+    ],
     labels: Annotated[
         list[Path] | None,
         typer.Argument(
             metavar="[LABELS...]",
             help="Files of labels, or filled-in sheets, besides NAME.labels.jsonl next to the results.",
+            autocompletion=label_files,
             show_default=False,
         ),
     ] = None,
@@ -26,6 +31,7 @@ def calibrate(
         Path | None,
         typer.Option(
             metavar="RESULTS",
+            autocompletion=result_files,
             help="Correct the pass rate by the labels of this other run, assuming that the judge errs as often there.",
         ),
     ] = None,

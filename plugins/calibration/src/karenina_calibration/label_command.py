@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from karenina_report.options import config_error, get_screen, moved_note
+from karenina_calibration.completion_values import label_files
+from karenina_report.options import config_error, get_screen, moved_note, result_files
 
 if TYPE_CHECKING:
     from karenina_calibration.labelling import Labelling
@@ -17,7 +18,10 @@ if TYPE_CHECKING:
 
 def label(
     ctx: typer.Context,
-    results: Annotated[Path, typer.Argument(metavar="RESULTS", help="A result file of `karenina run`.")],
+    results: Annotated[
+        Path,
+        typer.Argument(metavar="RESULTS", help="A result file of `karenina run`.", autocompletion=result_files),
+    ],
     n: Annotated[
         int | None,
         typer.Option(
@@ -39,6 +43,7 @@ def label(
             "--from",
             metavar="FILE",
             help="Add the labels in this file: a filled-in sheet, a file saved by the page, or labels of another run.",
+            autocompletion=label_files,
         ),
     ] = None,
     labels: Annotated[
@@ -74,12 +79,20 @@ def label(
 
         if sheet is not None and sheet.suffix.lower() not in SUFFIXES:
             raise config_error(f"the sheet {sheet} needs the suffix {' or '.join(SUFFIXES)}")
+        if show_verdict and (sheet is not None or (from_files and page is None)):
+            raise config_error("--show-verdict is for the terminal and --page: a sheet never shows verdicts")
+        if labeller is not None and not labeller.strip():
+            raise config_error("--labeller is empty: give a name")
         file = labels if labels is not None else default_labels(results)
         before = move_away(file) if redraw else None
         known = file.exists()
         opened = Labelling.open(results, file, count=n, seed=seed, simple=simple_random)
         if not known:
             screen.note(f"Drawn with seed {opened.draw.seed}: " + "; ".join(describe_draw(opened.draw)))
+        elif n is not None and n < len(opened.draw.items):
+            screen.note(
+                f"{len(opened.draw.items)} answers were drawn before, and a draw never shrinks: --n is ignored."
+            )
         name = (labeller or _user()).strip()
         if before is not None:
             screen.note(f"The earlier labels are kept in {before}.")

@@ -35,7 +35,14 @@ _MOST_REASON: Final = 160
 @app.command(epilog=EPILOG)
 def draft(
     ctx: typer.Context,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Questions and their answers: a table, or a benchmark.")],
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="Questions and their answers: a table, or a benchmark.",
+            autocompletion=completion_values.benchmark_files,
+        ),
+    ],
     model: Annotated[
         str | None,
         typer.Option(

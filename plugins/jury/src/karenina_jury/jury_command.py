@@ -7,12 +7,17 @@ from typing import Annotated
 
 import typer
 
-from karenina_report.options import AsJson, config_error, get_screen
+from karenina_report.options import AsJson, config_error, get_screen, result_files
 
 
 def jury(
     ctx: typer.Context,
-    file: Annotated[Path, typer.Argument(metavar="RUN", help="A result file or journal of a run with a jury.")],
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="RUN", help="A result file or journal of a run with a jury.", autocompletion=result_files
+        ),
+    ],
     as_json: AsJson = False,
 ) -> None:
     """Print how a jury voted: its pass rate beside that of each judge, their agreement, and what escalation saved."""

@@ -29,7 +29,9 @@ def selftest_notes(runs: Sequence[NotedRun]) -> Sequence[RunNote]:
 def _text(one: StoredScore) -> str:
     rate = one.false_pass
     bounds = f" [{percent(rate.low)}, {percent(rate.high)}]" if rate.value is not None else ""
+    unreadable = f"; {one.unreadable:,} replies could not be parsed" if one.unreadable else ""
     return (
         f"{one.judge} passed {percent(rate.value)}{bounds} of {rate.out_of:,} answers that must fail, and failed "
-        f"{percent(one.false_fail.value)} of {one.false_fail.out_of:,} that must pass ({one.when[:10]}, {one.cases})"
+        f"{percent(one.false_fail.value)} of {one.false_fail.out_of:,} that must pass{unreadable} "
+        f"({one.when[:10]}, {one.cases})"
     )

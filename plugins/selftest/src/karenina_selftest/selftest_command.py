@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from karenina_cli import completion_values
 from karenina_cli.configuration import read_configuration
 from karenina_cli.options import ConfigFile, Judges, Settings, TrustAll
 from karenina_cli.screen import get_screen
@@ -71,7 +72,10 @@ def selftest(
     file: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[FILE]", help="A benchmark, from whose templates further cases are made.", show_default=False
+            metavar="[FILE]",
+            help="A benchmark, from whose templates further cases are made.",
+            show_default=False,
+            autocompletion=completion_values.benchmark_files,
         ),
     ] = None,
     judges: Judges = None,
