@@ -1,4 +1,4 @@
-"""Fixtures for the tests of all members: a separate state folder, so that no test writes to the user's."""
+"""Settings for the tests of all members: the examples of laws, and a separate state folder instead of the user's."""
 
 from __future__ import annotations
 
@@ -6,6 +6,14 @@ import os
 import tempfile
 
 import pytest
+from hypothesis import HealthCheck, Phase, settings
+
+settings.register_profile(
+    "karenina",
+    settings.get_profile("ci"),  # the same examples each time, and without a clock
+    phases=set(Phase) - {Phase.explain},  # it traces each line, which takes minutes where a law runs commands
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 
 _FOLDER = pytest.StashKey[tempfile.TemporaryDirectory[str]]()
 

@@ -51,10 +51,16 @@ VALUES: Final[dict[str, Any]] = {
 OTHERS: Final[dict[str, dict[str, Any]]] = {"stream_timeout": {"extra": {"stream": True}}}
 """Other fields, set in both runs."""
 
+TIMES = {"request_timeout", "stream_timeout"}
+
 
 async def reply(body: dict[str, Any]) -> str:
-    await asyncio.sleep(0.3 if body.get("stream") else 0)  # longer than `stream_timeout`
     return '{"gene": "BCL2"}' if "response_format" in body else "It is BCL2."
+
+
+async def late_reply(body: dict[str, Any]) -> str:
+    await asyncio.sleep(0.3)
+    return await reply(body)
 
 
 def seen(
@@ -62,7 +68,7 @@ def seen(
 ) -> tuple[list[str], dict[str, Any] | str, list[str]]:
     """Run one question with these fields of one model; return its requests, the result or error, and the warnings."""
     caplog.clear()
-    with recording_server(reply) as server:
+    with recording_server(late_reply if TIMES & fields.keys() else reply) as server:
         same = {"interface": "openai", "model_name": "m", "endpoint_base_url": server.url}
         models = {name: {"id": name, **same, **(fields if name == role else {})} for name in ("answering", "judge")}
         benchmark = Benchmark.create(name="one")

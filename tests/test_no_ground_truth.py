@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from servers import RecordingServer, recording_server
 
@@ -74,7 +74,7 @@ def templates(draw: st.DrawFn) -> tuple[str, list[str], list[str]]:
     return "\n".join(["class Answer(BaseAnswer):", f'    """{note}"""', *lines]), secrets, shown
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60)
 @given(templates(), WORD)
 def test_no_ground_truth_weight_or_default_leaves_the_process(
     server: RecordingServer, template: tuple[str, list[str], list[str]], raw_answer: str

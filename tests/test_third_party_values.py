@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Final
 
 import pytest
 from command_runs import CommandResult, run_karenina
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from karenina import Benchmark, VerificationConfig, VerificationResult
@@ -293,7 +293,7 @@ AWKWARD: Final[Mapping[str, Any]] = {
 @example(script={"skip": Skip({"why": 1})})  # type: ignore[arg-type]  # as a plugin that is not type-checked may
 @example(script={"scores": [TraitScore("named", ["x"], True), TraitScore("clear", "own", 1)]})  # type: ignore[arg-type]
 @example(script={"scores": [TraitScore("clear", "own", 1, fields={"trait_metadata": {"model_calls": "x"}})]})
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150)
 def test_a_run_ends_with_one_result_for_each_item(plugins: Plugins, script: Mapping[str, Any]) -> None:
     check_run(plugins, script)
 
@@ -310,7 +310,7 @@ def test_a_value_that_json_cannot_hold_costs_no_result(plugins: Plugins, value: 
 
 
 @given(script=SCRIPTS)
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15)
 def test_the_commands_end_without_a_traceback(plugins: Plugins, script: Mapping[str, Any]) -> None:
     check_commands(plugins, script)
 

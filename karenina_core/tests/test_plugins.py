@@ -215,7 +215,7 @@ def test_the_loader_takes_no_entry_point_from_a_cache(places: Places, monkeypatc
     assert offers(places.discover()) == [("Early", "early-bird")]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(data=st.data())
 def test_the_order_of_discovery_has_no_effect(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
     places = Places(tmp_path_factory.mktemp("places"))

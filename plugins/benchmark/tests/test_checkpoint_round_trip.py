@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from karenina_benchmark import Benchmark
@@ -118,9 +118,7 @@ def without_clashes(benchmark):
 
 @pytest.mark.parametrize("ending", [".jsonld", ".yaml"])
 @given(benchmark=benchmarks().filter(without_clashes))
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-)
+@settings(max_examples=40)
 def test_a_saved_benchmark_loads_unchanged(tmp_path, ending, benchmark):
     file = tmp_path / f"benchmark{ending}"
     benchmark.save(file)
@@ -132,7 +130,7 @@ def test_a_saved_benchmark_loads_unchanged(tmp_path, ending, benchmark):
 
 
 @given(value=json_values)
-@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40)
 def test_values_keep_their_types_in_yaml(tmp_path, value):
     benchmark = Benchmark.create("types")
     benchmark.metadata = {"value": value}

@@ -68,7 +68,7 @@ RATINGS = st.fixed_dictionaries(
 )
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(st.lists(RATINGS, max_size=3))
 def test_traits_with_any_values_load_and_save(ratings: list[dict[str, Any]]) -> None:
     named = [{"@type": "Rating", "name": f"t{number}", **rating} for number, rating in enumerate(ratings)]

@@ -308,7 +308,7 @@ def test_similarity_is_a_cosine_from_0_to_1(one: Vector, another: Vector, cosine
     assert Embedder(lambda texts: [vectors[text] for text in texts]).similarity("a", "b") == cosine
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(st.text(), st.text())
 def test_similarity_does_not_depend_on_order(one: str, another: str) -> None:
     model = get_embedder(DEFAULT_MODEL)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from command_runs import run_karenina, write_benchmark
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from journal_runs import CONFIG, ScriptedRuns, make_benchmark, make_model, summarize
 
@@ -61,7 +61,6 @@ async def make(calls: CallRunner, one: Call, output: int) -> bool:
     return True
 
 
-@settings(deadline=None)
 @given(
     outputs=st.lists(st.integers(0, 100), max_size=30),
     limit=st.integers(0, 5_000),

@@ -79,7 +79,7 @@ def visible(template: Template) -> str:
 
 
 @given(templates())
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 def test_what_is_right_never_reaches_a_judge(template: tuple[str, list[str]]):
     source, secrets = template
     shown = visible(load_template(source))
@@ -89,7 +89,7 @@ def test_what_is_right_never_reaches_a_judge(template: tuple[str, list[str]]):
 
 @pytest.mark.filterwarnings("ignore:Field name")
 @given(templates())
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 def test_a_declaration_means_the_same_when_it_is_executed(template: tuple[str, list[str]]):
     source, secrets = template
     declared = load_template(source).for_question("q")
@@ -123,7 +123,7 @@ ANNOTATIONS = st.recursive(
 @given(
     st.lists(ANNOTATIONS, min_size=1, max_size=3), DESCRIPTIONS.filter(bool), st.sampled_from(["", ", max_length=3"])
 )
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 def test_declared_and_executed_templates_have_the_same_schema(annotations: list[str], said: str, more: str):
     lines = [f"    f{place}: {one} = Field(description={said!r})\n" for place, one in enumerate(annotations)]
     lines.append(f"    evidence: list[str] = Field(description={said!r}{more})\n")
@@ -141,7 +141,7 @@ def outcome(source: str) -> str:
 
 
 @given(templates())
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 def test_nothing_found_never_passes(template: tuple[str, list[str]]):
     bound = load_template(template[0]).for_question("q")
     answer = bound.bind(dict.fromkeys(bound.judge_fields), "")

@@ -120,7 +120,7 @@ def outcome(read: object, source: str) -> object:
 @pytest.mark.filterwarnings("ignore:invalid")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @given(alike())
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 def test_what_is_known_of_other_sources_changes_nothing(sources: list[str]):
     for source in sources:
         assert outcome(load_template, source) == outcome(read_template, source)
@@ -137,7 +137,7 @@ def test_what_is_known_of_other_sources_changes_nothing(sources: list[str]):
     )
 )
 @example(["a", '"x"'])
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 def test_sources_with_the_same_rest_differ_only_in_constants(parts: list[str]):
     source = "".join(parts)
     pieces = split_literals(source)
