@@ -19,6 +19,7 @@ _LONGEST_LINE: Final = 256 * 2**20
 """Maximum bytes of one message of the CLI; the largest contains a reply of the model, which has its own bound."""
 _KEPT_OF_STDERR: Final = 2000
 _MOMENT: Final = 0.5
+_LONGEST_END: Final = 5.0
 _PROC = Path("/proc")
 
 
@@ -111,7 +112,8 @@ class CLIProcess(Transport):
         _end_all(_find_marked(self._mark))
         if watch is not None:
             watch.cancel()
-        await asyncio.shield(process.wait())
+            await asyncio.wait([watch])
+        await asyncio.shield(_wait_for_end(process))
         if process.stdin is not None:
             process.stdin.close()
         _end_all(_find_marked(self._mark))
@@ -119,6 +121,20 @@ class CLIProcess(Transport):
     async def _read_stderr(self, process: Process) -> None:
         while process.stderr is not None and (chunk := await process.stderr.read(_CHUNK)):
             self._stderr = (self._stderr + chunk.decode("utf-8", "replace"))[-_KEPT_OF_STDERR:]
+
+
+async def _wait_for_end(process: Process) -> None:
+    """Wait for a process that was killed. Reads what is left in its pipes: asyncio waits for their ends too."""
+    with suppress(TimeoutError):  # a process that has left the group, the descendants and its environment holds a pipe
+        async with asyncio.timeout(_LONGEST_END):
+            await asyncio.gather(*(_discard(pipe) for pipe in (process.stdout, process.stderr) if pipe is not None))
+            await process.wait()
+
+
+async def _discard(pipe: asyncio.StreamReader) -> None:
+    with suppress(RuntimeError):  # another task still reads it
+        while await pipe.read(_CHUNK):
+            pass
 
 
 def _message(line: bytearray) -> dict[str, Any]:
