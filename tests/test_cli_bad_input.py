@@ -45,7 +45,7 @@ class Given:
 
 def karenina(*arguments: str | Path) -> Given:
     done = CliRunner(env={"COLUMNS": "400", "NO_COLOR": "1"}).invoke(
-        build_app(str(arguments[0])), [str(argument) for argument in arguments], catch_exceptions=False
+        build_app(), [str(argument) for argument in arguments], catch_exceptions=False
     )
     return Given(done.exit_code, done.stdout, done.stderr)
 

@@ -60,7 +60,7 @@ def genes(folder: Path) -> Path:
 
 
 def karenina(*arguments: object) -> tuple[int, dict[str, Any]]:
-    done = CliRunner().invoke(build_app(str(arguments[0])), [str(one) for one in (*arguments, "--json")])
+    done = CliRunner().invoke(build_app(), [str(one) for one in (*arguments, "--json")])
     assert done.exit_code in (0, 3), done.output
     return done.exit_code, json.loads(done.stdout)
 
@@ -173,7 +173,7 @@ def test_costs_without_a_price_are_unknown_and_sums_say_so(tmp_path: Path, monke
     file = genes(tmp_path)
     with counting_server() as server:
         _, found = run(server, file, "--limit", "2", "--set", 'prices={"m": {"input": 1, "output": 4}}')
-        shown = CliRunner().invoke(build_app("status"), ["status", "genes.journal"], env={"COLUMNS": "160"}).stdout
+        shown = CliRunner().invoke(build_app(), ["status", "genes.journal"], env={"COLUMNS": "160"}).stdout
     by_model = {one["model"]: one for one in found["money"]["by_model"]}
     assert cost(by_model["m"]) == 2 * ANSWER
     assert (by_model["j"]["cost_usd"], by_model["j"]["unpriced"]) == (None, 2)
@@ -183,7 +183,7 @@ def test_costs_without_a_price_are_unknown_and_sums_say_so(tmp_path: Path, monke
 
 
 def said(*arguments: str) -> str:
-    done = CliRunner(env={"COLUMNS": "400"}).invoke(build_app(arguments[0]), list(arguments))
+    done = CliRunner(env={"COLUMNS": "400"}).invoke(build_app(), list(arguments))
     assert done.exit_code == 0, done.output
     return done.stdout
 

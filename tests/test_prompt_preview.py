@@ -82,7 +82,7 @@ def reply(body: dict[str, Any]) -> str:
 def prompts(*arguments: str | Path) -> dict[str, Any]:
     with plugin_room.use_plugins(Plugins.discover()):
         done = CliRunner(env={"COLUMNS": "400"}).invoke(
-            build_app("prompts"), ["prompts", *map(str, arguments), "--json"], catch_exceptions=False
+            build_app(), ["prompts", *map(str, arguments), "--json"], catch_exceptions=False
         )
     assert done.exit_code == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)

@@ -354,9 +354,7 @@ def test_the_command_scores_the_edited_file_and_lists_the_flips(tmp_path: Path, 
     Benchmark.load(file).run_verification(config(models), journal=journal, output=tmp_path / "old.jsonl")
     models.requests.clear()
     file.write_text(file.read_text().replace("ground_truth=2", "ground_truth=9"))
-    told = CliRunner().invoke(
-        build_app("rescore"), ["rescore", str(journal), "--json", "-o", str(tmp_path / "new.jsonl")]
-    )
+    told = CliRunner().invoke(build_app(), ["rescore", str(journal), "--json", "-o", str(tmp_path / "new.jsonl")])
     found = json.loads(told.stdout)
     assert [(one["question_id"], one["replicate"], one["before"], one["after"]) for one in found["flips"]] == [
         ("q2", 1, "correct", "partial"),
@@ -364,7 +362,7 @@ def test_the_command_scores_the_edited_file_and_lists_the_flips(tmp_path: Path, 
     ]
     assert (found["before"]["pass_rate"]["hits"], found["after"]["pass_rate"]["hits"]) == (8, 6)
     assert len(VerificationResultSet.load(tmp_path / "new.jsonl")) == 8
-    table = CliRunner().invoke(build_app("rescore"), ["rescore", str(journal), "--diff"], env={"COLUMNS": "160"})
+    table = CliRunner().invoke(build_app(), ["rescore", str(journal), "--diff"], env={"COLUMNS": "160"})
     assert "value: passes -> fails" in table.stdout
     assert "2 items: 2 no longer correct, 0 now correct" in table.stdout
     assert models.requests == []

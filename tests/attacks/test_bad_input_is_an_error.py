@@ -33,7 +33,7 @@ def _a_home_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def here(*arguments: str | Path) -> CompletedCommand:
     """Run the command in this process, where an exception that would be a traceback fails the test."""
     done = CliRunner(env={"COLUMNS": "400", "NO_COLOR": "1"}).invoke(
-        build_app(str(arguments[0])), [str(argument) for argument in arguments], catch_exceptions=False
+        build_app(), [str(argument) for argument in arguments], catch_exceptions=False
     )
     return CompletedCommand(done.exit_code, done.stdout, done.stderr)
 

@@ -41,11 +41,9 @@ def run_karenina(
     *arguments: str | Path, plugins: Plugins | None = None, width: int = 400, type: str = ""
 ) -> CommandResult:
     """Run the command; without `plugins`, none is installed. `type` is the input of the user."""
-    words = [str(argument) for argument in arguments]
-    command = next((word for word in words if not word.startswith("-")), "")
     with plugin_room.use_plugins(plugins if plugins is not None else Plugins()):
         done = CliRunner(env={"COLUMNS": str(width), "NO_COLOR": "1"}).invoke(
-            build_app(command), words, input=type, catch_exceptions=False
+            build_app(), [str(argument) for argument in arguments], input=type, catch_exceptions=False
         )
     return CommandResult(done.exit_code, done.stdout, done.stderr)
 
