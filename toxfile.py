@@ -22,7 +22,7 @@ from tox.session.state import State
 
 ROOT = Path(__file__).parent
 NAMES = {"karenina_core": "core", "karenina": "api"}
-FIRST = ("lint", "core")
+FIRST = ("all", "lint", "core")
 TOOLS = ("hypothesis", "pytest", "pytest-socket", "pytest-timeout", "pytest-xdist")
 REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)\s*(?:\[(?P<extras>[^]]*)\])?")
 
@@ -76,7 +76,7 @@ def tox_extend_envs() -> Iterable[str]:
 
 @impl
 def tox_add_core_config(core_conf: ConfigSet, state: State) -> None:
-    """Configure the environments of the members; `all` runs after every other one."""
+    """Configure the environments of the members; `all`, which takes longest, begins first."""
     given = state.conf.pos_args(None) or ()
     members = {environment(member): (member, project) for member, project in projects().items()}
     for name, (member, project) in members.items():
@@ -87,6 +87,5 @@ def tox_add_core_config(core_conf: ConfigSet, state: State) -> None:
                 commands=[Command(["pytest", *given, f"{member}/tests"])],
             )
         )
-    others = [*FIRST, *(name for name in members if name not in FIRST), "wheels", "docs"]
-    state.conf.memory_seed_loaders["all"].append(MemoryLoader(depends=EnvList(others)))
-    core_conf.loaders.insert(0, MemoryLoader(env_list=EnvList([*others, "all"])))
+    others = [*(name for name in members if name not in FIRST), "wheels", "docs"]
+    core_conf.loaders.insert(0, MemoryLoader(env_list=EnvList([*FIRST, *others])))
