@@ -25,6 +25,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     asked: list[tuple[str, str | None]]
     total = len(ROWS)
+    sends = 0
+    """The number of rows of a reply; by default as many as were requested."""
 
     def do_GET(self) -> None:
         self.asked.append((self.path, self.headers.get("Authorization")))
@@ -40,7 +42,7 @@ class _Handler(BaseHTTPRequestHandler):
             first = int(query["offset"])
             rows = [
                 {"row_idx": first + number, "row": row, "truncated_cells": []}
-                for number, row in enumerate(ROWS[first : first + int(query["length"])])
+                for number, row in enumerate(ROWS[first : first + (self.sends or int(query["length"]))])
             ]
             self._reply(200, {"features": [], "rows": rows, "num_rows_total": self.total})
 
@@ -101,6 +103,8 @@ def test_a_limit_bounds_the_requests(address: str, handler: type[_Handler]) -> N
     assert "has 1,000,000 rows, more than 10,000: choose a number with --limit" in too_many.err
     assert "120 questions" in done.out
     assert [path.rpartition("&")[2] for path, _ in handler.asked[-2:]] == ["length=100", "length=20"]
+    handler.sends = 250
+    assert "120 questions" in import_sums(address, *split, "--limit", "120").out
 
 
 def test_a_dataset_with_several_splits_lists_them(address: str) -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
+import zlib
 from pathlib import Path
 from typing import Any, Final
 from zipfile import ZIP_DEFLATED, ZipFile
 
 import pytest
+import zstandard
 from imports import import_file, write_json, write_lines
 
 from karenina_benchmark import Benchmark
@@ -105,6 +108,47 @@ def test_an_archive_of_inspect_with_samples_in_folders(tmp_path: Path) -> None:
     assert done.code == 0, done.err
     assert list(questions()) == [FRANCE, PERU]
     assert recordings() == [("openai/gpt-x", RIGHT), ("openai/gpt-x", WRONG)]
+
+
+def _add_zstandard(archive: ZipFile, name: str, value: Any) -> None:
+    """Add a file compressed with Zstandard, which `zipfile` can write from Python 3.14 on only."""
+    data = json.dumps(value).encode()
+    archive.writestr(name, zstandard.compress(data))
+    entry = archive.getinfo(name)
+    entry.compress_type, entry.file_size, entry.CRC = 93, len(data), zlib.crc32(data)
+
+
+def test_archives_of_inspect_are_compressed_with_zstandard(tmp_path: Path) -> None:
+    log = json.loads((FILES / "inspect.json").read_text("utf-8"))
+    first, second = log.pop("samples")
+    second["store"] = {"long": list(range(100_000))}
+    with ZipFile(tmp_path / "log.eval", "w") as archive:
+        _add_zstandard(archive, "header.json", log)
+        _add_zstandard(archive, "samples/france_epoch_1.json", first)
+        _add_zstandard(archive, "samples/peru_epoch_1.json", second)
+        _add_zstandard(archive, "samples/cut_epoch_1.json", {**first, "id": "cut"})
+        _add_zstandard(archive, "samples/larger_epoch_1.json", {**first, "id": "larger"})
+        archive.getinfo("samples/cut_epoch_1.json").CRC += 1
+        archive.getinfo("samples/larger_epoch_1.json").file_size -= 1
+
+    done = import_file("log.eval", "--recordings", "answers.jsonl", "--partial")
+
+    assert done.code == 0, done.err
+    assert done.err.count("it cannot be unpacked") == 2
+    assert list(questions()) == [FRANCE, PERU]
+    assert recordings() == [("openai/gpt-x", RIGHT), ("openai/gpt-x", WRONG)]
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="zipfile unpacks Zstandard itself")
+def test_a_missing_library_for_archives_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with ZipFile(tmp_path / "log.eval", "w") as archive:
+        _add_zstandard(archive, "header.json", {"eval": {}})
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+
+    done = import_file("log.eval")
+
+    assert done.code == 2
+    assert 'pip install "karenina-importing[zstd]"' in done.err
 
 
 def _result(**changes: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Files of other tools, as `karenina import` reads them: JSON, lines of JSON and archives of logs."""
+"""Files of other tools, as `karenina import` reads them: JSON, lines of JSON, archives, and replies of a server."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any, Final
 
+import zstandard
 from hypothesis import strategies as st
 
 from fuzzing.commands import command
@@ -95,14 +98,54 @@ _ENTRIES: Final[dict[str, Any]] = {
 }
 
 
+_SPLITS: Final = {"splits": [{"dataset": "o/n", "config": "main", "split": "test"}]}
+_REPLIES: Final[list[Any]] = [[_SPLITS, _PAGE], [_SPLITS, {**_PAGE, "num_rows_total": 3}, {"error": "no"}]]
+_SERVED: Final = ".served"
+"""The ending of inputs whose lines are the replies of a dataset server, of which the last one is repeated."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    replies: list[bytes] = []
+
+    def do_GET(self) -> None:
+        replies = _Handler.replies
+        data = replies.pop(0) if len(replies) > 1 else replies[0]
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *_arguments: Any) -> None:
+        pass
+
+
+@contextmanager
+def _dataset_server() -> Iterator[str]:
+    """Provide the address of a server that sends `_Handler.replies`."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+    thread = Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
 def _archive(entries: Tree) -> bytes:
-    """Return an archive with a file for each pair, or with the whole as its header."""
+    """Return an archive with a file for each pair, or with the whole as its header. Some files are Zstandard."""
     pairs = entries if isinstance(entries, Pairs) else Pairs([("header.json", entries)])
     data = io.BytesIO()
     with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, value in dict(pairs).items():
             written = str(name).encode("utf-8", "replace").decode()[:1000]
-            archive.writestr(zipfile.ZipInfo(written), dump_json(value).encode("utf-8", "surrogatepass"))
+            content = dump_json(value).encode("utf-8", "surrogatepass")
+            packed = bool(content) and content[-2:-1] in b"]}"
+            archive.writestr(zipfile.ZipInfo(written), zstandard.compress(content) if packed else content)
+            if packed:  # `zipfile` writes Zstandard from Python 3.14 on only
+                entry = archive.filelist[-1]
+                entry.compress_type, entry.file_size, entry.CRC = 93, len(content), zlib.crc32(content)
     return data.getvalue()
 
 
@@ -117,23 +160,28 @@ def _opened(folder: Path) -> Iterator[Callable[[tuple[str, bytes]], bool]]:
     outside = str(folder.parent / "outside")
 
     def check(one: tuple[str, bytes]) -> bool:
-        for earlier in folder.iterdir():
-            if earlier.is_file():
-                earlier.unlink()
-        file = folder / f"stranger{one[0]}"
-        file.write_bytes(insert_path(one[1], outside))
-        number = zlib.crc32(one[1])
-        chosen = _FORMATS[number % len(_FORMATS)]
+        ending, data = one[0], insert_path(one[1], outside)
+        number = zlib.crc32(data)
+        chosen = ["--from", _FORMATS[number % len(_FORMATS)]]
         maps = [word for given in _MAPPINGS[number // 8 % len(_MAPPINGS)] for word in ("--map", given)]
-        for more in ([*maps, "--recordings", "answers.jsonl"], maps, ["--from", chosen], []):
-            printed = command("import", file.name, "-o", "out.yaml", "--partial", "--json", *more)
+        source = [f"stranger{ending}"]
+        if ending == _SERVED:
+            source, chosen = ["hf:o/n", "--server", address, "--limit", "20"], []
+        for more in ([*maps, "--recordings", "answers.jsonl"], maps, chosen, []):
+            for earlier in folder.iterdir():
+                if earlier.is_file():
+                    earlier.unlink()
+            (folder / f"stranger{ending}").write_bytes(data)
+            _Handler.replies = data.splitlines() or [b""]
+            printed = command("import", *source, "-o", "out.yaml", "--partial", "--json", *more)
             if (folder / "out.yaml").exists():
                 _check_written(folder, json.loads(printed[f"\n{printed}".rindex("\n{\n") :]))
                 return True
         return False
 
     try:
-        yield check
+        with _dataset_server() as address:
+            yield check
     finally:
         os.chdir(here)
 
@@ -161,17 +209,20 @@ KIND: Final = Kind(
         st.tuples(st.just(".jsonl"), documents(_LINES, dump_lines)),
         st.tuples(st.just(".json"), documents(_DOCUMENTS, dump_json)),
         st.tuples(st.just(".eval"), documents([_ENTRIES], _archive)),
+        st.tuples(st.just(_SERVED), documents(_REPLIES, dump_lines)),
     ),
     _opened,
     valid=[
         *((".jsonl", dump_lines(parse_tree(one)).encode()) for one in _LINES),
         *((".json", dump_json(parse_tree(one)).encode()) for one in _DOCUMENTS),
         (".eval", _archive(parse_tree(_ENTRIES))),
+        (_SERVED, dump_lines(parse_tree(_REPLIES[0])).encode()),
     ],
     regressions=[
         (".jsonl", b'{"question": "Which?", "answer": 1%s}\n' % (b"0" * 400)),
         (".json", dump_json(parse_tree({**_PAGE, "rows": [{"row": _PARIS, "truncated_cells": [{}]}]})).encode()),
     ],
     shown=lambda one: one[0].encode() + b"\n" + one[1],
-    seconds=4.0,  # up to three imports of each file
+    seconds=4.0,  # up to four imports of each file
+    servers=True,
 )

@@ -162,9 +162,9 @@ def _rows(
 
     from karenina_importing.formats.dataset_server import Dataset
 
-    if source.startswith(_HF):
-        return Dataset(source.removeprefix(_HF), subset, split, limit, server).rows()
-    return islice(format.rows(Path(source)), limit)
+    of_server = source.startswith(_HF)
+    found = Dataset(source.removeprefix(_HF), subset, split, limit, server).rows() if of_server else None
+    return islice(format.rows(Path(source)) if found is None else found, limit)
 
 
 def _title(source: str) -> str:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from copy import copy
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from karenina_benchmark.errors import CheckpointError
 from karenina_importing.source_row import SourceRow
@@ -16,6 +18,9 @@ from karenina_toolkit.value_limits import find_problem_in_json
 
 _BLANK: Final = b" \t\r\n"
 _BOM: Final = b"\xef\xbb\xbf"
+_ZSTANDARD: Final = 93
+"""The method of entries of archives that are compressed with Zstandard, as those of Inspect."""
+_ENCRYPTED: Final = 1
 
 
 @contextmanager
@@ -92,10 +97,40 @@ def open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
 def read_entry(archive: zipfile.ZipFile, name: str, path: Path) -> Any:
     """Return the JSON value of a file in an archive. Raises `CheckpointError`."""
     try:
-        data = archive.read(name)  # zipfile unpacks no more than the stated size
+        data = _unpack(archive, archive.getinfo(name), path)
     except NotImplementedError as error:
         cure = "convert the log to JSON with the tool that wrote it (`inspect log convert --to json`)"
         raise CheckpointError(path, name, f"it is compressed in an unknown way: {error}", cure) from error
     except (zipfile.BadZipFile, OSError, RuntimeError, EOFError, ValueError) as error:
         raise CheckpointError(path, name, f"it cannot be unpacked: {error}", "get the file again") from error
     return parse_json(data, path, name)
+
+
+def _unpack(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, path: Path) -> bytes:
+    """Return the content of a file in an archive, of no more than the stated size. Raises errors of `zipfile`."""
+    try:
+        return archive.read(entry)
+    except NotImplementedError:
+        if entry.compress_type != _ZSTANDARD or entry.flag_bits & _ENCRYPTED:
+            raise
+    packed = copy(entry)
+    packed.compress_type, packed.file_size, packed.CRC = zipfile.ZIP_STORED, entry.compress_size, cast("int", None)
+    data = _decompress(archive.read(packed), entry.file_size, path, entry.filename)
+    if len(data) != entry.file_size or zlib.crc32(data) != entry.CRC:
+        raise zipfile.BadZipFile("it has another content than the archive states")
+    return data
+
+
+def _decompress(data: bytes, size: int, path: Path, name: str) -> bytes:
+    """Return Zstandard frames unpacked, up to a byte over `size`. From Python 3.14 on, `zipfile` unpacks them."""
+    try:
+        import zstandard
+    except ImportError as error:
+        what = "it is compressed with Zstandard, which needs the library zstandard"
+        cure = 'install it: pip install "karenina-importing[zstd]"'
+        raise CheckpointError(path, name, what, cure) from error
+    try:
+        with zstandard.ZstdDecompressor().stream_reader(data, read_across_frames=True) as reader:
+            return reader.read(size + 1)
+    except (zstandard.ZstdError, MemoryError) as error:
+        raise zipfile.BadZipFile(f"the Zstandard data is damaged: {error}") from error
