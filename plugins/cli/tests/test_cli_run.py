@@ -160,9 +160,9 @@ def test_questions_that_are_judged_already_are_left_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("written", "more", "warning"),
     [
-        (("x", "y"), (), "first.jsonl: nothing is skipped, because the benchmark has none of its questions (the first"),
-        (("a",), ("-a", "scripted:n"), "because its results are of other questions, models, judges or replicates"),
-        (("a",), ("-q", "b"), "than this run's (m, judged by m)"),
+        (("x", "y"), (), "first.jsonl skips nothing: its questions (the first is 'x') are not in this benchmark"),
+        (("a",), ("-a", "scripted:n"), "no result has the question, model, judge and replicate of an item"),
+        (("a",), ("-q", "b"), "its models are: m, judged by m"),
     ],
     ids=["another benchmark", "another model", "another question"],
 )
@@ -188,7 +188,7 @@ def test_skipped_questions_that_have_changed_run_again(tmp_path: Path) -> None:
     done = run(file, "--no-journal", "--skip-done", "first.jsonl", "--json")
 
     assert [one["question_id"] for one in done.json["results"]] == ["a"]
-    assert "1 result of questions with another text than now (the first is 'a'), which run again" in done.err
+    assert "the text of 1 question has changed since (the first is 'a'), so they run again" in done.err
 
 
 BAD_INPUT = {

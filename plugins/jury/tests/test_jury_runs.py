@@ -101,7 +101,7 @@ def test_a_stronger_judge_that_fails_leaves_the_answer_unjudged() -> None:
     (result,) = jury.run("a", "b", "strong", jury=STRONG)
 
     assert result.outcome is Outcome.PARSE_ERROR
-    assert "strong failed: ParseTemplate: the judge's reply is invalid" in result.why()
+    assert "strong failed: ParseTemplate: the judge gave no usable reply" in result.why()
 
 
 def test_a_vote_on_verdicts_ignores_how_values_differ() -> None:

@@ -82,7 +82,7 @@ class Client:
         self._secrets = [value for value in secrets if len(value) > 3]
         proxy = None if is_loopback(url.hostname or "") else _proxy(url.scheme, url.hostname or "")
         self._path_cure = cure_for_path(base_url)
-        self._cures = {**_CURES, 404: f"check model_name, and the path: {self._path_cure}"}
+        self._cures = {**_CURES, 404: f"check model_name; or {self._path_cure}"}
         self._bounds = ReplyBounds.of(model)
         longest, silence = self.timeout, self.timeout
         if extra.stream:  # its limits are enforced here, with an error for each

@@ -143,7 +143,7 @@ def _read_rubric(path: Path | None, *, trust_all: bool) -> Rubric | None:
 
     found = Benchmark.load(path, Trust.all() if trust_all else load_trust()).global_rubric
     if not found:
-        raise ConfigError([f"{path} has no rubric: add traits under `rubric`"])
+        raise ConfigError([f"{path} has no rubric: give a benchmark file, such as YAML, with traits under `rubric`"])
     return found
 
 

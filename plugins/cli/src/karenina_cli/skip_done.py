@@ -94,23 +94,22 @@ class _ReadResults:
 
     def warn(self, wanted: Set[Item]) -> None:
         """Warn if the results are not those of the run, whose items are `wanted`."""
-        head = f"--skip-done {self.file}:"
         if self.changed:
             first = in_one_line(next(iter(self.changed)))
             logger.warning(
-                "%s %s of questions with another text than now (the first is %r), which run again",
-                *(head, quantity(self.changed.total(), "result"), first),
+                "--skip-done %s: the text of %s has changed since (the first is %r), so they run again",
+                *(self.file, quantity(len(self.changed), "question"), first),
             )
         elif self.strange and not self.known:
             first = in_one_line(next(iter(self.strange)))
             logger.warning(
-                "%s nothing is skipped, because the benchmark has none of its questions (the first is %r): give the "
-                "results of an earlier run of this benchmark",
-                *(head, first),
+                "--skip-done %s skips nothing: its questions (the first is %r) are not in this benchmark; give the "
+                "results of an earlier run of the same benchmark",
+                *(self.file, first),
             )
         if self.known and not self.known & wanted:
             logger.warning(
-                "%s nothing is skipped, because its results are of other questions, models, judges or replicates than "
-                "this run's (%s): give the results of an earlier run with the same ones",
-                *(head, in_one_line("; ".join(self.models))),
+                "--skip-done %s skips nothing: no result has the question, model, judge and replicate of an item of "
+                "this run; its models are: %s. Give the results of a run with the same models, by their ids",
+                *(self.file, in_one_line("; ".join(self.models))),
             )

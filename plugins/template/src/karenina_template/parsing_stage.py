@@ -148,7 +148,8 @@ class ParsingStage(Stage):
         try:
             answer = await self.parse(context, bound, text)
         except StructuredError as error:
-            context.mark_error(f"the judge's reply is invalid: {error}", Outcome.PARSE_ERROR)
+            cure = "a larger judge, or a server that supports JSON schemas, may help"
+            context.mark_error(f"{error}; {cure}", Outcome.PARSE_ERROR)
             return
         context.set_artifact(PARSED_ANSWER, answer)
 
