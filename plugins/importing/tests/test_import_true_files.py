@@ -191,6 +191,15 @@ def test_texts_that_promptfoo_left_out_are_not_imported(tmp_path: Path) -> None:
     assert "the output was left out by promptfoo" in done.json["unanswered"][0]["problem"]
 
 
+def test_other_outputs_of_promptfoo_are_refused_with_the_cure(tmp_path: Path) -> None:
+    (tmp_path / "results.yaml").write_text("evalId: e\nresults: {version: 3, results: []}\n", "utf-8")
+
+    done = import_file("results.yaml", "--from", "promptfoo")
+
+    assert done.code == 2
+    assert "write it with `promptfoo eval -o results.json`" in done.err
+
+
 def test_a_target_that_is_itself_a_list_stays_one_text(tmp_path: Path) -> None:
     row = {
         "doc_id": 0,

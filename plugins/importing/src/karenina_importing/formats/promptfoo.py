@@ -35,6 +35,7 @@ _ERROR: Final = 2
 _STRIPPED: Final = {"[prompt stripped]": "prompt", "[output stripped]": "output"}
 """The texts that promptfoo writes in place of others if it is configured to leave them out."""
 _VARIABLE: Final = re.compile(r"\{\{-?\s*([A-Za-z_]\w*)\s*-?\}\}")
+_BLANK: Final = b" \t\r\n\xef\xbb\xbf"
 _UNFILLED: Final = ("{{", "{%", "file://")
 
 
@@ -58,9 +59,9 @@ def _rows(path: Path) -> Iterator[SourceRow]:
         for row in read_lines(path):
             yield row if row.problem else _row(row.place, row.values)
         return
-    found = _results(read_json(path))
+    found = _results(read_json(path)) if head.start.lstrip(_BLANK).startswith(b"{") else None
     if found is None:
-        what = "it is not a file of results of promptfoo: it has no `results.results`"
+        what = "it is not JSON with the results of promptfoo in `results.results`"
         raise CheckpointError(path, "", what, "write it with `promptfoo eval -o results.json`")
     for number, result in enumerate(found, 1):
         yield _row(f"result {number}", result)
