@@ -149,6 +149,19 @@ def test_a_sheet_is_filled_in_and_read(run: Path, tmp_path: Path) -> None:
     assert karenina("calibrate", run).code == 0
 
 
+def test_notes_with_any_line_end_are_read_back(run: Path, tmp_path: Path) -> None:
+    karenina("label", run, "--n", "20", type="q\n")
+    (item, *_) = lines(labels_of(run), "draw")[0]["items"]
+    sheet = tmp_path / "notes.csv"
+    sheet.write_text(f"item,right,note\n{item['item']},yes,a\u2028b\x85c\n", "utf-8")
+
+    karenina("label", run, "--from", sheet, "--labeller", "ann")
+    done = karenina("label", run, "--labeller", "ann", type="q\n")
+
+    assert done.code == 0, done.err
+    assert "1 of 20 drawn answers are labelled" in done.err
+
+
 def test_an_excel_sheet_is_filled_in_and_read(run: Path, tmp_path: Path) -> None:
     sheet = tmp_path / "sheet.xlsx"
     karenina("label", run, "--sheet", sheet, "--n", "10")

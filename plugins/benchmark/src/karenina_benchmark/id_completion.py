@@ -54,7 +54,7 @@ def _read_yaml(text: str, whole: bool) -> Iterable[str]:
 
 
 def _read_lines(text: str, whole: bool) -> Iterable[str]:
-    lines = text.splitlines() if whole else text.splitlines()[:-1]
+    lines = text.split("\n") if whole else text.split("\n")[:-1]
     rows = (json.loads(line) for line in lines if line.strip())
     return _ids_of(row for row in rows if "karenina" not in row)
 

@@ -116,7 +116,7 @@ def _read_lines(file: Path) -> Iterator[tuple[str, Any]]:
         text = bounded_files.read_text(file)
     except bounded_files.FileError as error:
         raise ConfigError([f"the labels {error.path} cannot be read: {error.what}; {error.cure}"]) from error
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.split("\n"), 1):  # JSON texts may contain other line ends, such as U+2028
         if not line.strip():
             continue
         place = f"{file}, line {number}"
