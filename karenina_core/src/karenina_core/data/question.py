@@ -73,7 +73,7 @@ class Question(BaseModel):
     @classmethod
     def _keep_the_class(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
         given: object = None
-        if isinstance(data, Mapping) and isinstance(data.get("answer_template"), type):
+        if isinstance(data, (dict, Mapping)) and isinstance(data.get("answer_template"), type):
             given = data["answer_template"]
             data = {**data, "answer_template": None}
         question = handler(data)

@@ -275,11 +275,9 @@ class _Check:
 
     def _check_truths(self, question: Question, place: Section | None, bound: BoundTemplate) -> None:
         """Check the truths against their own template, and with `quality` what a judge sees of it."""
-        from karenina_template.templates.self_check import find_flaws, find_truth_flaws
+        from karenina_template.templates.self_check import find_flaws, find_truth_errors
 
-        for flaw in find_flaws(bound, question.question) if self._quality else find_truth_flaws(bound):
-            if not self._quality and flaw.level != "error":
-                continue
+        for flaw in find_flaws(bound, question.question) if self._quality else find_truth_errors(bound):
             source, field = question.answer_template or "", flaw.field
             line = None if field is None else find_field_line(source, field)
             if place is not None and place.value.get("template") is not None:

@@ -88,6 +88,7 @@ class BenchmarkContent:
         self.missing_answers = ""
         """Why no question of a table has a template, with the cure; empty if the table has answers or templates."""
         self._questions: MutableMapping[str, Question] = {}
+        self._places: _Places | None = None
 
     @classmethod
     def create(cls, name: str, description: str = "", version: str = "0.1.0", creator: str = "") -> Self:
@@ -198,6 +199,7 @@ class BenchmarkContent:
     def use_questions(self, questions: MutableMapping[str, Question]) -> None:
         """Replace the collection of questions by `questions`, a mapping by id."""
         self._questions = questions
+        self._places = questions if isinstance(questions, _Places) else None
 
     def get(self, question_id: str) -> Question:
         """Return the question with this id. Raises `KeyError` with a suggestion."""
@@ -209,8 +211,8 @@ class BenchmarkContent:
 
     def place_of(self, question_id: str) -> Section | None:
         """Return the place of a question in the file; None if the question or the format has none."""
-        if isinstance(self._questions, _Places):
-            return self._questions.place_of(question_id)
+        if self._places is not None:
+            return self._places.place_of(question_id)
         return self.origins.get(question_id)
 
     def leave_out_broken(self) -> None:

@@ -59,11 +59,13 @@ class Section:
 
     def check_keys(self, known: Collection[str]) -> None:
         """Raise `CheckpointError` for all keys that are not in `known`, each with a suggestion."""
+        unknown = [key for key in self.value if key not in known]
+        if not unknown:
+            return
         problems = Problems()
-        for key in self.value:
-            if key not in known:
-                cure = suggest_key(key, known, f"the keys here are {', '.join(known)}")
-                problems.found.append(self.error(f"unknown key {key!r}", cure, key))
+        for key in unknown:
+            cure = suggest_key(key, known, f"the keys here are {', '.join(known)}")
+            problems.found.append(self.error(f"unknown key {key!r}", cure, key))
         problems.raise_all()
 
     def text(self, key: str) -> str | None:
@@ -71,7 +73,7 @@ class Section:
         value = self.value.get(key)
         if value is None:
             return None
-        if isinstance(value, Mapping | list):
+        if not isinstance(value, str) and isinstance(value, Mapping | list):
             kind = "list" if isinstance(value, list) else "mapping"
             raise self.error(f"{key!r} must be a text, not a {kind}", "", key)
         return self.document.written[(*self.path, key)]

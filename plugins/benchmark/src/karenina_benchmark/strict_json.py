@@ -5,13 +5,46 @@ from __future__ import annotations
 import json
 from collections import Counter
 from math import isinf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from karenina_benchmark.errors import CheckpointError
 from karenina_toolkit.value_limits import MAX_DIGITS, find_problem_in_json
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+class _RefusedError(Exception):
+    """A value that JSON allows, or Python's reader of it, and a benchmark does not."""
+
+    def __init__(self, what: str, cure: str) -> None:
+        super().__init__(what)
+        self.what = what
+        self.cure = cure
+
+
+def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        key = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
+        raise _RefusedError(f"the key {key!r} appears twice in one object", "remove one of the two")
+    return found
+
+
+def _refuse_constant(name: str) -> None:
+    raise _RefusedError(f"{name} is not valid in JSON", "write null or a number")
+
+
+def _parse_finite(number: str) -> float:
+    found = float(number)
+    if isinf(found):
+        raise _RefusedError(f"the number {number:.40} is too large", "write it as a text, in quotes")
+    return found
+
+
+_DECODER: Final = json.JSONDecoder(
+    object_pairs_hook=_build_object, parse_constant=_refuse_constant, parse_float=_parse_finite
+)
 
 
 def parse_object(text: str, path: Path, line: int | None = None, *, what: str = "a benchmark") -> dict[str, Any]:
@@ -21,29 +54,12 @@ def parse_object(text: str, path: Path, line: int | None = None, *, what: str = 
     duplicate key in one object is an error, and so are NaN and the infinities.
     """
     place = f"line {line}" if line is not None else ""
-
-    def build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
-            key = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
-            raise CheckpointError(path, place, f"the key {key!r} appears twice in one object", "remove one of the two")
-        return found
-
-    def refuse_constant(name: str) -> None:
-        raise CheckpointError(path, place, f"{name} is not valid in JSON", "write null or a number")
-
-    def parse_finite(number: str) -> float:
-        found = float(number)
-        if isinf(found):
-            raise CheckpointError(path, place, f"the number {number:.40} is too large", "write it as a text, in quotes")
-        return found
-
     try:
-        data = json.loads(
-            text, object_pairs_hook=build_object, parse_constant=refuse_constant, parse_float=parse_finite
-        )
-    except CheckpointError:
-        raise
+        if text.startswith("\ufeff"):
+            raise _RefusedError("the text begins with a byte-order mark", "save it as UTF-8 without one")
+        data = _DECODER.decode(text)
+    except _RefusedError as error:
+        raise CheckpointError(path, place, error.what, error.cure) from None
     except json.JSONDecodeError as error:
         where = f"line {error.lineno if line is None else line}, column {error.colno}"
         raise CheckpointError(path, where, f"the JSON is not valid: {error.msg}", "correct it there") from error

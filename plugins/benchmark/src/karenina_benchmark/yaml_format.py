@@ -194,22 +194,25 @@ def read_question(section: Section, id: str) -> Question:
     """Read a question from a mapping; `id` is used if it has none. Raises `CheckpointError` with all errors."""
     problems = Problems()
     attempt = problems.attempt
+    given = section.value
     attempt(section.check_keys, QUESTION_KEYS)
-    values: dict[str, Any] = {name: attempt(section.text, name) for name in _QUESTION_TEXTS}
-    if section.value.get("question") in (None, ""):
+    values: dict[str, Any] = {name: attempt(section.text, name) for name in _QUESTION_TEXTS if name in given}
+    if given.get("question") in (None, ""):
         problems.found.append(section.error("the question has no text", "add `question: ...`"))
-    values["id"] = values["id"] or id
-    texts = attempt(section.texts, "keywords") or []
-    values["keywords"] = texts if isinstance(section.value.get("keywords"), list) else [*split_keywords(texts)]
-    examples = attempt(section.sections, "few_shot_examples", problems) or []
-    values["few_shot_examples"] = [attempt(_read_example, example) for example in examples]
+    values["id"] = values.get("id") or id
+    if "keywords" in given:
+        texts = attempt(section.texts, "keywords") or []
+        values["keywords"] = texts if isinstance(given["keywords"], list) else [*split_keywords(texts)]
+    if "few_shot_examples" in given:
+        examples = attempt(section.sections, "few_shot_examples", problems) or []
+        values["few_shot_examples"] = [attempt(_read_example, example) for example in examples]
     values["answer_template"], template = attempt(_read_template, section) or (None, None)
-    values["rubric"] = attempt(_read_rubric, section, "rubric", Rubric)
-    values["dynamic_rubric"] = attempt(_read_rubric, section, "dynamic_rubric", DynamicRubric)
-    values["author"] = section.value.get("author")
-    values["sources"] = section.value.get("sources")
-    values["metadata"] = attempt(_read_mapping, section, "metadata")
-    values["unread"] = attempt(_read_mapping, section, "unread")
+    if "rubric" in given:
+        values["rubric"] = attempt(_read_rubric, section, "rubric", Rubric)
+    if "dynamic_rubric" in given:
+        values["dynamic_rubric"] = attempt(_read_rubric, section, "dynamic_rubric", DynamicRubric)
+    values |= {name: given[name] for name in ("author", "sources") if name in given}
+    values |= {name: attempt(_read_mapping, section, name) for name in ("metadata", "unread") if name in given}
     problems.raise_all()
     try:
         question = Question.model_validate(values)

@@ -169,6 +169,7 @@ class TruthCoercer:
     def __init__(self, fields: Mapping[str, FieldInfo], adapters: Mapping[str, TypeAdapter[Any]] | None = None) -> None:
         self._fields = dict(fields)
         self._adapters: dict[str, TypeAdapter[Any] | None] = dict(adapters or {})
+        self._kinds = {name: _alternatives(info.annotation) for name, info in fields.items()}
 
     def coerce(self, name: str, truth: object, primitive: Primitive) -> object:
         """Return `truth` as a value of the field `name`, such as an enum's member for its value, a date for ISO text.
@@ -177,7 +178,7 @@ class TruthCoercer:
         for a text field if the primitive reads it from text. Raises `TemplateError` for other truths.
         """
         info = self._fields[name]
-        kinds = _alternatives(info.annotation)
+        kinds = self._kinds[name]
         if not info.metadata and type(truth) in kinds and type(truth) in (str, int, float, bool):
             return truth
         if isinstance(truth, int | float | Decimal) and not isinstance(truth, bool) and kinds & {int, float, Decimal}:

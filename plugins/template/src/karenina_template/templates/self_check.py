@@ -63,18 +63,32 @@ def find_flaws(bound: BoundTemplate, question: str = "") -> Iterator[Flaw]:
     yield from _find_shown_truths(bound, question)
 
 
+def find_truth_errors(bound: BoundTemplate) -> Iterator[Flaw]:
+    """Yield the errors among the flaws of `find_truth_flaws`, without looking for the others."""
+    for flaw in _find_truth_flaws(bound, None):
+        if flaw.level == "error":
+            yield flaw
+
+
 def find_truth_flaws(bound: BoundTemplate) -> Iterator[Flaw]:
     """Yield truths that do not pass, changed truths that pass, and fields for which this cannot be checked."""
+    return _find_truth_flaws(bound, {})
+
+
+def _find_truth_flaws(bound: BoundTemplate, changed: dict[str, object] | None) -> Iterator[Flaw]:
+    """Yield the flaws; with None for `changed`, no values are changed and no types are checked."""
     accepted: dict[str, object] = {}
-    changed: dict[str, object] = {}
     for name, rule in bound.template.key.rules.items():
         yield from _check_rule(name, rule, accepted, changed)
-    yield from _check_types(bound, accepted)
+    if changed is not None:
+        yield from _check_types(bound, accepted)
     if bound.answer_class.verify is not BaseAnswer.verify:
-        yield from _check_verify(bound, accepted, changed)
+        yield from _check_verify(bound, accepted, changed or {})
 
 
-def _check_rule(name: str, rule: FieldRule, accepted: dict[str, object], changed: dict[str, object]) -> Iterator[Flaw]:
+def _check_rule(
+    name: str, rule: FieldRule, accepted: dict[str, object], changed: dict[str, object] | None
+) -> Iterator[Flaw]:
     """Yield the flaws of a rule, and add the values that pass and fail to `accepted` and `changed`."""
     primitive = rule.primitive
     kind = type(primitive).__name__
@@ -87,6 +101,8 @@ def _check_rule(name: str, rule: FieldRule, accepted: dict[str, object], changed
             accepted[name] = primitive.accept(rule.truth)
             if not primitive.check(accepted[name], rule.truth):
                 yield _failing_truth(name, rule)
+        if changed is None:
+            return
         wrong = primitive.mutate(rule.truth)
         if wrong is None:
             what = f"whether {name!r} rejects wrong values cannot be checked: {kind} defines no changed value"
