@@ -203,6 +203,11 @@ def _check_written(folder: Path, said: dict[str, Any]) -> None:
             raise AssertionError("an answer belongs to no question")
 
 
+def _newer_version(archive: bytes) -> bytes:
+    """Return an archive whose entries need a version of the format that does not exist."""
+    return archive.replace(b"PK\x01\x02\x14\x03\x14", b"PK\x01\x02\x14\x03\xf0")
+
+
 KIND: Final = Kind(
     "imports",
     st.one_of(
@@ -219,6 +224,8 @@ KIND: Final = Kind(
         (_SERVED, dump_lines(parse_tree(_REPLIES[0])).encode()),
     ],
     regressions=[
+        (".eval", _newer_version(_archive(parse_tree(_ENTRIES)))),
+        (_SERVED, b'{"splits": [{"config": "\\ud800", "split": "test"}]}\n{"features": [], "rows": []}\n'),
         (".jsonl", b'{"question": "Which?", "answer": 1%s}\n' % (b"0" * 400)),
         (".json", dump_json(parse_tree({**_PAGE, "rows": [{"row": _PARIS, "truncated_cells": [{}]}]})).encode()),
     ],

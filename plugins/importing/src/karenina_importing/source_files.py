@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
@@ -90,7 +91,7 @@ def open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
                     what = f"it has {unpacked} unpacked, and at most {allowed} are read"
                     raise bounded_files.too_large_error(path, what, limit)
                 yield archive
-        except zipfile.BadZipFile as error:
+        except (zipfile.BadZipFile, NotImplementedError, struct.error, UnicodeDecodeError, OverflowError) as error:
             raise CheckpointError(path, "", f"the archive is damaged: {error}", "get the file again") from error
 
 

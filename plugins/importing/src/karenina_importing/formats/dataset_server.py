@@ -86,7 +86,7 @@ class Dataset:
 
     def _get(self, path: str, query: Mapping[str, Any]) -> tuple[Any, int]:
         """Return the JSON of a reply, and its size in bytes."""
-        url = f"{self.server.rstrip('/')}{path}?{urlencode(query, quote_via=quote)}"
+        url = f"{self.server.rstrip('/')}{path}?{urlencode(query, errors='replace', quote_via=quote)}"
         request = urllib.request.Request(url, headers=self._headers())  # noqa: S310 - the scheme is checked
         on_this_machine = is_loopback(urlsplit(self.server).hostname or "")
         proxies = [urllib.request.ProxyHandler({})] if on_this_machine else []
