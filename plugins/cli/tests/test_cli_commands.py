@@ -59,6 +59,7 @@ def lazy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[typer.Type
             add_lazy_command(app, "wave", "greetings:alone", "Wave to everybody.")
             add_lazy_command(app, "ways", "greetings:group", "Greet in other ways.")
             add_lazy_command(app, "gone", "greetings:gone", "Leave.")
+            add_lazy_command(app, "absent", "no_such_module.command:app", "Stay away.")
 
     plugins = Plugins()
     plugins.register(Adds())
@@ -116,6 +117,18 @@ def test_a_lazy_command_completes_its_subcommands(lazy: typer.Typer) -> None:
     assert done.output.split() == ["bow"]
 
 
-def test_a_lazy_command_without_its_object_names_the_target(lazy: typer.Typer) -> None:
-    with pytest.raises(RuntimeError, match=r"the command 'gone' cannot be imported from greetings:gone: .*attribute"):
-        run(lazy, "gone")
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("gone", "greetings:gone: AttributeError: module 'greetings' has no attribute 'gone'"),
+        ("absent", "no_such_module.command:app: ModuleNotFoundError: No module named 'no_such_module'"),
+    ],
+)
+def test_a_lazy_command_that_cannot_be_imported_is_an_error(lazy: typer.Typer, name: str, why: str) -> None:
+    done = CliRunner().invoke(lazy, [name])
+
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr == (
+        f"Error: the command {name!r} cannot be imported from {why}; "
+        "update the package that adds it, or report this to its authors\n"
+    )

@@ -5,12 +5,21 @@ This module needs typer, which plugins with commands require themselves.
 
 from __future__ import annotations
 
+import logging
 from functools import cache
+from importlib.metadata import packages_distributions
 from pkgutil import resolve_name
-from typing import Any
+from typing import Any, Final
 
 import typer
 from typer.core import TyperCommand
+
+from karenina_core.errors import type_and_message
+from karenina_toolkit.printable import in_one_line
+
+logger = logging.getLogger("karenina")
+
+_BAD_INPUT: Final = 2
 
 
 def add_lazy_command(app: typer.Typer, name: str, target: str, summary: str) -> None:
@@ -18,7 +27,8 @@ def add_lazy_command(app: typer.Typer, name: str, target: str, summary: str) -> 
 
     `target` is written `module:object`. The object is a function; or a `typer.Typer` with one command, which keeps
     its own settings; or any other `typer.Typer`, which becomes a group of commands. It is imported if the command is
-    called, asked for its help, or completed in a shell. `summary` should be the first line of its help.
+    called, asked for its help, or completed in a shell. `summary` should be the first line of its help. If the import
+    fails, the command prints why, and exits with 2, as commands do for plugins that cannot be used.
     """
 
     @cache
@@ -44,7 +54,9 @@ def _load(app: typer.Typer, name: str, target: str) -> Any:
     try:
         found = resolve_name(target)
     except Exception as error:
-        raise RuntimeError(f"the command {name!r} cannot be imported from {target}: {error}") from error
+        logger.debug("the traceback of the command %s:", name, exc_info=True)
+        typer.echo(f"Error: {_explain_failure(name, target, error)}", err=True)
+        raise typer.Exit(_BAD_INPUT) from error
     around = typer.Typer(rich_markup_mode=app.rich_markup_mode, pretty_exceptions_short=app.pretty_exceptions_short)
     if not isinstance(found, typer.Typer):
         around.command(name)(found)
@@ -54,3 +66,13 @@ def _load(app: typer.Typer, name: str, target: str) -> Any:
         around.add_typer(found, name=name)
     (command,) = typer.main.get_group(around).commands.values()
     return command
+
+
+def _explain_failure(name: str, target: str, error: Exception) -> str:
+    """Return why a command cannot be imported, with the package that adds it and the cure."""
+    owners = packages_distributions().get(target.partition(":")[0].partition(".")[0], [])
+    package = owners[0] if owners else "the package that adds it"
+    why = in_one_line(type_and_message(error))
+    return (
+        f"the command {name!r} cannot be imported from {target}: {why}; update {package}, or report this to its authors"
+    )
