@@ -90,6 +90,23 @@ def test_a_page_of_the_dataset_server() -> None:
     assert next(iter(Benchmark.load("out.yaml"))).keywords == ("geography",)
 
 
+def test_a_parquet_file_names_its_classes(tmp_path: Path) -> None:
+    """The library `datasets` writes the types of columns into the metadata of the file."""
+    from pyarrow import Table
+    from pyarrow.parquet import write_table
+
+    page = json.loads((FILES / "dataset_rows.json").read_text("utf-8"))
+    features = {one["name"]: one["type"] for one in page["features"]}
+    described = {"huggingface": json.dumps({"info": {"features": features}})}
+    rows = Table.from_pylist([one["row"] for one in page["rows"]]).replace_schema_metadata(described)
+    write_table(rows, tmp_path / "validation-00000-of-00001.parquet")
+
+    done = import_file("validation-00000-of-00001.parquet", "--map", "keywords=topic")
+
+    assert done.code == 0, done.err
+    assert next(iter(Benchmark.load("out.yaml"))).keywords == ("geography",)
+
+
 def test_an_archive_of_inspect_with_samples_in_folders(tmp_path: Path) -> None:
     """Logs of version 3 store long texts by their position in files named after the first of them."""
     log = json.loads((FILES / "inspect.json").read_text("utf-8"))

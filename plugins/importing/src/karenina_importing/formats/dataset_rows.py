@@ -21,9 +21,7 @@ def page_rows(page: Mapping[str, Any]) -> Iterator[SourceRow]:
         if not isinstance(row, Mapping) or not isinstance(row.get("row"), Mapping):
             yield SourceRow(f"row {number}", {}, "the row is not an object with `row`")
             continue
-        values = {
-            key: _class_name(value, classes[key]) if key in classes else value for key, value in row["row"].items()
-        }
+        values = name_classes(row["row"], classes)
         cut = row.get("truncated_cells")
         values |= {str(key): TRUNCATED for key in (cut if isinstance(cut, list) else ())}
         yield SourceRow(f"row {row.get('row_idx', number)}", values)
@@ -31,12 +29,21 @@ def page_rows(page: Mapping[str, Any]) -> Iterator[SourceRow]:
 
 def _classes(features: list[Any]) -> dict[str, list[Any]]:
     """Return the names of the classes of columns that hold the number of a class."""
-    found = {}
-    for feature in features:
-        kind = feature.get("type") if isinstance(feature, Mapping) else None
-        if isinstance(kind, Mapping) and kind.get("_type") == "ClassLabel" and isinstance(kind.get("names"), list):
-            found[str(feature.get("name"))] = kind["names"]
-    return found
+    return find_classes({str(one.get("name")): one.get("type") for one in features if isinstance(one, Mapping)})
+
+
+def find_classes(types: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """Return the names of the classes of columns that hold the number of a class, by the types of all columns."""
+    return {
+        name: kind["names"]
+        for name, kind in types.items()
+        if isinstance(kind, Mapping) and kind.get("_type") == "ClassLabel" and isinstance(kind.get("names"), list)
+    }
+
+
+def name_classes(values: Mapping[str, Any], classes: Mapping[str, list[Any]]) -> dict[str, Any]:
+    """Return the values of a row with the names of classes in place of their numbers."""
+    return {key: _class_name(value, classes[key]) if key in classes else value for key, value in values.items()}
 
 
 def _class_name(value: Any, names: list[Any]) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from datetime import date, time
 from decimal import Decimal
@@ -12,7 +13,7 @@ from karenina_benchmark.errors import CheckpointError
 from karenina_benchmark.table_reader import read_rows
 from karenina_importing.field_mapping import FieldMapping
 from karenina_importing.file_head import FileHead
-from karenina_importing.formats.dataset_rows import is_page, page_rows
+from karenina_importing.formats.dataset_rows import find_classes, is_page, name_classes, page_rows
 from karenina_importing.import_format import Fit, make_import_format
 from karenina_importing.source_files import read_json, read_lines
 from karenina_importing.source_row import SourceRow
@@ -79,13 +80,25 @@ def _parquet_rows(path: Path) -> Iterator[SourceRow]:
                 unpacked, allowed = bounded_files.format_size(size), bounded_files.format_size(limit)
                 what = f"it has {unpacked} unpacked, and at most {allowed} are read"
                 raise CheckpointError(path, "", what, bounded_files.size_limit_cure(limit))
+            classes = _parquet_classes(file.schema_arrow.metadata)
             for batch in file.iter_batches(batch_size=_BATCH):
                 for values in batch.to_pylist():
                     number += 1
-                    yield SourceRow(f"row {number}", _as_plain(values))
+                    yield SourceRow(f"row {number}", name_classes(_as_plain(values), classes))
     except (OSError, ArrowException) as error:
         what = f"it cannot be read as parquet: {' '.join(str(error).split())[:200]}"
         raise CheckpointError(path, f"after row {number}" if number else "", what, "get the file again") from error
+
+
+def _parquet_classes(metadata: Mapping[bytes, bytes] | None) -> dict[str, list[Any]]:
+    """Return the names of classes that the library `datasets` writes into the metadata of a file, if it did."""
+    try:
+        found = json.loads((metadata or {}).get(b"huggingface", b"{}"))
+    except (ValueError, RecursionError):
+        return {}
+    info = found.get("info") if isinstance(found, Mapping) else None
+    features = info.get("features") if isinstance(info, Mapping) else None
+    return find_classes(features) if isinstance(features, Mapping) else {}
 
 
 def _as_plain(value: Any) -> Any:
