@@ -11,7 +11,7 @@ from rich.text import Text
 from karenina_cli import completion_values
 from karenina_cli.configuration import parse_columns, read_configuration
 from karenina_cli.exit_codes import ExitCode
-from karenina_cli.options import Columns, ConfigFile, Settings
+from karenina_cli.options import Columns, ConfigFile, PrintJSON, Settings
 from karenina_cli.screen import Screen, get_screen
 from karenina_toolkit.printable import clean, quantity
 
@@ -43,7 +43,7 @@ def check(
     trust_all: Annotated[
         bool, typer.Option("--trust-all", help="Run the code of the benchmark, to check it: only for your own files.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: PrintJSON = False,
 ) -> None:
     """Check a benchmark before the first call: print all problems of the file, each with its line.
 

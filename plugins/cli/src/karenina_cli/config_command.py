@@ -10,7 +10,7 @@ from rich.text import Text
 
 from karenina_cli import completion_values
 from karenina_cli.field_listing import ListedField, list_fields, nested_model, print_fields, type_of
-from karenina_cli.options import Answering, ConfigFile, Judges, Settings
+from karenina_cli.options import Answering, ConfigFile, Judges, PrintJSON, Settings
 from karenina_cli.screen import get_screen, print_wrapped
 from karenina_core.config import registered_adapters
 from karenina_core.models.model import ModelConfig
@@ -57,7 +57,7 @@ def config(
             help="Print a JSON Schema for configuration files; with the name `benchmark`, for benchmarks in YAML.",
         ),
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: PrintJSON = False,
 ) -> None:
     """Print the configuration names of the core and the installed plugins, or save a configuration under a name.
 

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from karenina_cli.configuration import read_configuration
 from karenina_cli.exit_codes import ExitCode
-from karenina_cli.options import Answering, ConfigFile, Judges, Settings
+from karenina_cli.options import Answering, ConfigFile, Judges, PrintJSON, Settings
 from karenina_cli.screen import get_screen
 from karenina_toolkit.printable import clean, quantity
 
@@ -31,7 +31,7 @@ def doctor(
     answering: Answering = None,
     judge: Judges = None,
     settings: Settings = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: PrintJSON = False,
 ) -> None:
     """Check the installation, the configuration, its models and servers, and journals, and print the cures.
 

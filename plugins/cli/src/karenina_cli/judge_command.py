@@ -12,7 +12,17 @@ from karenina_cli.ci_reports import CIReports, Conditions
 from karenina_cli.configuration import read_configuration
 from karenina_cli.exit_codes import exit_codes_help
 from karenina_cli.model_specs import SPEC_HELP, parse_models
-from karenina_cli.options import ConfigFile, FailUnder, JUnit, MaxUnjudged, Settings, SummaryMarkdown
+from karenina_cli.options import (
+    ConfigFile,
+    FailUnder,
+    JournalPath,
+    JUnit,
+    MaxUnjudged,
+    Quiet,
+    ResultsJSON,
+    Settings,
+    SummaryMarkdown,
+)
 from karenina_cli.screen import get_screen
 
 if TYPE_CHECKING:
@@ -66,18 +76,14 @@ def judge(
             "--output", "-o", help="The result file. Default: FILE's name with .results.jsonl, in this folder."
         ),
     ] = None,
-    journal: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The journal. Default: next to the output.", show_default=False)
-    ] = None,
+    journal: JournalPath = None,
     fail_under: FailUnder = None,
     max_unjudged: MaxUnjudged = None,
     junit: JUnit = None,
     summary_markdown: SummaryMarkdown = False,
     trust_all: Annotated[bool, typer.Option("--trust-all", help="Run code in the template and the rubric.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print results and summary as one JSON object.")] = False,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", help="Print only the summary, without progress and single results.")
-    ] = False,
+    as_json: ResultsJSON = False,
+    quiet: Quiet = False,
 ) -> None:
     """Judge outputs of a product, a log or another program, with one template or rubric for all of them.
 

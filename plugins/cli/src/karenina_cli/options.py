@@ -114,3 +114,11 @@ SummaryMarkdown = Annotated[
         "is not set.",
     ),
 ]
+PrintJSON = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+JSONObject = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+ResultsJSON = Annotated[bool, typer.Option("--json", help="Print results and summary as one JSON object.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Print only the summary, without progress and single results.")]
+NoProgress = Annotated[bool, typer.Option("--quiet", help="Print no progress.")]
+JournalPath = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="The journal. Default: next to the output.", show_default=False)
+]

@@ -11,7 +11,7 @@ from rich.text import Text
 from karenina_cli import completion_values
 from karenina_cli.checked_loading import load_checked, select_usable
 from karenina_cli.configuration import parse_columns, read_configuration
-from karenina_cli.options import Columns, ConfigFile, Settings
+from karenina_cli.options import Columns, ConfigFile, PrintJSON, Settings
 from karenina_cli.screen import Screen, get_screen, print_wrapped
 from karenina_toolkit.printable import clean
 
@@ -43,7 +43,7 @@ def plan(
             autocompletion=completion_values.question_ids,
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: PrintJSON = False,
 ) -> None:
     """Print the plan: the stages in order, what each waits for, and what is left out and why."""
     screen = get_screen(ctx)

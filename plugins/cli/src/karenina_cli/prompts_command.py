@@ -12,7 +12,7 @@ from rich.text import Text
 
 from karenina_cli import completion_values
 from karenina_cli.configuration import parse_columns, read_configuration
-from karenina_cli.options import Answering, Columns, ConfigFile, Judges, Settings, TrustAll
+from karenina_cli.options import Answering, Columns, ConfigFile, Judges, PrintJSON, Settings, TrustAll
 from karenina_cli.screen import Screen, get_screen
 from karenina_toolkit.printable import clean
 
@@ -67,7 +67,7 @@ def prompts(
         str | None, typer.Option(metavar="TEXT", help="The text used as the answer of the model under test.")
     ] = None,
     trust_all: TrustAll = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: PrintJSON = False,
 ) -> None:
     """Print every prompt of a question exactly as sent, without calling a model.
 

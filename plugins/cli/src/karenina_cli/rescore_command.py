@@ -15,7 +15,7 @@ from karenina_cli import completion_values
 from karenina_cli.configuration import parse_columns
 from karenina_cli.journal_paths import find_journal
 from karenina_cli.model_specs import SPEC_HELP
-from karenina_cli.options import Columns, ConfigFile, JournalFile, Settings
+from karenina_cli.options import Columns, ConfigFile, JournalFile, JSONObject, Settings
 from karenina_cli.screen import Screen, get_screen
 from karenina_toolkit.printable import clean, quantity
 
@@ -64,7 +64,7 @@ def rescore(
     trust_all: Annotated[
         bool, typer.Option("--trust-all", help="Run the code in the benchmark's templates: only for your own files.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: JSONObject = False,
 ) -> None:
     """Score a run again from its journal, without a call, after truths or tolerances changed.
 

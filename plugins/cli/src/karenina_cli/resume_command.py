@@ -9,7 +9,7 @@ import typer
 
 from karenina_cli.exit_codes import exit_codes_help
 from karenina_cli.journal_paths import find_journal
-from karenina_cli.options import JournalFile
+from karenina_cli.options import JournalFile, Quiet, ResultsJSON
 from karenina_cli.screen import get_screen
 
 app = typer.Typer()
@@ -23,10 +23,8 @@ def resume(
         str | None,
         typer.Option(metavar="USD", help="A new budget instead of the run's, in US dollars.", show_default=False),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print results and summary as one JSON object.")] = False,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", help="Print only the summary, without progress and single results.")
-    ] = False,
+    as_json: ResultsJSON = False,
+    quiet: Quiet = False,
 ) -> None:
     """Continue a run of yours that was stopped, with the options of its command.
 

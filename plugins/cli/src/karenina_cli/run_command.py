@@ -20,6 +20,8 @@ from karenina_cli.options import (
     Judges,
     JUnit,
     MaxUnjudged,
+    Quiet,
+    ResultsJSON,
     Settings,
     SummaryMarkdown,
     TrustAll,
@@ -138,10 +140,8 @@ def run(
         bool, typer.Option("--skip-broken", help="Leave out questions with errors, and traits that cannot be read.")
     ] = False,
     trust_all: TrustAll = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print results and summary as one JSON object.")] = False,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", help="Print only the summary, without progress and single results.")
-    ] = False,
+    as_json: ResultsJSON = False,
+    quiet: Quiet = False,
 ) -> None:
     """Run a benchmark: call the model and the judge, and print each result and the summary."""
     screen = get_screen(ctx)

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from karenina_cli.journal_paths import find_journal
-from karenina_cli.options import JournalFile
+from karenina_cli.options import JournalFile, JSONObject
 from karenina_cli.screen import get_screen, print_rows
 from karenina_toolkit.printable import clean, quantity
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def status(
     ctx: typer.Context,
     journal: JournalFile,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: JSONObject = False,
 ) -> None:
     """Show the progress of a run from its journal, also while it runs."""
     screen = get_screen(ctx)

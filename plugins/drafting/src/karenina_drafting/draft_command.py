@@ -11,7 +11,7 @@ import typer
 from karenina_cli import completion_values
 from karenina_cli.configuration import parse_columns, read_configuration
 from karenina_cli.model_specs import SPEC_HELP
-from karenina_cli.options import Columns, ConfigFile, Settings
+from karenina_cli.options import Columns, ConfigFile, JournalPath, JSONObject, NoProgress, Settings
 from karenina_cli.screen import get_screen
 from karenina_toolkit.printable import in_one_line, quantity, shorten
 
@@ -86,11 +86,9 @@ def draft(
     columns: Columns = None,
     config: ConfigFile = None,
     settings: Settings = None,
-    journal: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The journal. Default: next to the output.", show_default=False)
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Print no progress.")] = False,
+    journal: JournalPath = None,
+    as_json: JSONObject = False,
+    quiet: NoProgress = False,
 ) -> None:
     """Draft a template for each question and its answer, check it by programs, and write the drafts for review.
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from karenina_cli.options import JSONObject
 from karenina_cli.screen import get_screen
 from karenina_importing import completion_values
 from karenina_toolkit.printable import in_one_line, quantity
@@ -105,7 +106,7 @@ def import_(
     partial: Annotated[
         bool, typer.Option("--partial", help="Leave out rows that cannot be converted, and list them.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: JSONObject = False,
 ) -> None:
     """Convert questions and answers of another tool to a benchmark and recordings. Nothing in the source is executed.
 

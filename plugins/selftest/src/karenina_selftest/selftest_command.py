@@ -11,7 +11,7 @@ import typer
 
 from karenina_cli import completion_values
 from karenina_cli.configuration import read_configuration
-from karenina_cli.options import ConfigFile, Judges, Settings, TrustAll
+from karenina_cli.options import ConfigFile, JournalPath, JSONObject, Judges, NoProgress, Settings, TrustAll
 from karenina_cli.screen import get_screen
 from karenina_toolkit.printable import in_one_line, quantity
 
@@ -104,12 +104,10 @@ def selftest(
     ] = None,
     worst: Annotated[int, typer.Option(min=0, help="The most wrong verdicts to print of each judge.")] = 10,
     output: Annotated[Path, typer.Option("--output", "-o", help="The result file.")] = OUTPUT,
-    journal: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The journal. Default: next to the output.", show_default=False)
-    ] = None,
+    journal: JournalPath = None,
     trust_all: TrustAll = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Print no progress.")] = False,
+    as_json: JSONObject = False,
+    quiet: NoProgress = False,
 ) -> None:
     """Test a judge with attacks and honest answers whose verdicts are known: how often is its verdict wrong?
 
