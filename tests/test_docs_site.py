@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
@@ -14,10 +13,11 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 import yaml
-from chromium import open_browser
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
+
+pytest_plugins = ("chromium",)
 
 ROOT = Path(__file__).parents[1]
 SHOWN = (
@@ -115,13 +115,6 @@ def test_pages_load_nothing_from_elsewhere(pages: dict[Path, Links]) -> None:
     loaded = {link for found in pages.values() for link in found.loaded}
 
     assert [link for link in loaded if urlsplit(link).scheme not in ("", "data")] == []
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """Return a browser without a network."""
-    with open_browser() as opened:
-        yield opened
 
 
 def open_page(browser: Browser, width: int) -> tuple[Page, list[str]]:

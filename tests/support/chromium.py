@@ -6,14 +6,14 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, BrowserContext
 
 VARIABLE: Final = "KARENINA_TEST_BROWSER"
 _NAMES: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
@@ -58,6 +58,20 @@ def _from_npm() -> str | None:
     done = subprocess.run([node, str(script)], capture_output=True, text=True, check=False, timeout=120, env=unpacked)
     path = done.stdout.strip()
     return path if done.returncode == 0 and Path(path).is_file() else None
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Return a browser for the tests of a module, which names this module in `pytest_plugins`."""
+    with open_browser() as found:
+        yield found
+
+
+@pytest.fixture
+def context(browser: Browser) -> Iterator[BrowserContext]:
+    """Return a window of 1440 by 900 pixels without a network."""
+    with closing(browser.new_context(viewport={"width": 1440, "height": 900}, offline=True)) as found:
+        yield found
 
 
 @contextmanager

@@ -7,32 +7,20 @@ import gzip
 import hashlib
 import json
 import re
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from browser import OpenPage
-from chromium import open_browser
 from runs import RIGHT, errant_run, karenina, result, save
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext
 
+pytest_plugins = ("chromium",)
+
 HOSTILE = "<img src=x onerror=alert(1)></script><script>alert(2)</script>\u202e]]> {{7*7}}"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with open_browser() as found:
-        yield found
-
-
-@pytest.fixture
-def context(browser: Browser) -> Iterator[BrowserContext]:
-    with closing(browser.new_context(viewport={"width": 1200, "height": 900}, offline=True)) as found:
-        yield found
 
 
 @pytest.fixture

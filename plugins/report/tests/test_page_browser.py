@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from time import perf_counter
@@ -11,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 from browser import OpenPage
-from chromium import open_browser
 from command_runs import run_karenina, write_benchmark
 from journal_runs import ScriptedRuns
 from page_results import HOSTILE, rich_results
@@ -27,22 +25,12 @@ from karenina_report.page.writer import ReportOptions, write_page
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext
 
+pytest_plugins = ("chromium",)
+
 SLOW = 3
 """How many times longer than promised a loaded machine may take; `benchmarks/report_page.py` measures the promises."""
 MANY = 10_000
 VIEWS = ("#summary", "#items", "#item?at=1", "#comparison")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with open_browser() as found:
-        yield found
-
-
-@pytest.fixture
-def context(browser: Browser) -> Iterator[BrowserContext]:
-    with closing(browser.new_context(viewport={"width": 1440, "height": 900}, offline=True)) as found:
-        yield found
 
 
 def write(folder: Path, *runs: object, name: str = "report.html") -> Path:

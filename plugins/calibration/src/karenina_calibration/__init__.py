@@ -7,19 +7,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from karenina_toolkit.lazy_names import lazy_names
+
 if TYPE_CHECKING:
     from karenina_calibration.calibration import calibrate
 
 __all__ = ["calibrate"]
 
 
-def __getattr__(name: str) -> object:
-    if name != "calibrate":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from karenina_calibration.calibration import calibrate
-
-    globals()[name] = calibrate
-    return calibrate
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "calibrate": ".calibration",
+    },
+)
 
 
 def __dir__() -> list[str]:

@@ -17,6 +17,7 @@ from karenina_toolkit.printable import quantity
 
 if TYPE_CHECKING:
     from karenina_cli.ci_reports import CIReports, Conditions
+    from karenina_core.data.result import VerificationResult
     from karenina_engine.journal.request import RunRequest
     from karenina_engine.results.aggregate import Totals
     from karenina_engine.results.result_text import Results
@@ -72,6 +73,18 @@ def execute_run(
         raise typer.Exit(ExitCode.BELOW_THRESHOLD)
     if summary.not_judged == summary.items:
         raise typer.Exit(ExitCode.NOTHING_JUDGED)
+
+
+def run_for_results(screen: Screen, request: RunRequest, output: Path, *, quiet: bool) -> Iterator[VerificationResult]:
+    """Execute the run of another command with progress, and yield its results. Exits if the run was stopped early."""
+    from karenina_engine.results.result_set import read_results
+    from karenina_engine.scheduling.prepare import open_run
+
+    with exit_on_failed_write(screen), open_run(request) as prepared:
+        totals, interrupted = run_with_progress(screen, prepared, output, quiet=quiet)
+        note_reuse(screen, prepared)
+    exit_if_stopped(screen, prepared, output, done=len(totals), interrupted=interrupted)
+    return read_results(output)
 
 
 def exit_if_stopped(screen: Screen, prepared: RunSession, output: Path, *, done: int, interrupted: bool) -> None:

@@ -17,9 +17,7 @@ from karenina_toolkit.printable import in_one_line, quantity, shorten
 
 if TYPE_CHECKING:
     from karenina_cli.screen import Screen
-    from karenina_core.data.result import VerificationResult
     from karenina_drafting.drafts import Draft
-    from karenina_engine.journal.request import RunRequest
 
 app = typer.Typer()
 EPILOG: Final = (
@@ -99,6 +97,7 @@ def draft(
     screen = get_screen(ctx)
     with screen.report_errors():
         from karenina_cli.checked_loading import load_checked
+        from karenina_cli.run_execution import run_for_results
         from karenina_drafting.brief import DraftBrief
         from karenina_drafting.draft_run import make_benchmark, make_config, select_questions
         from karenina_drafting.drafts import check_new, collect_drafts, write_drafts
@@ -122,7 +121,7 @@ def draft(
         request = RunRequest(
             items, used, output=results, journal=journal or default_journal(results), config_file=config
         )
-        found = _run(screen, request, results, quiet=quiet)
+        found = list(run_for_results(screen, request, results, quiet=quiet))
         others = {one.id: [other.question_id for other in DraftBrief.of(one).others] for one in items}
         wanted = {one.id for one in (*selection.wanted, *selection.without_answer)}
         drafts = collect_drafts([one for one in every if one.id in wanted], found, others)
@@ -133,19 +132,6 @@ def draft(
         else:
             _print(drafts, target, results)
         _exit(screen, drafts)
-
-
-def _run(screen: Screen, request: RunRequest, output: Path, *, quiet: bool) -> list[VerificationResult]:
-    """Run the drafts and return their results. Exits if the run was stopped before its end."""
-    from karenina_cli.run_execution import exit_if_stopped, exit_on_failed_write, note_reuse, run_with_progress
-    from karenina_engine.results.result_set import read_results
-    from karenina_engine.scheduling.prepare import open_run
-
-    with exit_on_failed_write(screen), open_run(request) as prepared:
-        totals, interrupted = run_with_progress(screen, prepared, output, quiet=quiet)
-        note_reuse(screen, prepared)
-    exit_if_stopped(screen, prepared, output, done=len(totals), interrupted=interrupted)
-    return list(read_results(output))
 
 
 def _print(drafts: Sequence[Draft], target: Path, results: Path) -> None:

@@ -6,25 +6,15 @@ imported when they are first used.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from karenina_toolkit.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from karenina_importing.conversion import Imported, RowProblem, convert
     from karenina_importing.field_mapping import FieldMapping
     from karenina_importing.import_format import Fit, ImportFormat, make_import_format
     from karenina_importing.source_row import SourceRow
-
-_HOMES = {
-    "FieldMapping": "field_mapping",
-    "Fit": "import_format",
-    "ImportFormat": "import_format",
-    "Imported": "conversion",
-    "RowProblem": "conversion",
-    "SourceRow": "source_row",
-    "convert": "conversion",
-    "make_import_format": "import_format",
-}
 
 __all__ = [
     "FieldMapping",
@@ -38,10 +28,16 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> object:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(import_module(f"{__name__}.{home}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "FieldMapping": ".field_mapping",
+        "Fit": ".import_format",
+        "ImportFormat": ".import_format",
+        "Imported": ".conversion",
+        "RowProblem": ".conversion",
+        "SourceRow": ".source_row",
+        "convert": ".conversion",
+        "make_import_format": ".import_format",
+    },
+)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from karenina_core import hookimpl
+from karenina_toolkit.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from karenina_mcp.settings import ServerOptions
@@ -26,13 +27,10 @@ class plugin:  # noqa: N801 - the entry point's name
         return [MCPSource()]
 
 
-def __getattr__(name: str) -> object:
-    if name == "ServerOptions":
-        from karenina_mcp.settings import ServerOptions
-
-        return ServerOptions
-    if name == "MCPSource":
-        from karenina_mcp.source import MCPSource
-
-        return MCPSource
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "MCPSource": ".source",
+        "ServerOptions": ".settings",
+    },
+)

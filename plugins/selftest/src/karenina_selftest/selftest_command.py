@@ -116,10 +116,12 @@ def selftest(
     """
     screen = get_screen(ctx)
     with screen.report_errors():
+        from karenina_cli.run_execution import run_for_results
         from karenina_engine.journal.request import RunRequest
         from karenina_engine.results.result_file import check_output, default_journal
         from karenina_engine.scheduling.restricted_values import require_trust, resolve_trust
         from karenina_selftest.judge_run import make_benchmark, make_config
+        from karenina_selftest.scores import score_judges
 
         trust = resolve_trust("all" if trust_all else None)
         benchmark = _load(file, trust)
@@ -138,7 +140,7 @@ def selftest(
             journal=journal or default_journal(output),
             config_file=config,
         )
-        scores = _run(screen, request, output, cases, quiet=quiet)
+        scores = score_judges(cases, run_for_results(screen, request, output, quiet=quiet))
         _store(scores, request, output, _name_cases(file, len(cases), every, own_only=own_only))
         unmet = [text for score in scores for text in limits.unmet(score)]
         if as_json:
@@ -193,22 +195,6 @@ def _note_left_out(screen: Screen, left_out: Mapping[str, str], questions: int) 
     more = [f"  and {len(left_out) - _MOST_LEFT_OUT} more"] if len(left_out) > _MOST_LEFT_OUT else []
     head = f"No cases are made from {len(left_out)} of {quantity(questions, 'question')}:"
     screen.note("\n".join([head, *lines, *more]))
-
-
-def _run(
-    screen: Screen, request: RunRequest, output: Path, cases: Sequence[Case], *, quiet: bool
-) -> Sequence[JudgeScore]:
-    """Run the cases and return the judges' scores. Exits if the run was stopped before its end."""
-    from karenina_cli.run_execution import exit_if_stopped, exit_on_failed_write, note_reuse, run_with_progress
-    from karenina_engine.results.result_set import read_results
-    from karenina_engine.scheduling.prepare import open_run
-    from karenina_selftest.scores import score_judges
-
-    with exit_on_failed_write(screen), open_run(request) as prepared:
-        totals, interrupted = run_with_progress(screen, prepared, output, quiet=quiet)
-        note_reuse(screen, prepared)
-    exit_if_stopped(screen, prepared, output, done=len(totals), interrupted=interrupted)
-    return score_judges(cases, read_results(output))
 
 
 def _store(scores: Sequence[JudgeScore], request: RunRequest, output: Path, cases: str) -> None:
