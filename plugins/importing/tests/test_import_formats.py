@@ -140,7 +140,7 @@ def test_records_of_openai_evals(tmp_path: Path) -> None:
     done = import_file(source, *RECORD, "--map", "answer=text")
 
     assert done.code == 0, done.err
-    assert "2 questions from 2 rows of a record or samples of OpenAI Evals" in done.out
+    assert "2 questions from 2 rows of a run or samples of OpenAI Evals" in done.out
     assert run_imported(tmp_path) == {"c.test.0": True, "c.test.1": False}
     first, second = Benchmark.load("out.yaml")
     assert first.question == "System: Be brief.\n\nUser: The capital of France?"

@@ -19,6 +19,8 @@ FILES: Final = Path(__file__).with_name("files")
 FRANCE: Final = "Which city is the capital of France?"
 PERU: Final = "Which city is the capital of Peru?"
 BRIEFLY: Final = "{} Reply in one sentence."
+CITIES: Final = {"France": "Paris", "Peru": "Lima", "Chile": "Santiago"}
+CHAT_OF_DEVELOPER: Final = "Developer: Reply in one sentence.\n\nUser: Which city is the capital of {}?"
 CHAT: Final = "System: Reply in one sentence.\n\nUser: {}"
 
 
@@ -66,12 +68,17 @@ RIGHT, WRONG = "The answer is Paris.", "The answer is Cusco."
             [("gpt-x", RIGHT), ("gpt-x", WRONG)],
         ),
         (
+            "eval_output_items.json",
+            {CHAT_OF_DEVELOPER.format(name): city for name, city in CITIES.items()},
+            [("gpt-x-2026-01-01", RIGHT), ("gpt-x-2026-01-01", WRONG)],
+        ),
+        (
             "inspect.json",
             {FRANCE: "Paris or paris, france", PERU: "Lima"},
             [("openai/gpt-x", RIGHT), ("openai/gpt-x", WRONG)],
         ),
     ],
-    ids=["promptfoo", "promptfoo-lines", "lm-eval", "openai-evals", "inspect"],
+    ids=["promptfoo", "promptfoo-lines", "lm-eval", "openai-evals", "openai-items", "inspect"],
 )
 def test_a_file_as_its_tool_writes_it(name: str, found: dict[str, str], answers: list[tuple[str | None, str]]) -> None:
     done = import_file(FILES / name, "--recordings", "answers.jsonl", "--map", "answer=text")
@@ -79,7 +86,7 @@ def test_a_file_as_its_tool_writes_it(name: str, found: dict[str, str], answers:
     assert done.code == 0, done.err
     assert questions() == found
     assert recordings() == answers
-    assert done.err.count("timed out after 5000ms") == (1 if "promptfoo" in name else 0)
+    assert done.err.count("timed out after 5000ms") == (1 if "promptfoo" in name or "items" in name else 0)
 
 
 def test_a_page_of_the_dataset_server() -> None:

@@ -83,12 +83,24 @@ _RESULT: Final = {
     "promptIdx": 0,
 }
 _LINES: Final[list[Any]] = [*_TABLES, _LM_EVAL, _EVALS, [{"input": _ASKED, "ideal": ["Paris"]}], [_RESULT, _RESULT]]
+_ITEM: Final = {
+    "object": "eval.run.output_item",
+    "datasource_item_id": 1,
+    "datasource_item": {"ground_truth": "Paris"},
+    "sample": {
+        "input": [{"role": "user", "content": _ASKED}],
+        "output": [{"role": "assistant", "content": "It is Paris."}],
+        "model": "m",
+        "error": None,
+    },
+}
 _DOCUMENTS: Final[list[Any]] = [
     _TABLES[0],
     _PAGE,
     {**_LOG, "samples": [_SAMPLE, _FAILED]},
     {"evalId": "e", "results": {"version": 3, "results": [_RESULT, {**_RESULT, "failureReason": 0}]}, "config": {}},
     {"results": [_RESULT]},
+    {"object": "list", "data": [_ITEM, _ITEM]},
 ]
 _ENTRIES: Final[dict[str, Any]] = {
     "header.json": _LOG,

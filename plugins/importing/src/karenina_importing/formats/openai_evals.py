@@ -1,8 +1,8 @@
-"""OpenAI Evals: the record of a run of `oaieval`, and files of samples.
+"""OpenAI Evals: the record of a run of `oaieval`, files of samples, and the output items of a run on the platform.
 
 In a record, the events of one sample are one row: `samplings` and `matches` are the data of its events in order,
 `metrics` and `raw_sample` those of the last one, and `spec` describes the run. A line of a file of samples is a row
-with `input` and `ideal`.
+with `input` and `ideal`. Output items are a page of the API, a list or lines; each is a row.
 """
 
 from __future__ import annotations
@@ -19,15 +19,32 @@ from karenina_importing.source_row import SourceRow
 
 _EVENT: Final = {"run_id", "event_id", "type", "data"}
 _LISTS: Final = {"sampling": "samplings", "match": "matches", "error": "errors"}
+_ITEM: Final = {"datasource_item", "sample"}
+_TRUTHS: Final = ("ground_truth", "correct_label", "ideal", "expected", "reference", "answer", "label")
+"""Names of the right answer in the items of a data source, which users choose."""
 
 
 def _detect(head: FileHead) -> Fit:
     keys = head.record.keys()
-    is_record = keys == {"spec"} or keys >= _EVENT
-    return Fit.YES if is_record or keys >= {"input", "ideal"} else Fit.NO
+    is_record = keys == {"spec"} or keys >= _EVENT or keys >= _ITEM
+    return Fit.YES if is_record or keys >= {"input", "ideal"} or _items(head.document) else Fit.NO
+
+
+def _items(document: Any) -> list[Any]:
+    """Return the output items of a page of the API, or of a list, or the only one; empty if a file has none."""
+    found = document
+    if isinstance(document, Mapping):
+        found = [document] if document.keys() >= _ITEM else document.get("data")
+    if not isinstance(found, list):
+        return []
+    return found if all(isinstance(one, Mapping) and one.keys() >= _ITEM for one in found) else []
 
 
 def _rows(path: Path) -> Iterator[SourceRow]:
+    items = _items(FileHead(path).document)
+    if items:
+        yield from (SourceRow(f"item {number}", item) for number, item in enumerate(items, 1))
+        return
     spec: Any = None
     samples: dict[str, dict[str, Any]] = {}
     places: dict[str, str] = {}
@@ -57,17 +74,20 @@ def _add_event(sample: dict[str, Any], event: Mapping[str, Any]) -> None:
 
 OPENAI_EVALS: Final = make_import_format(
     "openai-evals",
-    "a record or samples of OpenAI Evals",
+    "a run or samples of OpenAI Evals",
     _detect,
     _rows,
     FieldMapping(
         paths={
-            "question": ("samplings.0.prompt", "raw_sample.input", "matches.0.prompt", "input"),
-            "raw_answer": ("matches.0.expected", "raw_sample.ideal", "ideal"),
-            "id": ("sample_id",),
-            "response": ("samplings.0.sampled", "matches.0.sampled"),
-            "model": ("spec.completion_fns.0",),
-            "error": ("errors.0.message",),
+            "question": ("sample.input", "samplings.0.prompt", "raw_sample.input", "matches.0.prompt", "input"),
+            "raw_answer": (
+                *("matches.0.expected", "raw_sample.ideal", "ideal"),
+                *(f"datasource_item.{name}" for name in _TRUTHS),
+            ),
+            "id": ("sample_id", "item-{datasource_item_id}"),
+            "response": ("samplings.0.sampled", "matches.0.sampled", "sample.output.-1.content"),
+            "model": ("spec.completion_fns.0", "sample.model"),
+            "error": ("errors.0.message", "sample.error.message"),
         }
     ),
 )
