@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from karenina_core import ModelConfig, Question, VerificationConfig
 
 PARSING_STAGE: Final = "AgenticParseTemplate"
+_PARSE_SLOT: Final = Slot.PARSE_TEMPLATE.config_name
 JudgeContext = Literal["workspace_only", "trace_and_workspace", "trace_only"]
 
 
@@ -79,7 +80,7 @@ def agentic_traits(question: Question) -> Iterator[tuple[AgenticRubricTrait, boo
 
 def uses_agentic_parsing(config: VerificationConfig) -> bool:
     """Return whether an agent parses templates, from `[slots]` or else from `agentic_parsing`."""
-    named = config.core.slots.get(Slot.PARSE_TEMPLATE.config_name)
+    named = config.core.slots.get(_PARSE_SLOT)
     return PARSING_STAGE in named if named is not None else config.section(AgenticSettings).agentic_parsing
 
 

@@ -18,6 +18,7 @@ from karenina_core.errors import ConfigError, KareninaError
 from karenina_template.question_template import template_of
 from karenina_template.templates.all_errors import find_errors
 from karenina_template.templates.errors import TRUST_CURE, TemplateError, UntrustedTemplate
+from karenina_template.templates.self_check import find_flaws, find_truth_errors
 
 if TYPE_CHECKING:
     from karenina_benchmark.content import BenchmarkContent
@@ -229,21 +230,21 @@ class _Check:
 
     def check_question(self, question: Question, config: VerificationConfig) -> None:
         """Check a question: its traits, and its template."""
-        place = self._benchmark.place_of(question.id)
         if self._quality:
+            place = self._benchmark.place_of(question.id)
             self._check_traits(place, "rubric", question.rubric, config, question.id)
             self._check_traits(place, "dynamic_rubric", question.dynamic_rubric, config, question.id)
         try:
             self._benchmark.with_shared_traits(question)
         except ValueError as error:
-            self._add("error", place, str(error), "", "rubric", question=question.id)
-        self._check_template(question, place, config)
+            self._add("error", self._benchmark.place_of(question.id), str(error), "", "rubric", question=question.id)
+        self._check_template(question, config)
 
-    def _check_template(self, question: Question, place: Section | None, config: VerificationConfig) -> None:
+    def _check_template(self, question: Question, config: VerificationConfig) -> None:
         try:
             template = template_of(question, self._trust)
             if template is None:
-                self._check_missing_template(question, place, config)
+                self._check_missing_template(question, config)
                 return
             bound = template.for_question(question.id)
             if template.has_code:
@@ -255,15 +256,15 @@ class _Check:
             cure = TRUST_CURE
             if self._benchmark.path is not None:
                 cure = f"read it, then `karenina trust {self._benchmark.path}` (or --trust-all for one run)"
-            self._add_in_template("error", question, place, what, cure, error.line)
+            self._add_in_template("error", question, what, cure, error.line)
             return
         except TemplateError as error:
             for one in find_errors(question.answer_template or "", error):
-                self._add_in_template("error", question, place, one.reason, "", one.line)
+                self._add_in_template("error", question, one.reason, "", one.line)
             return
-        self._check_truths(question, place, bound)
+        self._check_truths(question, bound)
 
-    def _check_missing_template(self, question: Question, place: Section | None, config: VerificationConfig) -> None:
+    def _check_missing_template(self, question: Question, config: VerificationConfig) -> None:
         if config.core.evaluation_mode == "rubric_only":
             return
         if self._benchmark.missing_answers:
@@ -271,13 +272,13 @@ class _Check:
                 self._add("error", None, self._benchmark.missing_answers, "")
             return
         cure = 'add `answer`, or evaluate it with evaluation_mode = "rubric_only"'
+        place = self._benchmark.place_of(question.id)
         self._add("error", place, "the question has no answer template", cure, question=question.id)
 
-    def _check_truths(self, question: Question, place: Section | None, bound: BoundTemplate) -> None:
+    def _check_truths(self, question: Question, bound: BoundTemplate) -> None:
         """Check the truths against their own template, and with `quality` what a judge sees of it."""
-        from karenina_template.templates.self_check import find_flaws, find_truth_errors
-
         for flaw in find_flaws(bound, question.question) if self._quality else find_truth_errors(bound):
+            place = self._benchmark.place_of(question.id)
             source, field = question.answer_template or "", flaw.field
             line = None if field is None else find_field_line(source, field)
             if place is not None and place.value.get("template") is not None:
@@ -326,10 +327,9 @@ class _Check:
             what = f"this value needs your trust before a run: {value.in_words(200)}"
             self._add("warning", self._benchmark.head, what, f"read it, then `karenina trust {path}`", *where)
 
-    def _add_in_template(
-        self, level: Level, question: Question, place: Section | None, what: str, cure: str, line: int | None
-    ) -> None:
+    def _add_in_template(self, level: Level, question: Question, what: str, cure: str, line: int | None) -> None:
         """Add a finding about a line of a template's source."""
+        place = self._benchmark.place_of(question.id)
         if place is not None and place.value.get("template") is not None:
             where = place.where_in_text(line, "template")
             self.findings.append(Finding(level, place.document.file, where, what, cure, question.id))
