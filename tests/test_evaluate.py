@@ -166,6 +166,27 @@ def test_a_file_of_outputs_is_judged(judge: Judge) -> None:
     assert len(judge.prompts) == 3
 
 
+def test_a_table_of_outputs_is_judged_by_rows(judge: Judge) -> None:
+    Path("out.csv").write_text("id,Response,question\na,It is BCL2.,Which?\n,It is TP53.,\n", "utf-8")
+    Path("t.py").write_text(TEMPLATE, "utf-8")
+    done = command("out.csv", "--template", "t.py", "-j", "scripted:j")
+
+    assert done.code == 0, done.err
+    found = {one.question_id: one for one in VerificationResultSet.load("out.results.jsonl")}
+    assert {name: one.outcome.value for name, one in found.items()} == {"a": "correct", "line-3": "wrong"}
+    assert found["a"].metadata.question_text == "Which?"
+
+
+def test_a_table_without_outputs_is_refused(judge: Judge) -> None:
+    Path("out.csv").write_text("prompt,reply\nWhich?,BCL2\n", "utf-8")
+    Path("t.py").write_text(TEMPLATE, "utf-8")
+    done = command("out.csv", "--template", "t.py", "-j", "scripted:j")
+
+    assert done.code == 2
+    assert "name the column of the outputs `response`; the columns are prompt, reply" in done.err
+    assert not judge.prompts
+
+
 def test_a_text_file_is_one_output(judge: Judge) -> None:
     Path("answer.txt").write_text("see doi:10.1000/182", "utf-8")
     Path("rubric.yaml").write_text(

@@ -39,8 +39,8 @@ def judge(
         Path,
         typer.Argument(
             metavar="FILE",
-            help="Outputs: a .jsonl file with a `response` per line (optionally `id` and `question`), or one "
-            "text file.",
+            help="Outputs: a .jsonl file or a table (.csv, .tsv, .xlsx) with a `response` per line (optionally `id` "
+            "and `question`), or one text file.",
             show_default=False,
         ),
     ],

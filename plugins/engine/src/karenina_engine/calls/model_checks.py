@@ -57,7 +57,8 @@ def check_models(plugins: Plugins, models: Sequence[tuple[str, ModelConfig]], *,
                 for problem in error.errors(include_url=False, include_input=False)
             ]
         except ValueError as error:
-            problems.append(f"{where}: {error}")
+            named = f"model {model.id!r}"  # adapters name the model too
+            problems.append(f"{where}: {str(error).removeprefix(f'{named}: ').removeprefix(f'{named}, ')}")
         problems += [f"{where}: {problem}" for problem in find_tool_problems(plugins, model, spec)]
     if problems:
         raise ConfigError(problems)

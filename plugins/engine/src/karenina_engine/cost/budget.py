@@ -123,10 +123,11 @@ class Budget:
 
     def describe_exhaustion(self) -> str:
         """Return why the run stopped, for messages."""
-        lost = f", {format_cost(self.lost)} was reserved for calls that were cut off" if self.lost else ""
+        lost = f" and {format_cost(self.lost)} was reserved for calls that were cut off" if self.lost else ""
         return (
             f"its budget of {format_cost(self.limit)} does not cover the next call, which may cost "
-            f"{format_cost(self.refused)}: {format_cost(self.spent)} was spent{lost}"
+            f"{format_cost(self.refused)} (less with a lower max_tokens), after {format_cost(self.spent)} was spent"
+            f"{lost}"
         )
 
     def _covers(self, amount: int) -> bool:
