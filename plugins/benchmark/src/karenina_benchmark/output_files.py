@@ -22,8 +22,8 @@ def read_outputs(path: Path) -> Iterator[Output]:
 
     A `.jsonl` file has one output a line: a JSON text, or an object with `response` (or output, answer, text, trace,
     messages, completion), and perhaps `id` and `question`; a table (`.csv`, `.tsv`, `.xlsx`) has columns with these
-    names. Any other file is one output, whose id is the file's name. Raises `ConfigError`, naming the line, for anything else,
-    and `CheckpointError` for a table that cannot be read.
+    names. Any other file is one output, whose id is the file's name. Raises `ConfigError`, naming the line, for
+    anything else, and `CheckpointError` for a table that cannot be read.
     """
     try:
         if path.suffix.lower() in _LINES:
