@@ -10,9 +10,9 @@ Karenina with each judge: the judge extracts a value, and a program compares it 
 account for several answers to one question. Items that are not judged count as wrong here, and are counted apart.
 
 Prompts are chosen on one half of the questions (`--part choose`) and reported on the other. `--instructions` tries
-another prompt; `--recorded` judges rows of `nq301_openqa_eval.jsonl`, which people have labelled, instead. With
-`--keep`, a run that was stopped continues, and the verdicts are written as JSON lines; `--against FILE` prints the
-paired difference from such verdicts.
+other instructions, and `--plain` the prompt of large judges. `--recorded` judges rows of `nq301_openqa_eval.jsonl`,
+which people have labelled, instead. With `--keep`, a run that was stopped continues, and the verdicts are written as
+JSON lines; `--against FILE` prints the paired difference from such verdicts.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import json
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
@@ -30,13 +31,15 @@ from agreement import ON_EXTRACTED, gold_pattern, sample, says_gold
 from answer_builder import BuiltAnswer, build
 
 import karenina_template.parse_template as parse_stage
-from karenina import Benchmark
-from karenina_core.models.prompts import PromptTask
+from karenina import Benchmark, VerificationResult
 from karenina_engine.results.rates import rate
 from karenina_report.estimators.paired import mean_difference
 
 RECORDED: Final = "nq301_openqa_eval.jsonl"
 FILES: Final = (RECORDED, "evouna.jsonl")
+
+Verdicts = dict[str, bool | None]
+"""The verdict on each answer, by its id; None if it was not judged."""
 
 
 def read(file: Path) -> list[dict[str, Any]]:
@@ -74,23 +77,27 @@ def draw(answers: Sequence[BuiltAnswer], size: int | None) -> list[BuiltAnswer]:
     return [entry[2] for entry in ranked[:size]]
 
 
-def judge_answers(answers: Sequence[BuiltAnswer], judge: str, folder: Path) -> dict[str, tuple[bool | None, object]]:
-    """Run Karenina; return by answer the verdict (None: not judged) and the extracted value."""
+def judge_answers(answers: Sequence[BuiltAnswer], judge: str, folder: Path, **settings: Any) -> Verdicts:
+    """Run Karenina; write verdicts and extracted values to `folder` as they arrive, and return the verdicts."""
     benchmark = Benchmark.create(name="built answers")
     for answer in answers:
         benchmark.add_question(answer.question, "known", answer.template, question_id=answer.id)
     texts = {answer.id: answer.text for answer in answers}
     recorded = {"id": "recorded", "interface": "manual", "model_name": "recorded", "manual_traces": texts}
     local = {"id": judge, "interface": "local", "model_name": judge, "request_timeout": 900}
-    config = {"answering_models": [recorded], "parsing_models": [local]}
-    results = benchmark.run_verification(config, journal=folder / "run.journal", trust="all")
-    return {
-        one.question_id: (
-            bool(one.template.verify_result) if one.outcome.has_verdict else None,
-            (one.template.parsed_llm_response or {}).get("answer"),
-        )
-        for one in results
-    }
+    config = {"answering_models": [recorded], "parsing_models": [local], **settings}
+    found: Verdicts = {}
+    with (folder / "verdicts.jsonl").open("w", encoding="utf-8") as file:
+
+        def note(result: VerificationResult) -> None:
+            verdict = bool(result.template.verify_result) if result.outcome.has_verdict else None
+            value = (result.template.parsed_llm_response or {}).get("answer")
+            found[result.question_id] = verdict
+            row = {"id": result.question_id, "verdict": verdict, "extracted": value}
+            print(json.dumps(row, default=str), file=file, flush=True)
+
+        benchmark.run_verification(config, journal=folder / "run.journal", trust="all", on_result=note)
+    return found
 
 
 def table(answers: Sequence[BuiltAnswer], columns: dict[str, dict[str, bool]]) -> list[str]:
@@ -124,6 +131,7 @@ def main() -> None:
     parser.add_argument("--part", choices=["choose", "report"], default="report")
     parser.add_argument("--rows", type=int, help="so many answers, the same number of each kind; all if absent")
     parser.add_argument("-j", "--judge", action="append", default=[], help="a local model; may be repeated")
+    parser.add_argument("--plain", action="store_true", help="the prompt of large judges: no list of rejected values")
     parser.add_argument("--instructions", type=Path, help="a file with other instructions for the judge")
     parser.add_argument("--recorded", action="store_true", help="recorded answers with labels, not built ones")
     parser.add_argument("--list", action="store_true", help="print the answers as JSON lines, and call no judge")
@@ -141,24 +149,20 @@ def main() -> None:
             print(json.dumps({name: getattr(answer, name) for name in ("id", "kind", "question", "text", "right")}))
         return
     if arguments.instructions is not None:
-        task = PromptTask("parsing", arguments.instructions.read_text("utf-8").strip())
-        parse_stage.PARSING = task  # type: ignore[misc]  # a trial in this process only
-        parse_stage.ParseTemplate.prompts = (task,)
+        text = arguments.instructions.read_text("utf-8").strip()
+        parse_stage.PARSING = replace(parse_stage.PARSING, instructions=text)  # type: ignore[misc]  # a trial in this process only
+        parse_stage.LISTING = replace(parse_stage.LISTING, instructions=text)  # type: ignore[misc]
+        parse_stage.ParseTemplate.prompts = (parse_stage.PARSING, parse_stage.LISTING)
     columns = {"whole text": {answer.id: answer.plain for answer in answers}}
     for judge in arguments.judge:
         with tempfile.TemporaryDirectory() as temporary:
             folder = (arguments.keep or Path(temporary)) / judge
             folder.mkdir(parents=True, exist_ok=True)
-            found = judge_answers(answers, judge, folder)
-            columns[judge] = {name: bool(verdict) for name, (verdict, _) in found.items()}
-            failed = sum(verdict is None for verdict, _ in found.values())
+            found = judge_answers(answers, judge, folder, list_rejected=False if arguments.plain else None)
+            columns[judge] = {name: bool(verdict) for name, verdict in found.items()}
+            failed = sum(verdict is None for verdict in found.values())
             if failed:
                 print(f"{judge}: {failed} answers were not judged")
-            lines = [
-                json.dumps({"id": name, "verdict": verdict, "extracted": value}, default=str)
-                for name, (verdict, value) in found.items()
-            ]
-            (folder / "verdicts.jsonl").write_text("\n".join(lines) + "\n", "utf-8")
         if arguments.against is not None:
             print(difference(answers, columns[judge], arguments.against))
     print("\n".join(table(answers, columns)))

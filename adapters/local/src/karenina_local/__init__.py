@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING
 from karenina_core.hooks import hookimpl
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from karenina_core.models.adapters import AdapterSpec
+    from karenina_core.models.model import ModelConfig
 
 __all__ = ["plugin"]
 
@@ -26,3 +29,9 @@ class plugin:  # noqa: N801 - the entry point's name
         from karenina_local.adapter import SPEC
 
         return [SPEC]
+
+    @staticmethod
+    @hookimpl
+    def karenina_small_judges() -> list[Callable[[ModelConfig], bool]]:
+        """Declare all local models as small judges."""
+        return [lambda model: model.interface == "local"]

@@ -1,14 +1,16 @@
-"""The hook for verification primitives."""
+"""Hooks for verification primitives, and for judges that need help with reading."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from karenina_core.hook_policy import HookPolicy
 from karenina_core.hooks import hookspec
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from karenina_core.models.model import ModelConfig
     from karenina_core.plugins import Plugins
     from karenina_template.templates import Primitive
 
@@ -16,6 +18,12 @@ if TYPE_CHECKING:
 @hookspec
 def karenina_primitives() -> Sequence[type[Primitive]]:
     """Offer verification primitives; templates then use them by class name like the built-in ones."""
+
+
+@hookspec
+@HookPolicy(stability="provisional")
+def karenina_small_judges() -> Sequence[Callable[[ModelConfig], bool]]:
+    """Offer functions that return whether a judge is small; these list rejected values first."""
 
 
 def offered(plugins: Plugins) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from karenina_core.artifacts.keys import ArtifactKeys as Keys
@@ -160,18 +161,23 @@ async def fill_template(
     task: PromptTask,
     request: str,
     schema: Mapping[str, Any] | None = None,
+    record: Mapping[str, str] = MappingProxyType({}),
 ) -> StructuredResult[BaseAnswer]:
     """Return the template, filled by the judge and bound to the question's truths.
 
-    `schema` is the template's own, if the caller has it already. If the first reply could not be used as it was, the
-    result field `parsing` records the mode, the tries, and whether the reply was repaired. Raises `PortError` and
+    `schema` is the template's own, if the caller has it already, or that with further fields. If the first reply could
+    not be used as it was, the result field `parsing` records the mode, the tries, and whether the reply was repaired;
+    further fields of the reply, named by `record`, are recorded there if they are not empty. Raises `PortError` and
     `StructuredError` as `ask` does.
     """
     response = context.get_artifact(Keys.RAW_LLM_RESPONSE)
     form = bound.judge_schema() if schema is None else schema
     found = await ask(context, task, request, form, lambda values: bound.bind(values, response))
+    described: dict[str, Any] = {key: value for key, name in record.items() if (value := found.data.get(name))}
     if found.tries > 1 or found.repaired:
-        context.set_result_field("parsing", {"mode": found.mode, "tries": found.tries, "repaired": found.repaired})
+        described |= {"mode": found.mode, "tries": found.tries, "repaired": found.repaired}
+    if described:
+        context.set_result_field("parsing", described)
     return found
 
 

@@ -16,3 +16,8 @@ class TemplateSettings(BaseModel):
     include_extraction_hints: bool = Field(
         default=True, description="Show the judge the extraction hints of templates."
     )
+    list_rejected: bool | None = Field(
+        default=None,
+        description="Have the judge list the values that the response rejects before it fills the template. By "
+        "default, judges that an adapter declares as small do so.",
+    )

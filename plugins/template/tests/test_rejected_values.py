@@ -1,0 +1,70 @@
+"""Judges that list rejected values first: which do, and what they are asked."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from karenina_core import ArtifactKeys as Keys
+from karenina_core import Question, hookimpl
+from karenina_template.parse_template import ParseTemplate
+from karenina_template.templates import load_template
+from karenina_testing import ScriptedModels, StageRun, run_stage
+
+SOURCE = """
+class Answer(BaseAnswer):
+    {name}: str = VerifiedField(description="The gene", ground_truth="BCL2", verify_with=ExactMatch())
+"""
+
+
+class SmallJudges:
+    @hookimpl
+    def karenina_small_judges(self) -> list[Any]:
+        return [lambda model: model.interface == "scripted"]
+
+
+def parse(models: ScriptedModels, *plugins: object, name: str = "gene", **settings: Any) -> StageRun:
+    template = load_template(SOURCE.format(name=name)).for_question("q1")
+    artifacts = {
+        Keys.RAW_ANSWER_CLASS: template.answer_class,
+        Keys.ANSWER_CLASS: template,
+        Keys.RAW_LLM_RESPONSE: "Many say TP53, which is wrong; it is BCL2.",
+    }
+    question = Question(question="Which gene?", raw_answer="BCL2")
+    run = run_stage(ParseTemplate, question=question, artifacts=artifacts, models=models, plugins=plugins, **settings)
+    return asyncio.run(run)
+
+
+@pytest.mark.parametrize(
+    ("plugins", "setting", "lists"),
+    [((), None, False), ((SmallJudges(),), None, True), ((SmallJudges(),), False, False), ((), True, True)],
+)
+def test_small_judges_list_rejected_values_first(
+    plugins: tuple[object, ...], setting: bool | None, lists: bool
+) -> None:
+    """A judge is small if a plugin says so; the setting decides in any case."""
+    replies = {"rejected": ["TP53"], "gene": "BCL2"} if lists else {"gene": "BCL2"}
+    models = ScriptedModels(fill=lambda *_: replies)
+
+    found = parse(models, *plugins, list_rejected=setting, prompt_config={"parsing": "In capitals."})
+
+    (request,) = models.requests
+    assert list(request.schema["properties"]) == (["rejected", "gene"] if lists else ["gene"])
+    assert "In capitals." in request.text
+    answer = found.artifact(Keys.PARSED_ANSWER)
+    assert answer is not None
+    assert answer.verify() is True
+    assert found.field("parsing") == ({"rejected": ["TP53"]} if lists else None)
+
+
+def test_a_templates_own_field_keeps_its_name() -> None:
+    models = ScriptedModels(fill=lambda *_: {"rejected": "BCL2", "rejected_values": ["TP53"]})
+
+    found = parse(models, name="rejected", list_rejected=True)
+
+    answer = found.artifact(Keys.PARSED_ANSWER)
+    assert answer is not None
+    assert answer.verify() is True
+    assert found.field("parsing")["rejected"] == ["TP53"]
