@@ -138,6 +138,19 @@ def test_options_that_could_be_meant_twice_are_a_problem(tmp_path: Path) -> None
     assert next(iter(Benchmark.load("out.yaml"))).raw_answer == "B. 2"
 
 
+def test_an_answer_with_a_known_replicate_is_not_recorded(tmp_path: Path) -> None:
+    row = {**ROWS[0], "model": "m", "response": "The answer is Paris."}
+    rows = [{**row, "replicate": 2}, row, {**row, "replicate": 2, "response": "Lyon."}, {**row, "model": "n"}]
+    source = write_lines(tmp_path / "a.jsonl", rows)
+
+    done = import_file(source, "--recordings", "answers.jsonl", "--json")
+
+    assert [one["place"] for one in done.json["unanswered"]] == ["line 3"]
+    assert "an earlier row of the same question and model has 2 too" in done.json["unanswered"][0]["problem"]
+    recorded = [json.loads(line) for line in Path("answers.jsonl").read_text("utf-8").splitlines()]
+    assert [(one["model"], one["replicate"]) for one in recorded] == [("m", 2), ("m", 3), ("n", 1)]
+
+
 def test_several_answers_of_a_model_become_replicates(tmp_path: Path) -> None:
     row = {**ROWS[0], "model": "m"}
     rows = [{**row, "response": "The answer is Paris."}, {**row, "response": ["The answer is Lyon.", "Nice."]}]

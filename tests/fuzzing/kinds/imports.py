@@ -209,8 +209,11 @@ def _check_written(folder: Path, said: dict[str, Any]) -> None:
     if answers.exists():
         spec = find_adapter(active_plugins(), "manual").spec
         assert spec.check is not None
-        spec.check(ModelConfig(id="m", interface="manual", model_name="m", manual_traces=str(answers)))
         lines = [json.loads(line) for line in answers.read_bytes().splitlines()]
+        models = {line.get("model") for line in lines}
+        for model in models if None not in models or len(models) == 1 else ():
+            extra = {"extra": {"model": model}} if model else {}
+            spec.check(ModelConfig(id="m", interface="manual", model_name="m", manual_traces=str(answers), **extra))
         if not {line["id"] for line in lines} <= {question.id for question in questions}:
             raise AssertionError("an answer belongs to no question")
 

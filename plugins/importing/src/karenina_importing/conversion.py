@@ -77,8 +77,8 @@ class _Converter:
     mapping: FieldMapping
     imported: Imported = field(default_factory=Imported)
     ids_by_text: dict[str, str] = field(default_factory=dict)
-    answers: dict[tuple[str, str | None], int] = field(default_factory=dict)
-    """The number of recordings by question and model."""
+    replicates: dict[tuple[str, str | None], set[int]] = field(default_factory=dict)
+    """The replicates that are recorded by question and model."""
 
     def add(self, row: SourceRow) -> None:
         """Add a row. Errors are added to the problems."""
@@ -203,12 +203,20 @@ class _Converter:
         except NotText as error:
             raise _RowError(f"response: {error}") from error
         replicate = self._replicate(row, several=len(responses) > 1)
+        known = self.replicates.setdefault((id, model), set())
+        if replicate in known:
+            raise _RowError(
+                f"replicate: an earlier row of the same question and model has {replicate} too; map replicate"
+            )
         for response in responses:
-            number = self.answers[id, model] = self.answers.get((id, model), 0) + 1
+            number = replicate or len(known) + 1
+            while replicate is None and number in known:
+                number += 1
+            known.add(number)
             self.imported.recordings.append(
                 {
                     "id": id,
-                    "replicate": replicate or number,
+                    "replicate": number,
                     **({"model": model} if model is not None else {}),
                     "response": response,
                 }
