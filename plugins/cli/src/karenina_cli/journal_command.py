@@ -83,5 +83,7 @@ def _lines(found: RepairReport) -> Iterator[str]:
         yield f"  {name:<9} {found.kept[table]} kept, {found.lost[table] or 'none'} lost"
     if found.kept_as is not None:
         yield f"  Original  {found.kept_as}"
-    if found.lost["replies"] or found.lost["results"]:
-        yield "  Continue  with the same `karenina run` command, which makes the lost calls again"
+    if found.lost["replies"]:
+        yield "  Continue  with the same `karenina run` command, which makes the calls of the lost replies again"
+    elif found.lost["results"]:
+        yield "  Continue  with the same `karenina run` command, which makes the lost results from the stored replies"

@@ -202,10 +202,10 @@ def _all_items(count: int) -> str:
 
 def _recovery_hint(prepared: RunSession, request: RunRequest) -> str:
     """Return what to do about a run without a judged item."""
-    again = "run the same command again"
+    again = "run it again"
     if prepared.journal is not None and prepared.resumable and not request.replay:
         again += f", or `karenina resume {quote(str(prepared.journal.path))}`"
-    return f"`karenina show {request.output}` shows the reasons. Correct the cause and {again}."
+    return f"`karenina show {request.output}` shows the reasons. Correct the cause, then {again}."
 
 
 def _trust_hint(file: Path) -> str:
@@ -217,14 +217,17 @@ def _resume_hint(prepared: RunSession, path: Path, *, done: int, timed_out: bool
     """Return what a run that was stopped has kept, and how to continue it."""
     where = f", in {path}; `karenina show {path}` prints them" if done else ""
     kept = f"{done} of {quantity(len(prepared), 'item')} finished{where}.\n"
-    limit = " with a larger --set run_timeout=SECONDS" if timed_out else ""
     if prepared.journal is None:
         return (
             f"{kept}To continue, run the same command with another --output and --skip-done {path}, which skips the "
             "questions that are judged."
         )
-    resume = f", or `karenina resume {quote(str(prepared.journal.path))}`" if prepared.resumable else ""
+    options = ["without --fresh"] if prepared.resumable else []  # only `karenina run` has the option
+    options += ["with a larger --set run_timeout=SECONDS"] if timed_out else []
+    how = f" ({' and '.join(options)})" if options else ""
+    same = ", with the same time limit" if timed_out else ""
+    resume = f", or `karenina resume {quote(str(prepared.journal.path))}`{same}" if prepared.resumable else ""
     return (
-        f"{kept}Every reply is stored in {prepared.journal.path}. To continue, run the same command again"
-        f"{limit}{resume}: no finished call is repeated."
+        f"{kept}Every reply is stored in {prepared.journal.path}. To continue, run the same command again{how}"
+        f"{resume}: no finished call is repeated."
     )

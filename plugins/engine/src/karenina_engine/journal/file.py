@@ -347,8 +347,8 @@ def _check_header(path: Path) -> None:
         raise JournalDamaged(path, f"it ends after {len(head)} bytes, and nothing can be read")
     if head and not head.startswith(_MAGIC):
         raise JournalError(
-            f"{path} is not a journal, and was not changed: give the journal of a run; or, to `karenina run`, the "
-            "name of a new file"
+            f"{path} is not a journal, and was not changed: name the journal of a run, which `karenina run` stores "
+            "beside its results (or, as --journal of a new run, a new file)"
         )
 
 

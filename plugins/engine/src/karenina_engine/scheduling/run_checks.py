@@ -130,7 +130,8 @@ def _warn_about_traits(config: VerificationConfig, questions: int, with_traits: 
     if mode == "rubric_only" and without_traits:
         logger.warning(
             "%d of %d questions have no rubric traits, and the evaluation mode rubric_only evaluates nothing else: "
-            "their answers are recorded but not judged; add traits, or set another evaluation_mode",
+            "their answers are recorded, and their outcome is `scored` without any score; add traits, or set another "
+            "evaluation_mode",
             without_traits,
             questions,
         )
