@@ -93,7 +93,8 @@ def explain_error(error: ValueError | ValidationError, known: Collection[str] = 
         if problem["type"] == "extra_forbidden":
             message = f"there is no such field{did_you_mean(str(problem['loc'][-1]), known)}"
         elif problem["type"] == "missing":
-            message = "it is missing"
+            problems.append(f"it needs {field!r}")
+            continue
         elif problem["type"] == "literal_error":
             message += _suggest_word(problem["input"], problem["ctx"]["expected"])
         problems.append(f"{field}: {message}" if field else message)

@@ -184,7 +184,7 @@ def _add(benchmark: BenchmarkContent, questions: Mapping[str, tuple[Section, Que
         try:
             benchmark.add_questions([question])
         except ValueError as error:
-            problems.found.append(section.error(str(error), "correct it there", "rubric"))
+            problems.found.append(section.error(str(error), "", "rubric"))
         else:
             benchmark.origins[id] = origin
     problems.raise_all()
@@ -217,7 +217,7 @@ def read_question(section: Section, id: str) -> Question:
     try:
         question = Question.model_validate(values)
     except ValueError as error:
-        raise section.error(explain_error(error), "correct it there") from error
+        raise section.error(explain_error(error), "") from error
     if template is not None:
         keep_template(question, template)
     return question
@@ -286,7 +286,7 @@ def _load_declared_template(source: str, section: Section) -> Template:
     except TemplateError as error:
         field = field_at(source, error.line)
         place = ("answer",) if field is None else ("answer", field, _part_of(error.reason))
-        raise section.error(error.reason, "correct it there", *place) from error
+        raise section.error(error.reason, "", *place) from error
 
 
 def _part_of(reason: str) -> str:
@@ -348,7 +348,7 @@ def _read_rubric(section: Section, key: str, kind: type[RubricT]) -> RubricT | N
         _check_patterns(rubric, by_kind=isinstance(value, dict))
     except ValueError as error:
         _check_each_trait(section, key, kind)
-        raise section.error(f"{key}: {explain_error(error)}", "correct it there", key) from error
+        raise section.error(f"{key}: {explain_error(error)}", "", key) from error
     return rubric or None
 
 
@@ -375,7 +375,7 @@ def _check_each_trait(section: Section, key: str, kind: type[Rubric]) -> None:
                 why = explain_error(error, _trait_fields(trait))
                 named = f" {trait['name']!r}" if isinstance(trait, dict) and isinstance(trait.get("name"), str) else ""
                 what = f"{key}: trait{named}: {why}" if named else f"{key}: {why}"
-                problems.found.append(section.error(what, "correct it there", *path))
+                problems.found.append(section.error(what, "", *path))
                 continue
             for one in rubric.names:
                 first = names.setdefault(one, where)

@@ -206,7 +206,8 @@ def _unknown_call(node: ast.Call, scope: Scope) -> TemplateError:
 
 
 def _bad_parameter(name: str, error: ValidationError, constructor: object) -> str:
-    problems = []
+    problems: list[str] = []
+    missing: list[str] = []
     fields = getattr(constructor, "model_fields", {})
     items = [(_place_of(item["loc"]), item) for item in error.errors(include_url=False, include_input=False)]
     explained = tuple(f"{place}." for place, item in items if place and item["type"] == "value_error")
@@ -216,10 +217,15 @@ def _bad_parameter(name: str, error: ValidationError, constructor: object) -> st
             problems.append(f"it has no parameter {place!r}{did_you_mean(place, fields)}")
         elif item["type"] == "missing":
             meaning = getattr(fields.get(place), "description", None)
-            problems.append(f"it needs the parameter {place!r}{f' ({meaning})' if meaning else ''}")
+            missing.append(f"{place!r}{f' ({meaning})' if meaning else ''}")
         elif not place.startswith(explained):  # else another form of a value whose problem is explained
             problems.append(f"{place}: {message}" if place else message)
-    return f"invalid parameter of {name}: {join_problems(problems)}"
+    needs = f"{name} needs the parameter {' and '.join(missing)}" if missing else ""
+    if not problems:
+        return needs
+    found = join_problems(problems)
+    found = found if found.startswith(f"{name} ") else f"invalid parameter of {name}: {found}"
+    return f"{found}; {needs}" if needs else found
 
 
 def _place_of(location: tuple[int | str, ...]) -> str:
