@@ -21,9 +21,9 @@ def test_failures_that_name_their_question_are_equal() -> None:
 
 def test_failures_that_differ_only_in_numbers_are_equal() -> None:
     found = ranked(
-        "no reply; it was tried 2 times, with 0.3 s between them",
+        "no reply; 2 attempts, with 0.3 s of waiting in all",
         "HTTP 404: not found",
-        "no reply; it was tried 5 times, with 12.9 s between them",
+        "no reply; 5 attempts, with 12.9 s of waiting in all",
         "9,001 tokens are more than 8192",
         "10,500 tokens are more than 8192",
         "no reply",

@@ -59,5 +59,5 @@ def test_a_rate_limit_to_the_last_try_has_a_cure() -> None:
     notes = CallNotes()
     policy = RetryPolicy(max_retries={ErrorCategory.RATE_LIMIT: 1})
     policy.next_delay(error, notes)
-    with pytest.raises(PortError, match=r"tried 2 times.*max_concurrency.*retry_rate_limit and retry_patience"):
+    with pytest.raises(PortError, match=r"2 attempts.*max_concurrency.*retry_rate_limit and retry_patience"):
         policy.next_delay(error, notes)

@@ -23,7 +23,7 @@ _PLAIN = {
     "bool_parsing": "write true or false",
     **dict.fromkeys(("decimal_parsing", "float_parsing"), "write a number"),
     "int_parsing": "write a whole number",
-    "missing": "it is missing, and must be given",
+    "missing": "it is required",
 }
 
 
@@ -129,11 +129,11 @@ def _describe_unknown(name: str, owned: Mapping[str, Setting]) -> str:
     distribution = read_catalog()["settings"].get(plain)
     if distribution is not None:
         return f"{name}: its plugin is missing: {active_plugins().why_absent(distribution)}"
-    near = did_you_mean(plain, owned, listed="; `karenina config` lists all names")
+    listed = "; `karenina config` lists all names"
     if plain == name:
-        return f"{name}: there is no such configuration name{near}"
-    cure = f"correct the environment variable, or remove it (unset {name})"
-    return f"{name}: this sets the configuration name {plain!r}, which does not exist: {cure}{near}"
+        return f"{name}: there is no such configuration name{did_you_mean(name, owned, listed)}"
+    near = did_you_mean(plain.upper(), map(str.upper, owned), listed).replace("mean '", f"mean '{PREFIX}")
+    return f"{name}: there is no setting {plain!r}: correct this environment variable, or unset it{near}"
 
 
 def _find_unknown_tasks(names: Iterable[str]) -> list[str]:

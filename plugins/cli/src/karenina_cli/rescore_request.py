@@ -57,8 +57,8 @@ def make_rescore_request(
         name = plain_name(labels.benchmark) or "BENCHMARK"
         raise ConfigError(
             [
-                f"{journal} was not made by a run of yours at this path, so its benchmark file is not opened unless "
-                "you name it:\n"
+                f"{journal} is not from a run of yours in this place (it was copied, moved, or made by another user), "
+                "so its benchmark file is not opened unless you name it:\n"
                 f"  karenina rescore {journal} {name}"
             ]
         )

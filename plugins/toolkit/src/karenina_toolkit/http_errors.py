@@ -24,7 +24,6 @@ CURES: Final[Mapping[int, str]] = {
     402: NO_CREDIT,
     403: "check that the key may use this model",
     404: "check model_name and endpoint_base_url",
-    429: "try again later, or lower max_concurrency",
     503: "the server is overloaded or down: check it, or try again later",
 }
 """The cure for each status, if the adapter has no better one."""

@@ -66,7 +66,7 @@ class RetryPolicy:
         parts = []
         tries = 1 + sum(notes.retries.values())
         if tries > 1:
-            parts.append(f"it was tried {tries} times, with {notes.waited:.1f} s between them")
+            parts.append(f"{tries} attempts, with {notes.waited:.1f} s of waiting in all")
         if error.retriable and refusing > self.patience:
             parts.append(f"the server has refused all calls for longer than retry_patience ({self.patience:g} s)")
         elif error.retriable and (error.retry_after or 0.0) > self.patience - notes.waited:

@@ -98,7 +98,8 @@ class PriceTable:
                 return Price(found[0], f"{source.name} {edition}: {found[1]}")
         own = f"prices.{model.id} = {{input = ..., output = ...}}"
         if server and not self.own and is_loopback(urlsplit(server).hostname or ""):
-            why = f"assumed to be free: its server is on this machine; if a provider behind it is paid, set {own}"
+            why = "assumed to be free, because its server is on this machine; if it forwards to a paid provider, "
+            why += f"set {own}"
             return Price(FREE, why, assumed=True)
         where = f" at {redact_url(server) if '://' in server else server}" if server else ""
         lists = " or ".join(source.name for source in self._sources)

@@ -10,7 +10,7 @@ MAX_KINDS: Final = 1000
 """The number of different failures that are counted separately; further ones are counted together."""
 OTHERS: Final = "other failures, each of another kind"
 
-_RETRIES: Final = re.compile(r"; it was tried \d+ times, with [\d.]+ s between them")
+_RETRIES: Final = re.compile(r"; \d+ attempts, with [\d.]+ s of waiting in all")
 _NUMBER: Final = re.compile(r"(?<!HTTP )(?<![\w.])\d+([.,]\d+)*(?![\w])")
 _COMPARED_LENGTH: Final = 500
 _STORED_LENGTH: Final = 2000
