@@ -196,7 +196,7 @@ BAD_INPUT = {
     "unknown question": (["words.yaml", "-q", "aa"], "no question 'aa'; did you mean 'a'?"),
     "unknown name": (["words.yaml", "--set", "replicates=3"], "replicates: there is no such configuration name"),
     "bad value": (["words.yaml", "--set", "replicate_count=none"], "replicate_count: write a whole number"),
-    "value from where": (["words.yaml", "--set", "replicate_count=0"], "(from --set)"),
+    "value from where": (["words.yaml", "--set", "replicate_count=0"], "--set, replicate_count: "),
     "unknown adapter": (
         ["words.yaml", "-a", "scribbled:m"],
         "there is no adapter 'scribbled'; did you mean 'scripted'",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -34,4 +35,6 @@ class ConfigLayers:
 
     def _with_origin(self, problem: str) -> str:
         name = problem.partition(":")[0].partition(".")[0].partition(" ")[0]
-        return f"{problem} (from {self.origin[name]})" if name in self.origin else problem
+        if name not in self.origin or name in os.environ:  # the name of a variable says where it comes from
+            return problem
+        return f"{self.origin[name]}, {problem}"
