@@ -156,7 +156,7 @@ def test_a_server_on_this_machine_is_assumed_to_be_free(address: str) -> None:
     price = priced().price(model("unsaid", "other", endpoint_base_url=address))
     assert price.tariff is not None
     assert (price.tariff.cost(Usage(1000, 1000, calls=1)), price.assumed) == (0, True)
-    assert "if a provider behind it is paid, set prices.mine = " in price.why
+    assert "if it forwards to a paid provider, set prices.mine = " in price.why
 
 
 def test_local_server_is_not_free_if_other_models_have_prices() -> None:
