@@ -64,7 +64,7 @@ def complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
         (["run", "genes.yaml", "-a", "claude_t"], ["claude_tool:"]),
         (["run", "genes.yaml", "-a", "openai", ":", "s"], ["small-1@http://h:1/v1"]),
         (["run", "genes.yaml", "-a", "openai", ":", "small-1", "@", "h"], ["http://h:1/v1"]),
-        (["prompts", "genes.yaml", "--task", "pars"], ["parsing"]),
+        (["prompts", "genes.yaml", "--task", "pars"], ["parsing", "parsing_with_rejected"]),
         (["config", "parsing_m"], ["parsing_models"]),
         (["primitives", "NumericM"], ["NumericMinimum", "NumericMaximum"]),
         (["traits", "ll"], ["llm"]),

@@ -104,7 +104,7 @@ def test_a_right_base_url_comes_in_its_parts() -> None:
 @pytest.mark.parametrize(
     ("key", "needed", "problem"),
     [
-        ("pw-secret\n", None, "the API key contains a line break"),
+        ("pw-secret\n", None, "the API key in the environment contains a line break"),
         ("pw-sécret", None, "another character that no key may have"),
         (None, "the provider needs one", "model 'm': the provider needs one"),
         ("pw-secret", "the provider needs one", None),
