@@ -216,6 +216,7 @@ def test_command_says_how_to_continue_after_the_budget(tmp_path: Path, monkeypat
     assert first.json["stopped"].startswith("its budget of $0.0500 does not cover the next call")
     assert first.json["money"]["budget_spent"]
     assert "karenina resume words.journal --budget MORE" in first.err
+    assert "a budget of $0.058 or more" in first.err
 
     again = run_karenina("resume", "words.journal", "--budget", "1", "--json", plugins=here.plugins())
     assert (again.code, again.json["not_run"], len(again.json["results"])) == (0, 0, 9)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -62,6 +64,7 @@ def test_the_journal_of_another_benchmark_is_warned_about(tmp_path: Path) -> Non
 
     assert other.code == 0
     assert "the journal one.journal is of another benchmark" in other.err
+    assert "and this run is added to it" in " ".join(other.err.split())
     assert "is of another benchmark" not in own.err, "its last run is of a question of this benchmark"
 
 
@@ -75,10 +78,29 @@ def test_a_finished_run_says_that_everything_is_kept(tmp_path: Path) -> None:
     second = run(again, file, "--json")
 
     assert again.calls == []
-    assert "All 2 results come from the journal words.journal, and no new call was made" in second.err
+    assert "No new call was made: both results came from the journal words.journal" in second.err
     assert {**second.json, **NOW} == {**first, **NOW}
     assert (first["calls"]["made"], second.json["calls"]["made"], second.json["calls"]["items_kept"]) == (4, 0, 2)
     assert not Path("words.results-1.jsonl").exists()
+
+
+def test_damage_found_at_the_end_is_the_only_message(tmp_path: Path) -> None:
+    """The index of places has a wrong key, which matters only if a run notes that a stored result is also its own."""
+    file, again = write_benchmark(tmp_path, "a"), ScriptedRuns()
+    run(ScriptedRuns(), file)
+    with closing(sqlite3.connect("words.journal")) as database:
+        (page,) = database.execute("SELECT rootpage FROM sqlite_master WHERE name = 'results_by_place'").fetchone()
+        (size,) = database.execute("PRAGMA page_size").fetchone()
+    data = bytearray(Path("words.journal").read_bytes())
+    assert data[page * size - 3 : page * size] == b"\t\b\t", "run 1, place 0, row 1"
+    data[page * size - 2] = 9  # place 1
+    Path("words.journal").write_bytes(data)
+    done = run(again, file, "-o", "out.jsonl", "--journal", "words.journal")
+
+    assert (done.code, again.calls) == (2, [])
+    assert "1 of 1 item finished, with results in out.jsonl, but the journal words.journal is damaged" in done.err
+    assert "No new call was made" not in done.err
+    assert len(VerificationResultSet.load("out.jsonl")) == 1
 
 
 def test_fresh_begins_anew_and_keeps_what_was(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from karenina_cli.screen import print_rows, print_wrapped
 from karenina_engine.cost.ledger import UNKNOWN_COST, SpendCounts, sum_counts
-from karenina_engine.cost.price_source import format_cost, to_dollars
+from karenina_engine.cost.price_source import format_cost, format_rounded_up, to_dollars
 from karenina_toolkit.printable import clean, quantity
 
 if TYPE_CHECKING:
@@ -100,12 +100,15 @@ def cost_text(lines: Sequence[LedgerLine] | None) -> str:
 def budget_hint(run: RunSession) -> str:
     """Return how to continue a run whose budget is spent."""
     assert run.budget is not None
-    limit = format_cost(run.budget.limit)
+    least, spent = format_rounded_up(run.budget.spent + run.budget.refused), format_cost(run.budget.spent)
     if run.journal is None:
-        return f"There is no journal, so the same command, with a budget above {limit}, repeats the calls."
-    again = "the same command with a larger --set budget=USD"
-    how = f"`karenina resume {quote(str(run.journal.path))} --budget MORE`" if run.resumable else again
-    return f"To continue with a budget above {limit}, run {how}; no paid call is repeated."
+        return f"There is no journal, so the same command, with a budget of {least} or more, repeats the calls."
+    again = "run the same command with a larger --set budget=USD"
+    how = f"run `karenina resume {quote(str(run.journal.path))} --budget MORE`" if run.resumable else again
+    return (
+        f"To continue, {how}; the next call needs a budget of {least} or more, which includes the {spent} spent so "
+        "far. No paid call is repeated."
+    )
 
 
 def _cells(count: SpendCounts) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
-_SHOWN = {"replies": "Replies", "results": "Results", "runs": "Runs", "spent": "Spending"}
+_SHOWN = {"replies": "Replies", "results": "Results", "runs": "Runs", "spent": "Cost rows"}
 
 
 @app.callback()

@@ -39,13 +39,12 @@ def execute_run(
     """
     from karenina_cli.cost_output import cost_json, print_ledger
     from karenina_engine.results.result_set import StoredResults, VerificationResultSet
-    from karenina_engine.scheduling.prepare import open_run
 
     output = request.output
     assert output is not None  # commands always set it
-    with exit_on_failed_write(screen), open_run(request) as prepared:
+    with open_or_exit(screen, request, output) as prepared:
         totals, interrupted = run_with_progress(screen, prepared, output, quiet=quiet)
-        note_reuse(screen, prepared)
+    note_reuse(screen, prepared)
     missing = len(prepared) - len(totals)
     summary = totals.summary()
     results: Results = StoredResults(output, len(totals)) if len(totals) else VerificationResultSet()
@@ -63,7 +62,7 @@ def execute_run(
     exit_if_stopped(screen, prepared, output, done=len(totals), interrupted=interrupted)
     if summary.not_judged == summary.items:
         screen.note(
-            f"No item was judged: {_all_items(summary.items)} ended in an error. {_recovery_hint(prepared, request)}"
+            f"No item was judged: {_all(summary.items, 'item')} ended in an error. {_recovery_hint(prepared, request)}"
         )
     if request.benchmark.path is not None and any("`karenina trust FILE`" in one.error for one in totals.failures()):
         screen.note(_trust_hint(request.benchmark.path))
@@ -78,11 +77,10 @@ def execute_run(
 def run_for_results(screen: Screen, request: RunRequest, output: Path, *, quiet: bool) -> Iterator[VerificationResult]:
     """Execute the run of another command with progress, and yield its results. Exits if the run was stopped early."""
     from karenina_engine.results.result_set import read_results
-    from karenina_engine.scheduling.prepare import open_run
 
-    with exit_on_failed_write(screen), open_run(request) as prepared:
+    with open_or_exit(screen, request, output) as prepared:
         totals, interrupted = run_with_progress(screen, prepared, output, quiet=quiet)
-        note_reuse(screen, prepared)
+    note_reuse(screen, prepared)
     exit_if_stopped(screen, prepared, output, done=len(totals), interrupted=interrupted)
     return read_results(output)
 
@@ -95,21 +93,29 @@ def exit_if_stopped(screen: Screen, prepared: RunSession, output: Path, *, done:
     if not missing or not (interrupted or prepared.stopped is not None):
         return
     if not interrupted and prepared.budget is not None and prepared.budget.exhausted:
-        screen.note(f"{quantity(missing, 'item')} did not run. {budget_hint(prepared)}")
+        screen.note(f"{done} of {quantity(len(prepared), 'item')} finished. {budget_hint(prepared)}")
         raise typer.Exit(ExitCode.BUDGET_SPENT)
     screen.note(_resume_hint(prepared, output, done=done, timed_out=not interrupted))
     raise typer.Exit(ExitCode.INTERRUPTED if interrupted else ExitCode.TIMED_OUT)
 
 
 @contextmanager
-def exit_on_failed_write(screen: Screen) -> Iterator[None]:
-    """Exit with `ExitCode.FAILED` instead of `BAD_INPUT` if the journal cannot be written."""
-    from karenina_engine.journal.file import JournalNotWritten
+def open_or_exit(screen: Screen, request: RunRequest, output: Path) -> Iterator[RunSession]:
+    """Hold the run and its journal inside the `with` block; exit if the journal cannot be written, also at the end."""
+    from karenina_engine.journal.file import JournalDamaged, JournalError, JournalNotWritten
+    from karenina_engine.scheduling.prepare import open_run
 
+    results = ""
     try:
-        yield
-    except JournalNotWritten as error:
-        screen.fail(str(error), ExitCode.FAILED)
+        with open_run(request) as prepared:
+            yield prepared
+            done = f"{len(prepared.outcomes)} of {quantity(len(prepared), 'item')} finished"
+            results = f"{done}, with results in {output}, but "
+    except JournalError as error:
+        if not results and not isinstance(error, JournalNotWritten):
+            raise
+        code = ExitCode.BAD_INPUT if isinstance(error, JournalDamaged) else ExitCode.FAILED
+        screen.fail(f"{results}{error}", code)
 
 
 def run_with_progress(screen: Screen, prepared: RunSession, path: Path, *, quiet: bool) -> tuple[Totals, bool]:
@@ -172,7 +178,7 @@ def note_reuse(screen: Screen, prepared: RunSession) -> None:
     journal = prepared.journal.path
     if kept.kept == len(prepared):
         screen.note(
-            f"All {kept.kept} results come from the journal {journal}, and no new call was made; "
+            f"No new call was made: {_all(kept.kept, 'result')} came from the journal {journal}; "
             f"{'--fresh' if prepared.resumable else 'another --journal'} starts anew."
         )
         return
@@ -196,8 +202,8 @@ def _calls_json(prepared: RunSession) -> dict[str, int]:
     }
 
 
-def _all_items(count: int) -> str:
-    return "the only item" if count == 1 else f"all {count} items"
+def _all(count: int, noun: str) -> str:
+    return f"the only {noun}" if count == 1 else f"both {noun}s" if count == 2 else f"all {count:,} {noun}s"
 
 
 def _recovery_hint(prepared: RunSession, request: RunRequest) -> str:
@@ -225,8 +231,8 @@ def _resume_hint(prepared: RunSession, path: Path, *, done: int, timed_out: bool
     options = ["without --fresh"] if prepared.resumable else []  # only `karenina run` has the option
     options += ["with a larger --set run_timeout=SECONDS"] if timed_out else []
     how = f" ({' and '.join(options)})" if options else ""
-    same = ", with the same time limit" if timed_out else ""
-    resume = f", or `karenina resume {quote(str(prepared.journal.path))}`{same}" if prepared.resumable else ""
+    again = " for the same time again" if timed_out else ""
+    resume = f", or `karenina resume {quote(str(prepared.journal.path))}`{again}" if prepared.resumable else ""
     return (
         f"{kept}Every reply is stored in {prepared.journal.path}. To continue, run the same command again{how}"
         f"{resume}: no finished call is repeated."

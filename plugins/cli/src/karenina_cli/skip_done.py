@@ -85,7 +85,7 @@ class _ReadResults:
         if meta.question_text != self.benchmark.get(id).question:
             self.changed[id] += 1
             return
-        self.models[f"{meta.answering_id}, judged by {meta.parsing_id}"] = None
+        self.models[_models(meta.answering_id, meta.parsing_id)] = None
         for judge in (meta.parsing_id, None):
             item = (id, meta.answering_id, judge, meta.replicate or 1)
             self.known.add(item)
@@ -108,8 +108,15 @@ class _ReadResults:
                 *(self.file, first),
             )
         if self.known and not self.known & wanted:
+            same_models = {item[1:3] for item in self.known} & {item[1:3] for item in wanted}
+            found = "other questions or replicates" if same_models else "; ".join(self.models)
+            own = sorted({_models(model, judge) for _, model, judge, _ in wanted})
             logger.warning(
-                "--skip-done %s skips nothing: no result has the question, model, judge and replicate of an item of "
-                "this run; its models are: %s. Give the results of a run with the same models, by their ids",
-                *(self.file, in_one_line("; ".join(self.models))),
+                "--skip-done %s skips nothing: it has results of %s, and this run is of %s; give the results of a run "
+                "with the same questions and replicates, and the same ids of models and judges",
+                *(self.file, in_one_line(found), in_one_line("; ".join(own))),
             )
+
+
+def _models(model: str, judge: str | None) -> str:
+    return f"{model}, judged by {judge}" if judge is not None else model

@@ -58,7 +58,7 @@ class Budget:
     on_spent: Callable[[], None] | None = None
     exhausted: bool = False
     refused: int = 0
-    """The maximal cost of the cheapest call that was refused, once the budget is exhausted."""
+    """The maximal cost of the first call that the budget does not cover, once it is exhausted."""
     _observed_lines: dict[int, tuple[LedgerLine, _Observed]] = field(default_factory=dict)
     _queue: list[tuple[int, int, int, bool, asyncio.Future[None]]] = field(default_factory=list)
     _serial: int = 0
@@ -164,7 +164,6 @@ class Budget:
                 waiting.set_result(None)
             elif begins or not self.reserved:
                 waiting.set_exception(OverBudget())
-                self.refused = min(self.refused, amount)
             else:
                 left.append(entry)
         heapify(left)

@@ -7,7 +7,7 @@ of 0.15 dollars for a million tokens is 150,000 picodollars per token.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import ROUND_HALF_EVEN, Decimal
+from decimal import ROUND_HALF_EVEN, ROUND_UP, Decimal
 from typing import TYPE_CHECKING, Annotated, Final, Protocol, Self
 
 from pydantic import Field
@@ -43,6 +43,12 @@ def format_cost(picodollars: int) -> str:
     if abs(amount) < smallest:
         return f"below ${smallest}"
     return f"${amount:,.{digits}f}"
+
+
+def format_rounded_up(picodollars: int) -> str:
+    """Return an amount as text with two digits, rounded up, so that it covers the amount as a budget."""
+    amount = to_dollars(picodollars)
+    return f"${amount.quantize(Decimal(1).scaleb(max(amount.adjusted() - 1, -6)), ROUND_UP):f}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -150,7 +150,7 @@ def open_to_write(path: Path, sync: Sync = "normal") -> sqlite3.Connection:
         path.parent.mkdir(parents=True, exist_ok=True)
         new = not path.exists() or path.stat().st_size == 0
         if not new:
-            _check_header(path)
+            _check_header(path, "name a new file, or the journal of an earlier run")
         database = connect(str(path))
     try:
         with journal_errors(path, "opened"):
@@ -174,7 +174,7 @@ def open_to_read(path: Path) -> sqlite3.Connection:
     if not path.is_file():
         raise JournalError(f"there is no journal {path}: `karenina run` creates one beside its results")
     with journal_errors(path, "read"):
-        _check_header(path)
+        _check_header(path, "give the .journal file of a run, which `karenina run` stores beside its results")
         for mode in ("mode=ro", "immutable=1"):
             database = connect(f"{path.absolute().as_uri()}?{mode}", uri=True)
             try:
@@ -340,16 +340,13 @@ def clear_owner(database: sqlite3.Connection) -> None:
     database.execute("DELETE FROM meta WHERE name IN ('pid', 'host')")
 
 
-def _check_header(path: Path) -> None:
+def _check_header(path: Path, cure: str) -> None:
     with path.open("rb") as file:
         head = file.read(_HEADER)
     if head and len(head) < _HEADER and head.startswith(_MAGIC[: len(head)]):
         raise JournalDamaged(path, f"it ends after {len(head)} bytes, and nothing can be read")
     if head and not head.startswith(_MAGIC):
-        raise JournalError(
-            f"{path} is not a journal, and was not changed: name the journal of a run, which `karenina run` stores "
-            "beside its results (or, as --journal of a new run, a new file)"
-        )
+        raise JournalError(f"{path} is not a journal, and was not changed: {cure}")
 
 
 def _is_empty(database: sqlite3.Connection) -> bool:

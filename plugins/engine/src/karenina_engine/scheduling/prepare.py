@@ -105,7 +105,8 @@ def _warn_of_other_questions(request: RunRequest, journal: Journal) -> None:
     if ids and not any(id in request.benchmark for id in ids):
         logger.warning(
             "the journal %s is of another benchmark: %s has none of its questions (the first is %r), so no result is "
-            "taken from it; to keep the runs apart, name another file with --journal (in Python: journal)",
+            "taken from it, and this run is added to it; to keep the runs apart, name another file with --journal (in "
+            "Python: journal)",
             *(journal.path, request.benchmark.path, ids[0]),
         )
 

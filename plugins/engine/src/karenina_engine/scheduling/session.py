@@ -248,7 +248,7 @@ class RunSession:
 
     def _journal_hint(self) -> str:
         higher = " and a higher budget" if self.budget is not None and self.budget.exhausted else ""
-        return f"; the same command with the same journal{higher} resumes with them"
+        return f"; another run with the same journal{higher} continues with them"
 
     async def _stream(self) -> AsyncGenerator[IndexedResult]:
         limit, clock = self.prepared.config.section(EngineSettings).run_timeout, None
