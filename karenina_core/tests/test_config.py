@@ -95,7 +95,7 @@ def test_every_file_format_says_the_same(tmp_path: Path, suffix: str) -> None:
         ({"taste_threshold": 2}, "taste_threshold (of karenina-taste): input should be less than or equal to 1, not 2"),
         ({"evaluation_mode": "fast"}, "evaluation_mode: input should be 'template_only'"),
         ({"slots": {"parse": "X"}}, "slots: there is no slot 'parse'"),
-        ({"answering_models": [{"id": "a"}]}, "answering_models.0.interface: it is required"),
+        ({"answering_models": [{"id": "a"}]}, "answering_models.0.interface: it is missing; add it"),
         (
             {"parsing_models": [{"id": "a", "interface": "x", "model_name": "y"}] * 2},
             "parsing_models: two models have the id 'a'",

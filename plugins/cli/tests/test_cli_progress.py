@@ -66,7 +66,7 @@ def test_progress_shows_counts_rate_time_left_cost_and_calls(terminal: bool) -> 
     assert "30.0 items/min" in text
     assert "12 s left" in text
     assert "$0.12" in text
-    assert "scripted:gpt 3 of 8 calls, 2 waiting for a retry" in text
+    assert "scripted:gpt 3 open calls (limit 8), 2 waiting for a retry" in text
 
 
 def test_progress_in_a_file_has_few_lines() -> None:

@@ -143,7 +143,7 @@ def test_an_answer_may_inherit_from_another():
         (
             answer(FIELD.replace("ExactMatch()", "ExactMatch(normalize=[SynonymMap()])")),
             2,
-            "SynonymMap needs the parameter 'mapping' (aliases with their canonical forms",
+            "SynonymMap (type: synonym_map) needs the parameter 'mapping' (aliases with their canonical forms",
         ),
         (answer(FIELD.replace("ExactMatch()", "RegexMatch(pattern='(')")), 2, "invalid parameter of RegexMatch"),
         (

@@ -82,7 +82,7 @@ def test_the_first_variable_that_is_set_has_the_key(monkeypatch: pytest.MonkeyPa
         ("http://", "name a host"),
         ("http://host:port", "not a URL, or its port is not a number; write it like EXAMPLE"),
         ("http://host:pw-secret", "not a URL"),
-        ("http://me:pw-secret@host", "put the key into endpoint_api_key"),
+        ("http://me:pw-secret@host", "remove it, and put a key into endpoint_api_key"),
         ("http://host?key=pw-secret", "it has a query; CURE"),
         ("http://host#pw-secret", "it has a query; CURE"),
         ("http://host/v1/chat/completions", "give the base URL, such as EXAMPLE, not the URL of one method"),

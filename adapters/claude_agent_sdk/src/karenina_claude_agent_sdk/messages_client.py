@@ -29,7 +29,7 @@ _PAGE: Final = 5000
 _PATH_CURE: Final = "check endpoint_base_url (without /v1/messages)"
 _CURES: Final = {
     **CURES,
-    401: "check endpoint_api_key, or ANTHROPIC_API_KEY (sent to ANTHROPIC_BASE_URL and this machine only)",
+    401: "check the key: endpoint_api_key, or if it is not set, ANTHROPIC_API_KEY",
     404: "check model_name, and endpoint_base_url (without /v1/messages)",
     413: "the request is too large: shorten the prompt",
 }

@@ -17,6 +17,7 @@ from karenina_core.models.ports import ErrorCategory, Message, PortError
 from karenina_openai.http import ConnectionBroken, ConnectionFailed, Limits, Reply, Server
 from karenina_openai.settings import DEFAULT_TIMEOUT, base_url_of, extra_of, find_api_key
 from karenina_openai.streaming import IncompleteStream, StallTimer, StreamStalled, assemble_stream
+from karenina_toolkit.endpoints import cure_for_key
 from karenina_toolkit.error_cures import cure_for_path, cure_for_tls_error
 from karenina_toolkit.http_errors import (
     CURES,
@@ -42,10 +43,7 @@ _OTHER_FIELD: dict[TokensField, TokensField] = {
 }
 _GRACE = 1.0  # seconds after which the library ends a streamed request that was cancelled here
 _DRAINING = 0.5  # seconds to read what follows the end of a stream, so that its connection can be reused
-_CURES = {
-    **CURES,
-    401: "check endpoint_api_key, or OPENAI_API_KEY (sent to OPENAI_BASE_URL and this machine only)",
-}
+_NO_KEY = "set endpoint_api_key, or OPENAI_API_KEY (sent only to this machine, and to OpenAI or OPENAI_BASE_URL)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +80,8 @@ class Client:
         self._secrets = [value for value in secrets if len(value) > 3]
         proxy = None if is_loopback(url.hostname or "") else _proxy(url.scheme, url.hostname or "")
         self._path_cure = cure_for_path(base_url)
-        self._cures = {**_CURES, 404: f"check model_name; or {self._path_cure}"}
+        key_cure = cure_for_key(model, key, _NO_KEY)
+        self._cures = {**CURES, 401: key_cure, 404: f"check model_name; or {self._path_cure}"}
         self._bounds = ReplyBounds.of(model)
         longest, silence = self.timeout, self.timeout
         if extra.stream:  # its limits are enforced here, with an error for each

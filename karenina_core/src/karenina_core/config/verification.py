@@ -23,7 +23,7 @@ _PLAIN = {
     "bool_parsing": "write true or false",
     **dict.fromkeys(("decimal_parsing", "float_parsing"), "write a number"),
     "int_parsing": "write a whole number",
-    "missing": "it is required",
+    "missing": "it is missing; add it",
 }
 
 

@@ -62,8 +62,8 @@ def _read_table(path: Path) -> Iterator[Output]:
     table = read_rows(path)
     columns = {column.lower(): column for column in reversed(table.columns)}
     if not columns.keys() & set(_RESPONSES):
-        cure = f"name the column of the outputs `response`; the columns are {', '.join(table.columns)}"
-        raise ConfigError([f"{path} has no column of outputs: {cure}"])
+        cure = f"rename the column of the outputs; the columns are {', '.join(table.columns)}"
+        raise ConfigError([f"{path} has no column `response`: {cure}"])
     if not table.rows:
         raise ConfigError([f"{path} holds no outputs"])
     for row in table.rows:

@@ -33,6 +33,7 @@ from karenina_benchmark.question_ids import make_question_id
 from karenina_benchmark.question_import import read_questions
 from karenina_benchmark.table_reader import read_rows
 from karenina_benchmark.template_declarations import DeclarationError, field_at, make_template_source
+from karenina_benchmark.unknown_keys import suggest_key
 from karenina_benchmark.yaml_reader import parse
 from karenina_benchmark.yaml_writer import dump
 from karenina_core.data.question import Question
@@ -197,7 +198,8 @@ def read_question(section: Section, id: str) -> Question:
     given = section.value
     attempt(section.check_keys, QUESTION_KEYS)
     values: dict[str, Any] = {name: attempt(section.text, name) for name in _QUESTION_TEXTS if name in given}
-    if given.get("question") in (None, ""):
+    misspelt = any("'question'" in suggest_key(key, QUESTION_KEYS, "") for key in given if key not in QUESTION_KEYS)
+    if given.get("question") in (None, "") and not misspelt:
         problems.found.append(section.error("the question has no text", "add `question: ...`"))
     values["id"] = values.get("id") or id
     if "keywords" in given:
@@ -257,6 +259,11 @@ def _check_each_field(section: Section, fields: Mapping[str, Any]) -> None:
     problems = Problems()
     for name, declared in fields.items():
         problems.attempt(_declare, section, {name: declared}, None)
+        if isinstance(declared, dict) and declared.get("description") is None:  # find the field's other error
+            others = Problems()
+            others.attempt(_declare, section, {name: {**declared, "description": "-"}}, None)
+            known = {str(one) for one in problems.found}
+            problems.found += [one for one in others.found if str(one) not in known]
     if problems.found and section.value.get("strategy") is not None:
         valid = {name: {"description": "-", "ground_truth": "-"} for name in fields if str(name).isidentifier()}
         problems.attempt(_declare, section, valid, section.value["strategy"])

@@ -89,7 +89,9 @@ def check_base_url(
     if url.scheme not in _PORTS or not url.hostname:
         raise AdapterConfigError(f"{where}: it must begin with http:// or https:// and name a host")
     if url.username is not None or url.password is not None:
-        raise AdapterConfigError(f"{where}: it contains a user name or password; put the key into endpoint_api_key")
+        raise AdapterConfigError(
+            f"{where}: the address contains a user name or password; remove it, and put a key into endpoint_api_key"
+        )
     if url.query or url.fragment:
         raise AdapterConfigError(f"{where}: it has a query; {query}")
     if url.path.endswith(_METHODS):
@@ -121,6 +123,15 @@ def find_api_key(model: ModelConfig, base_url: str | None, own: Iterable[str], v
     if not may_receive_secrets(base_url, own):
         return None
     return next((key for name in variables if (key := os.environ.get(name))), None)
+
+
+def cure_for_key(model: ModelConfig, key: str | None, otherwise: str) -> str:
+    """Return the cure if a server refuses `key`, which `find_api_key` returned; `otherwise` if there is none."""
+    if key is None:
+        return otherwise
+    if model.endpoint_api_key is not None:
+        return "correct endpoint_api_key"
+    return f"the key came from {_variable_of(key)}: correct it, or set endpoint_api_key"
 
 
 def check_api_key(model: ModelConfig, key: str | None, *, needed: str | None = None) -> None:

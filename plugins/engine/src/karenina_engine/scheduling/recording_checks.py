@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger("karenina")
 
 _CURE = (
-    "give each recording the id or the text of its question; or run with the recordings that match: --partial "
-    "(partial_recordings = true)"
+    "give every question a recording, with the question's id or text; or run with the recordings that match: "
+    "--partial (partial_recordings = true)"
 )
 
 

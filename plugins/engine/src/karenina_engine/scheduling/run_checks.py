@@ -106,8 +106,12 @@ def _budget(settings: EngineSettings, prices: PriceTable, models: Sequence[Model
     if settings.budget is None:
         return None
     if unknown:
-        problems = [f"a budget needs the price of {id!r}, which is {why}" for id, why in unknown.items()]
-        raise ConfigError([*problems, "or run without a budget, if no call costs anything"])
+        problems = [
+            f"a budget {'counts nothing for' if found[id].assumed else 'needs the price of'} {id!r}, which is {why}"
+            for id, why in unknown.items()
+        ]
+        unit = "prices are in dollars for a million tokens"
+        raise ConfigError([*problems, f"{unit}; if no call costs anything, run without a budget"])
     return to_picodollars(settings.budget)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from karenina_core.data.outcome import Outcome
-from karenina_toolkit.printable import clean
+from karenina_toolkit.printable import clean, quantity
 
 if TYPE_CHECKING:
     from karenina_engine.calls.concurrency_limits import ConcurrencyLimits
@@ -85,7 +85,9 @@ class RunProgress:
         for server in self._limits.servers if self._limits is not None else ():
             if server.held or server.queued or server.retrying:
                 waiting = f", {server.retrying} waiting for a retry" if server.retrying else ""
-                found.append(f"{clean(server.name)} {server.held} of {int(server.limit)} calls{waiting}")
+                found.append(
+                    f"{clean(server.name)} {quantity(server.held, 'open call')} (limit {int(server.limit)}){waiting}"
+                )
         return found
 
     def _lines(self, done: int) -> int:

@@ -220,7 +220,9 @@ def _bad_parameter(name: str, error: ValidationError, constructor: object) -> st
             missing.append(f"{place!r}{f' ({meaning})' if meaning else ''}")
         elif not place.startswith(explained):  # else another form of a value whose problem is explained
             problems.append(f"{place}: {message}" if place else message)
-    needs = f"{name} needs the parameter {' and '.join(missing)}" if missing else ""
+    kind = getattr(fields.get("type"), "default", name)
+    shown = name if kind == name else f"{name} (type: {kind})"
+    needs = f"{shown} needs the parameter {' and '.join(missing)}" if missing else ""
     if not problems:
         return needs
     found = join_problems(problems)

@@ -64,7 +64,8 @@ def _check_name(name: str) -> str:
     near = get_close_matches(name, _functions, n=1)
     raise ValueError(
         f"unknown normalizer {name!r}{f'; did you mean {near[0]!r}?' if near else ''} "
-        f"(the normalizers are {', '.join(_functions)} and SynonymMap, and those of plugins)"
+        f"(the normalizers are {', '.join(_functions)}, "
+        "{type: synonym_map, mapping: {...}} or in Python SynonymMap, and those of plugins)"
     )
 
 

@@ -102,13 +102,16 @@ def _check_statement(statement: ast.stmt, scope: Scope) -> None:
             for alias in names:
                 if not is_known_import(module, alias.name):
                     raise scope.code(
-                        statement, f"`from {module} import {alias.name}` imports a name that templates do not support"
+                        statement,
+                        f"`from {module} import {alias.name}` imports a name that only trusted code may import",
                     )
                 scope.names[alias.asname or alias.name] = alias.name
         case ast.Import(names=names):
             for alias in names:
                 if not known_names(alias.name):
-                    raise scope.code(statement, f"`import {alias.name}` imports a module that templates do not support")
+                    raise scope.code(
+                        statement, f"`import {alias.name}` imports a module that only trusted code may import"
+                    )
                 top = alias.name.partition(".")[0]
                 scope.modules[alias.asname or top] = alias.name if alias.asname else top
         case ast.ClassDef():
