@@ -183,7 +183,9 @@ def test_a_table_without_outputs_is_refused(judge: Judge) -> None:
     done = command("out.csv", "--template", "t.py", "-j", "scripted:j")
 
     assert done.code == 2
-    assert "has no column `response`: rename the column of the outputs; the columns are prompt, reply" in done.err
+    assert (
+        "has no column `response`: give the column of the outputs this name; the columns are prompt, reply" in done.err
+    )
     assert not judge.prompts
 
 

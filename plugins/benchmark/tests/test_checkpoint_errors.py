@@ -111,6 +111,18 @@ YAML_CASES = [
 ]
 
 
+def test_each_mistake_of_a_yaml_file_is_one_error(tmp_path):
+    file = tmp_path / "b.yaml"
+    file.write_text(f"{HEAD}questions:\n  - qestion: a\n    answer:\n      x: {{type: strr, ground_truth: b}}\n")
+    with pytest.raises(CheckpointError) as caught:
+        Benchmark.load(file)
+    assert [one.what for one in caught.value.each()] == [
+        "unknown key 'qestion'",
+        "the field 'x' has no 'description'",
+        "unknown type 'strr'",
+    ]
+
+
 @pytest.mark.parametrize(("text", "where", "what"), YAML_CASES, ids=[case[2] for case in YAML_CASES])
 def test_a_wrong_yaml_file_is_an_error(tmp_path, text, where, what):
     file = tmp_path / "b.yaml"

@@ -15,6 +15,7 @@ from karenina_toolkit.endpoints import (
     ToolLoopExtra,
     check_api_key,
     check_base_url,
+    cure_for_key,
     find_api_key,
     may_receive_secrets,
 )
@@ -149,3 +150,11 @@ def test_headers_are_secrets_and_are_found_whatever_their_case() -> None:
     assert "pw-secret" not in repr(extra) + extra.model_dump_json()
     assert extra.has_header("authorization", "x-api-key")
     assert not extra.has_header("authorization")
+
+
+def test_refused_key_is_named_by_its_source(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_API_KEY", "sk-of-the-environment")
+
+    assert cure_for_key(model(), None, "OTHERWISE") == "OTHERWISE"
+    assert cure_for_key(model(endpoint_api_key="sk-own"), "sk-own", "") == "correct endpoint_api_key"
+    assert "the key came from SOME_API_KEY" in cure_for_key(model(), "sk-of-the-environment", "")

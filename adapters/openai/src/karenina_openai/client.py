@@ -80,7 +80,8 @@ class Client:
         self._secrets = [value for value in secrets if len(value) > 3]
         proxy = None if is_loopback(url.hostname or "") else _proxy(url.scheme, url.hostname or "")
         self._path_cure = cure_for_path(base_url)
-        key_cure = cure_for_key(model, key, _NO_KEY)
+        own_key = extra.has_header("authorization", "api-key")
+        key_cure = "correct the key in extra.headers" if own_key else cure_for_key(model, key, _NO_KEY)
         self._cures = {**CURES, 401: key_cure, 404: f"check model_name; or {self._path_cure}"}
         self._bounds = ReplyBounds.of(model)
         longest, silence = self.timeout, self.timeout

@@ -65,7 +65,8 @@ class Problems:
         first, *others = [error for found in self.found for error in found.each()]
         if not others:
             raise first
-        raise CheckpointError(first.file, first.where, first.what, first.cure, others) from first.__cause__
+        alone = [CheckpointError(one.file, one.where, one.what, one.cure) if one.others else one for one in others]
+        raise CheckpointError(first.file, first.where, first.what, first.cure, alone) from first.__cause__
 
 
 def describe_version(version: object, newest: int) -> tuple[str, str]:

@@ -62,7 +62,7 @@ def _read_table(path: Path) -> Iterator[Output]:
     table = read_rows(path)
     columns = {column.lower(): column for column in reversed(table.columns)}
     if not columns.keys() & set(_RESPONSES):
-        cure = f"rename the column of the outputs; the columns are {', '.join(table.columns)}"
+        cure = f"give the column of the outputs this name; the columns are {', '.join(table.columns)}"
         raise ConfigError([f"{path} has no column `response`: {cure}"])
     if not table.rows:
         raise ConfigError([f"{path} holds no outputs"])
