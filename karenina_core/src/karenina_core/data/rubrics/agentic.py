@@ -47,5 +47,5 @@ class AgenticRubricTrait(ScaledTrait):
             raise ValueError("materialize_trace needs a trace, which context_mode workspace_only excludes")
         override = self.model_override or {}
         if keys := [name for name, secrecy in SECRECY.items() if secrecy == "key" and override.get(name)]:
-            raise ValueError(f"remove model_override.{keys[0]}: set the key in the environment, such as OPENAI_API_KEY")
+            raise ValueError(f"model_override.{keys[0]} is an API key: move it to the environment, as OPENAI_API_KEY")
         return self
