@@ -21,6 +21,7 @@ from karenina_toolkit.endpoints import (
 )
 
 OWN = ("https://api.provider.example/v1", "https://gateway.example:8443/llm")
+VARIABLES = ("FIRST_KEY", "SOME_API_KEY")
 
 
 def model(**fields: Any) -> ModelConfig:
@@ -114,10 +115,10 @@ def test_a_right_base_url_comes_in_its_parts() -> None:
 )
 def test_an_invalid_or_missing_key_is_refused(key: str | None, needed: str | None, problem: str | None) -> None:
     if problem is None:
-        check_api_key(model(), key, needed=needed)
+        check_api_key(model(), key, VARIABLES, needed=needed)
         return
     with pytest.raises(AdapterConfigError, match=problem) as caught:
-        check_api_key(model(), key, needed=needed)
+        check_api_key(model(), key, VARIABLES, needed=needed)
     assert "pw-s" not in str(caught.value)
 
 
@@ -153,8 +154,9 @@ def test_headers_are_secrets_and_are_found_whatever_their_case() -> None:
 
 
 def test_refused_key_is_named_by_its_source(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANOTHER_VARIABLE", "sk-of-the-environment")
     monkeypatch.setenv("SOME_API_KEY", "sk-of-the-environment")
 
-    assert cure_for_key(model(), None, "OTHERWISE") == "OTHERWISE"
-    assert cure_for_key(model(endpoint_api_key="sk-own"), "sk-own", "") == "correct endpoint_api_key"
-    assert "the key came from SOME_API_KEY" in cure_for_key(model(), "sk-of-the-environment", "")
+    assert cure_for_key(model(), None, VARIABLES, "OTHERWISE") == "OTHERWISE"
+    assert cure_for_key(model(endpoint_api_key="sk-own"), "sk-own", VARIABLES, "") == "correct endpoint_api_key"
+    assert "the key came from SOME_API_KEY" in cure_for_key(model(), "sk-of-the-environment", VARIABLES, "")

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig
 
 OFFICIAL_BASE_URL: Final = "https://api.anthropic.com"
+KEY_VARIABLES: Final = ("ANTHROPIC_API_KEY",)
 DEFAULT_TIMEOUT = 300.0
 
 CLITool = Literal["Read", "Glob", "Grep", "Write", "Edit", "Bash"]
@@ -68,7 +69,7 @@ def key_of(model: ModelConfig) -> str | None:
     machine: a configuration in somebody else's benchmark cannot send it elsewhere.
     """
     own = (OFFICIAL_BASE_URL, _environment_base_url())
-    return endpoints.find_api_key(model, base_url_of(model), own, ["ANTHROPIC_API_KEY"])
+    return endpoints.find_api_key(model, base_url_of(model), own, KEY_VARIABLES)
 
 
 def cli_of(extra: ClaudeAgentExtra) -> Path | None:
@@ -114,7 +115,7 @@ def check(model: ModelConfig) -> None:
         f"{url.hostname} needs an API key; set ANTHROPIC_API_KEY or endpoint_api_key, or set "
         "endpoint_base_url to a server of your own (the CLI's own login is not used)"
     )
-    endpoints.check_api_key(model, key_of(model), needed=why if needed else None)
+    endpoints.check_api_key(model, key_of(model), KEY_VARIABLES, needed=why if needed else None)
 
 
 def _environment_base_url() -> str:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig
 
 OFFICIAL_BASE_URL: Final = "https://api.anthropic.com"
+KEY_VARIABLES: Final = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
 DEFAULT_TIMEOUT = 300.0
 DEFAULT_MAX_TOKENS = 8192
 """Token limit of one reply if the model sets none: the Messages API requires one in each request."""
@@ -75,7 +76,7 @@ def find_api_key(model: ModelConfig) -> str | None:
     The keys of the environment are only sent if `may_receive_environment_secrets` allows it.
     """
     own = (OFFICIAL_BASE_URL, environment_base_url())
-    return endpoints.find_api_key(model, base_url_of(model), own, ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"])
+    return endpoints.find_api_key(model, base_url_of(model), own, KEY_VARIABLES)
 
 
 def may_receive_environment_secrets(base_url: str) -> bool:
@@ -115,7 +116,7 @@ def check(model: ModelConfig) -> None:
         f"{url.hostname} needs an API key; set ANTHROPIC_API_KEY or endpoint_api_key, "
         "or set endpoint_base_url to a server of your own"
     )
-    endpoints.check_api_key(model, find_api_key(model), needed=why if needed else None)
+    endpoints.check_api_key(model, find_api_key(model), KEY_VARIABLES, needed=why if needed else None)
 
 
 def _base(url: str) -> str:

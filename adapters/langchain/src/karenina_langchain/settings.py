@@ -96,9 +96,12 @@ def key_of(model: ModelConfig) -> str | None:
     (`OPENAI_BASE_URL`, `ANTHROPIC_BASE_URL`) and to this machine: a configuration in somebody else's benchmark cannot
     send it elsewhere. For other providers, None means that LangChain finds the key.
     """
+    return endpoints.find_api_key(model, base_url_of(model), _own_base_urls(model), _key_variables(model))
+
+
+def _key_variables(model: ModelConfig) -> list[str]:
     provider = provider_of(model)
-    variables = [provider.key_variable] if provider is not None else []
-    return endpoints.find_api_key(model, base_url_of(model), _own_base_urls(model), variables)
+    return [provider.key_variable] if provider is not None else []
 
 
 def is_trusted(model: ModelConfig) -> bool:
@@ -131,7 +134,7 @@ def check(model: ModelConfig) -> None:
     base_url = base_url_of(model)
     if base_url is not None:
         endpoints.check_base_url(model, base_url)
-    endpoints.check_api_key(model, key_of(model), needed=_why_needed(model, extra))
+    endpoints.check_api_key(model, key_of(model), _key_variables(model), needed=_why_needed(model, extra))
 
 
 def _why_needed(model: ModelConfig, extra: LangchainExtra) -> str | None:

@@ -15,7 +15,7 @@ import orjson
 
 from karenina_core.models.ports import ErrorCategory, Message, PortError
 from karenina_openai.http import ConnectionBroken, ConnectionFailed, Limits, Reply, Server
-from karenina_openai.settings import DEFAULT_TIMEOUT, base_url_of, extra_of, find_api_key
+from karenina_openai.settings import DEFAULT_TIMEOUT, KEY_VARIABLES, base_url_of, extra_of, find_api_key
 from karenina_openai.streaming import IncompleteStream, StallTimer, StreamStalled, assemble_stream
 from karenina_toolkit.endpoints import cure_for_key
 from karenina_toolkit.error_cures import cure_for_path, cure_for_tls_error
@@ -81,7 +81,7 @@ class Client:
         proxy = None if is_loopback(url.hostname or "") else _proxy(url.scheme, url.hostname or "")
         self._path_cure = cure_for_path(base_url)
         own_key = extra.has_header("authorization", "api-key")
-        key_cure = "correct the key in extra.headers" if own_key else cure_for_key(model, key, _NO_KEY)
+        key_cure = "correct the key in extra.headers" if own_key else cure_for_key(model, key, KEY_VARIABLES, _NO_KEY)
         self._cures = {**CURES, 401: key_cure, 404: f"check model_name; or {self._path_cure}"}
         self._bounds = ReplyBounds.of(model)
         longest, silence = self.timeout, self.timeout

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig
 
 OFFICIAL_BASE_URL: Final = "https://api.openai.com/v1"
+KEY_VARIABLES: Final = ("OPENAI_API_KEY",)
 DEFAULT_TIMEOUT = 120.0
 _OWN_FIELDS = ("messages", "stream", "stream_options", "response_format", "tools", "tool_choice")
 
@@ -87,7 +88,7 @@ def find_api_key(model: ModelConfig) -> str | None:
     own) and to this machine: the configuration of somebody else's benchmark cannot have it sent elsewhere.
     """
     own = (OFFICIAL_BASE_URL, os.environ.get("OPENAI_BASE_URL") or OFFICIAL_BASE_URL)
-    return endpoints.find_api_key(model, base_url_of(model), own, ["OPENAI_API_KEY"])
+    return endpoints.find_api_key(model, base_url_of(model), own, KEY_VARIABLES)
 
 
 def concurrency(model: ModelConfig) -> int | None:
@@ -106,4 +107,4 @@ def check(model: ModelConfig) -> None:
         f"{url.hostname} needs an API key; set OPENAI_API_KEY or endpoint_api_key, or set endpoint_base_url to a "
         "server of your own"
     )
-    endpoints.check_api_key(model, find_api_key(model), needed=why if needed else None)
+    endpoints.check_api_key(model, find_api_key(model), KEY_VARIABLES, needed=why if needed else None)

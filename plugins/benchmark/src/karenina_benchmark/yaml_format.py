@@ -33,7 +33,7 @@ from karenina_benchmark.question_ids import make_question_id
 from karenina_benchmark.question_import import read_questions
 from karenina_benchmark.table_reader import read_rows
 from karenina_benchmark.template_declarations import DeclarationError, field_at, make_template_source
-from karenina_benchmark.unknown_keys import suggest_key
+from karenina_benchmark.unknown_keys import nearest_key
 from karenina_benchmark.yaml_reader import parse
 from karenina_benchmark.yaml_writer import dump
 from karenina_core.data.question import Question
@@ -198,7 +198,7 @@ def read_question(section: Section, id: str) -> Question:
     given = section.value
     attempt(section.check_keys, QUESTION_KEYS)
     values: dict[str, Any] = {name: attempt(section.text, name) for name in _QUESTION_TEXTS if name in given}
-    misspelt = any("'question'" in suggest_key(key, QUESTION_KEYS, "") for key in given if key not in QUESTION_KEYS)
+    misspelt = any(nearest_key(key, QUESTION_KEYS) == "question" for key in given if key not in QUESTION_KEYS)
     if given.get("question") in (None, "") and not misspelt:
         problems.found.append(section.error("the question has no text", "add `question: ...`"))
     values["id"] = values.get("id") or id

@@ -125,33 +125,34 @@ def find_api_key(model: ModelConfig, base_url: str | None, own: Iterable[str], v
     return next((key for name in variables if (key := os.environ.get(name))), None)
 
 
-def cure_for_key(model: ModelConfig, key: str | None, otherwise: str) -> str:
-    """Return the cure if a server refuses `key`, which `find_api_key` returned; `otherwise` if there is none."""
+def cure_for_key(model: ModelConfig, key: str | None, variables: Iterable[str], otherwise: str) -> str:
+    """Return the cure if a server refuses `key`, found by `find_api_key` with `variables`; `otherwise` if None."""
     if key is None:
         return otherwise
     if model.endpoint_api_key is not None:
         return "correct endpoint_api_key"
-    return f"the key came from {_variable_of(key)}: correct it, or set endpoint_api_key"
+    return f"the key came from {_variable_of(key, variables)}: correct it, or set endpoint_api_key"
 
 
-def check_api_key(model: ModelConfig, key: str | None, *, needed: str | None = None) -> None:
+def check_api_key(model: ModelConfig, key: str | None, variables: Iterable[str], *, needed: str | None = None) -> None:
     """Raise `AdapterConfigError` if the key cannot be sent in a header, or if it is missing although it is `needed`.
 
-    `needed` is the message for a missing key; None if the server may do without one.
+    `find_api_key` found the key with `variables`. `needed` is the message for a missing key; None if the server may do
+    without one.
     """
     if key is None:
         if needed is not None:
             raise AdapterConfigError(f"model {model.id!r}: {needed}")
     elif not _can_be_sent(key):
-        source = "endpoint_api_key" if model.endpoint_api_key is not None else _variable_of(key)
+        source = "endpoint_api_key" if model.endpoint_api_key is not None else _variable_of(key, variables)
         raise AdapterConfigError(
             f"model {model.id!r}: the API key in {source} contains a line break or another character that no key may "
             "have: copy the key again"
         )
 
 
-def _variable_of(key: str) -> str:
-    return next((name for name, value in os.environ.items() if value == key), "the environment")
+def _variable_of(key: str, variables: Iterable[str]) -> str:
+    return next((name for name in variables if os.environ.get(name) == key), "the environment")
 
 
 def _server(base_url: str) -> tuple[str, str, int | None] | None:
