@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from playwright.sync_api import BrowserContext, Page
+    from playwright.sync_api import BrowserContext, Locator, Page
 
 
 class OpenPage:
@@ -26,6 +26,6 @@ class OpenPage:
         if is_problem:
             self.problems.append(text)
 
-    def all(self, test: str) -> list[str]:
-        """Return the texts of the elements with this `data-test`."""
-        return self.page.locator(f'[data-test="{test}"]').all_inner_texts()
+    def part(self, test: str) -> Locator:
+        """Return the elements with this `data-test`, for `expect`, which waits until the page shows what it should."""
+        return self.page.locator(f'[data-test="{test}"]')

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from browser import OpenPage
+from playwright.sync_api import expect
 from runs import RIGHT, errant_run, karenina, result, save
 
 if TYPE_CHECKING:
@@ -46,10 +47,13 @@ def data(page: Path) -> dict[str, Any]:
 
 def label_here(opened: OpenPage) -> None:
     """Give the labels of the shown answer and of the extracted gene by keyboard."""
-    right = opened.all("answer") == [RIGHT]
+    progress = opened.part("progress").inner_text()
+    right = opened.part("answer").inner_text() == RIGHT
     opened.page.keyboard.press("y" if right else "n")
-    gene = opened.all("asked")[-1]
+    expect(opened.part("asked")).to_have_count(2)
+    gene = opened.part("asked").nth(1).inner_text()
     opened.page.keyboard.press("y" if ("BCL2" in gene) == right else "n")
+    expect(opened.part("progress")).not_to_have_text(progress)
 
 
 def save_labels(opened: OpenPage, folder: Path) -> Path:
@@ -63,11 +67,11 @@ def save_labels(opened: OpenPage, folder: Path) -> Path:
 
 def test_ten_labels_by_keyboard_are_saved_and_calibrate(run: Path, context: BrowserContext) -> None:
     opened = OpenPage(context, write(run, "--labeller", "ann"), "")
-    assert opened.all("progress") == ["0 of 60 labelled"]
+    expect(opened.part("progress")).to_have_text("0 of 60 labelled")
     for _ in range(10):
         label_here(opened)
-    assert opened.all("progress") == ["10 of 60 labelled"]
-    assert opened.all("number") == ["Answer 11 of 60"]
+    expect(opened.part("progress")).to_have_text("10 of 60 labelled")
+    expect(opened.part("number")).to_have_text("Answer 11 of 60")
     file = save_labels(opened, run.parent)
 
     assert file.name == "genes.labels-ann.jsonl"
@@ -96,14 +100,13 @@ def test_a_blind_page_contains_no_verdict(run: Path) -> None:
 def test_extracted_values_appear_after_the_first_reply(run: Path, context: BrowserContext) -> None:
     opened = OpenPage(context, write(run, "--labeller", "ann"), "")
 
-    assert opened.all("asked") == ["Is the answer right?"]
+    expect(opened.part("asked")).to_have_text(["Is the answer right?"])
     opened.page.get_by_role("button", name="Unclear").click()
-    assert len(opened.all("asked")) == 2
+    expect(opened.part("asked")).to_have_count(2)
     opened.page.get_by_role("button", name="No (n)").click()
-    assert opened.all("number") == ["Answer 2 of 60"]
+    expect(opened.part("number")).to_have_text("Answer 2 of 60")
     opened.page.keyboard.press("ArrowLeft")
-    pressed = opened.page.locator('button[aria-pressed="true"]').all_inner_texts()
-    assert pressed == ["Unclear", "No"]
+    expect(opened.page.locator('button[aria-pressed="true"]')).to_have_text(["Unclear", "No"], use_inner_text=True)
 
 
 def test_drafts_survive_a_reload_for_each_labeller(run: Path, context: BrowserContext) -> None:
@@ -112,22 +115,23 @@ def test_drafts_survive_a_reload_for_each_labeller(run: Path, context: BrowserCo
     label_here(opened)
     opened.page.reload()
     opened.page.wait_for_selector("html[data-ready=true]")
-    assert opened.all("progress") == ["1 of 60 labelled"]
+    expect(opened.part("progress")).to_have_text("1 of 60 labelled")
 
-    name = opened.page.locator('[data-test="labeller"]')
+    name = opened.part("labeller")
     name.fill("ben")
     name.press("Enter")
-    assert opened.all("progress") == ["0 of 60 labelled"]
+    expect(opened.part("progress")).to_have_text("0 of 60 labelled")
     save(run, errant_run(90))
     run.with_name("genes.labels.jsonl").unlink()
-    assert OpenPage(context, write(run, "--labeller", "ann"), "").all("progress") == ["0 of 60 labelled"]
+    opened = OpenPage(context, write(run, "--labeller", "ann"), "")
+    expect(opened.part("progress")).to_have_text("0 of 60 labelled")
 
 
 def test_a_label_needs_a_name(run: Path, context: BrowserContext) -> None:
     opened = OpenPage(context, write(run), "")
 
     opened.page.keyboard.press("y")
-    assert "Write your name first" in opened.all("problem")[0]
+    expect(opened.part("problem")).to_contain_text("Write your name first")
     opened.page.keyboard.type("zoë")
     opened.page.keyboard.press("Enter")
     label_here(opened)
@@ -137,7 +141,7 @@ def test_a_label_needs_a_name(run: Path, context: BrowserContext) -> None:
 def test_notes_are_saved(run: Path, context: BrowserContext) -> None:
     opened = OpenPage(context, write(run, "--labeller", "ann"), "")
     opened.page.get_by_text("Note", exact=True).click()
-    opened.page.locator('[data-test="note"]').fill("yes, no: both are named")
+    opened.part("note").fill("yes, no: both are named")
     opened.page.locator("main").focus()
     label_here(opened)
 
@@ -156,8 +160,8 @@ def test_hostile_texts_stay_texts(tmp_path: Path, context: BrowserContext) -> No
     opened.page.keyboard.press("y")
     opened.page.keyboard.press("n")
 
-    assert "<img src=x onerror=alert(1)>" in opened.all("answer")[0]
-    assert "\u27e8U+202E\u27e9" in opened.all("answer")[0]
+    expect(opened.part("answer")).to_contain_text("<img src=x onerror=alert(1)>")
+    expect(opened.part("answer")).to_contain_text("\u27e8U+202E\u27e9")
     line = json.loads(save_labels(opened, tmp_path).read_text("utf-8"))["label"]
     assert (line["labeller"], line["extractions"][0]["name"]) == (HOSTILE, HOSTILE)
     assert opened.problems == []
