@@ -29,3 +29,18 @@ def test_user_instructions_apply_by_task_and_by_family(task: PromptTask, system:
 def test_a_models_own_system_prompt_comes_first() -> None:
     (system, _) = assemble(PromptTask("judging", "You judge."), "the item", system_prompt="Be kind.", added=["More."])
     assert system.content == "Be kind.\n\nYou judge.\n\nMore."
+
+
+def test_examples_are_turns_before_the_item() -> None:
+    task = PromptTask("judging", "You judge.", examples=(("A poem.", "good"), ("A list.", "bad")))
+
+    messages = assemble(task, "the item", added=["More."])
+
+    assert [(message.role, message.content) for message in messages] == [
+        ("system", "You judge.\n\nMore."),
+        ("user", "A poem."),
+        ("assistant", "good"),
+        ("user", "A list."),
+        ("assistant", "bad"),
+        ("user", "the item"),
+    ]

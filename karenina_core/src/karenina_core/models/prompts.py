@@ -20,13 +20,15 @@ class PromptTask:
 
     `name` is the key in `prompt_config` under which users add instructions. `instructions` are the constant text of the
     system message. `shows_truth` marks the few tasks whose requests contain ground truth by design. `family` is the key
-    in `prompt_config` of a group of tasks; instructions under it come before those under `name`.
+    in `prompt_config` of a group of tasks; instructions under it come before those under `name`. `examples` are worked
+    examples, each the item's part of a prompt and its reply; they are sent as turns of a chat, before the item's part.
     """
 
     name: str
     instructions: str
     shows_truth: bool = False
     family: str | None = None
+    examples: tuple[tuple[str, str], ...] = ()
 
 
 def fence_mark(text: str) -> str:
@@ -52,11 +54,12 @@ def assemble(
     added: Sequence[str] = (),
     user_instructions: Mapping[str, str] | None = None,
 ) -> list[Message]:
-    """Return a prompt: the model's system prompt, the instructions of task, plugins and user, then the item's part."""
+    """Return a prompt: the model's system prompt, all instructions, the examples, and the item's part."""
     own = user_instructions or {}
     keys = dict.fromkeys(key for key in (task.family, task.name) if key is not None)
     system = _system(system_prompt or "", task.instructions, *added, *[own[key] for key in keys if key in own])
-    return [system, Message.user(user)] if system is not None else [Message.user(user)]
+    turns = [turn for asked, reply in task.examples for turn in (Message.user(asked), Message.assistant(reply))]
+    return [*([system] if system is not None else []), *turns, Message.user(user)]
 
 
 @lru_cache(maxsize=256)
