@@ -10,9 +10,10 @@ Karenina with each judge: the judge extracts a value, and a program compares it 
 account for several answers to one question. Items that are not judged count as wrong here, and are counted apart.
 
 Prompts are chosen on one half of the questions (`--part choose`) and reported on the other. `--instructions` tries
-other instructions, and `--plain` the prompt of large judges. `--recorded` judges rows of `nq301_openqa_eval.jsonl`,
-which people have labelled, instead. With `--keep`, a run that was stopped continues, and the verdicts are written as
-JSON lines; `--against FILE` prints the paired difference from such verdicts.
+other instructions, `--plain` the prompt of large judges, and `--once` that of small ones without the second look at
+masked values. `--recorded` judges rows of `nq301_openqa_eval.jsonl`, which people have labelled, instead. With
+`--keep`, a run that was stopped continues, and the verdicts are written as JSON lines; `--against FILE` prints the
+paired difference from such verdicts.
 """
 
 from __future__ import annotations
@@ -93,7 +94,8 @@ def judge_answers(answers: Sequence[BuiltAnswer], judge: str, folder: Path, **se
             verdict = bool(result.template.verify_result) if result.outcome.has_verdict else None
             value = (result.template.parsed_llm_response or {}).get("answer")
             found[result.question_id] = verdict
-            row = {"id": result.question_id, "verdict": verdict, "extracted": value}
+            parsing = result.extensions.get("karenina-template", {}).get("parsing", {})
+            row = {"id": result.question_id, "verdict": verdict, "extracted": value, **parsing}
             print(json.dumps(row, default=str), file=file, flush=True)
 
         benchmark.run_verification(config, journal=folder / "run.journal", trust="all", on_result=note)
@@ -132,6 +134,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, help="so many answers, the same number of each kind; all if absent")
     parser.add_argument("-j", "--judge", action="append", default=[], help="a local model; may be repeated")
     parser.add_argument("--plain", action="store_true", help="the prompt of large judges: no list of rejected values")
+    parser.add_argument("--once", action="store_true", help="no second look at the response with its values masked")
     parser.add_argument("--instructions", type=Path, help="a file with other instructions for the judge")
     parser.add_argument("--recorded", action="store_true", help="recorded answers with labels, not built ones")
     parser.add_argument("--list", action="store_true", help="print the answers as JSON lines, and call no judge")
@@ -158,7 +161,8 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as temporary:
             folder = (arguments.keep or Path(temporary)) / judge
             folder.mkdir(parents=True, exist_ok=True)
-            found = judge_answers(answers, judge, folder, list_rejected=False if arguments.plain else None)
+            settings = {"list_rejected": not arguments.plain, "check_values": not (arguments.plain or arguments.once)}
+            found = judge_answers(answers, judge, folder, **settings)
             columns[judge] = {name: bool(verdict) for name, verdict in found.items()}
             failed = sum(verdict is None for verdict in found.values())
             if failed:

@@ -179,6 +179,9 @@ CASES: Final[dict[str, Case]] = {
     # karenina-template
     "include_extraction_hints": Case((True, False), lambda run: "In capitals." in run.texts("parsing"), (True, False)),
     "list_rejected": Case((None, True), lambda run: "mentions but rejects" in run.texts("parsing"), (False, True)),
+    "check_values": Case(
+        (None, True), lambda run: "replaced by capital letters" in run.texts("parsing"), (False, True)
+    ),
     # karenina-checks
     "abstention_enabled": Case((False, True), lambda run: len(run.asked("abstention_check")), (0, 1)),
     "sufficiency_enabled": Case((False, True), lambda run: len(run.asked("sufficiency_check")), (0, 1)),

@@ -19,6 +19,7 @@ from typing import Any
 
 WARNINGS = 2  # a verbosity level of llama.cpp
 PROMPT_CACHE_MIB = 256  # its own default grows to 8 GB over a long run
+PROMPTS = 2  # a judge that alternates between two prompts keeps the beginning of each in slots of its own
 
 
 def main() -> None:
@@ -48,8 +49,8 @@ def _start_server(settings: dict[str, Any]) -> Any:
     params = xllamacpp.CommonParams()
     params.model.path = settings["model"]
     params.model_alias = {settings["alias"]}
-    params.n_parallel = settings["slots"]
-    params.n_ctx = settings["context"] * settings["slots"]
+    params.n_parallel = settings["slots"] * PROMPTS
+    params.n_ctx = settings["context"] * params.n_parallel
     params.cache_ram_mib = PROMPT_CACHE_MIB
     params.kv_unified = False  # each slot keeps its own share, independently of the others
     params.fit_params = False  # never another context than the configured one

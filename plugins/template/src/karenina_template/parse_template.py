@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
+from karenina_core import ArtifactKeys as Keys
 from karenina_core import VerificationContext
 from karenina_core.models.prompts import PromptTask
+from karenina_template.masked_values import MASKED, check_value, field_to_check
 from karenina_template.parsing_stage import EXTRACTION, ParsingStage, fill_template, parsing_request, read_hints
-from karenina_template.rejected_values import LISTING, lists_rejected, with_rejected
+from karenina_template.rejected_values import LISTING, checks_values, lists_rejected, with_rejected
 from karenina_template.settings import TemplateSettings
+from karenina_toolkit.structured import ask, object_schema
 
 if TYPE_CHECKING:
     from karenina_template.templates import BaseAnswer, BoundTemplate
@@ -21,16 +25,29 @@ class ParseTemplate(ParsingStage):
 
     name = "ParseTemplate"
     settings = TemplateSettings
-    prompts = (PARSING, LISTING)
+    prompts = (PARSING, LISTING, MASKED)
     fallback = True
 
     async def parse(self, context: VerificationContext, bound: BoundTemplate, text: str) -> BaseAnswer:
-        """Call the judge, and once more if its reply is invalid."""
-        hints = read_hints(context, bound)
-        schema = bound.judge_schema()
+        """Call the judge, and once more if its reply is invalid; a small judge checks its value."""
+        form = schema = bound.judge_schema()
+        task, name = PARSING, ""
         if lists_rejected(context):
-            name, schema = with_rejected(schema)
-            request = parsing_request(context.question.question, schema, hints, text)
-            return (await fill_template(context, bound, LISTING, request, schema, record={"rejected": name})).value
-        request = parsing_request(context.question.question, schema, hints, text)
-        return (await fill_template(context, bound, PARSING, request, schema)).value
+            task, (name, form) = LISTING, with_rejected(schema)
+        request = parsing_request(context.question.question, form, read_hints(context, bound), text)
+        record = {"rejected": name} if name else {}
+        found = await fill_template(context, bound, task, request, form, record=record)
+        field = field_to_check(schema) if checks_values(context) else None
+        value = found.data[field] if field is not None else None
+        if field is None or not isinstance(value, str):
+            return found.value
+        checked = await check_value(text, value, found.data.get(name, ()), partial(_ask_masked, context))
+        if checked == value:
+            return found.value
+        context.extend_result_field("parsing", {"replaced": value})
+        return bound.bind({**found.data, field: checked}, context.get_artifact(Keys.RAW_LLM_RESPONSE))
+
+
+async def _ask_masked(context: VerificationContext, text: str, schema: dict[str, Any]) -> str:
+    form = object_schema({"value": schema})
+    return (await ask(context, MASKED, text, form, lambda values: str(values["value"]))).value

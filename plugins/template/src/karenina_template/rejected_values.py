@@ -29,7 +29,8 @@ LISTING: Final = PromptTask(
     "parsing_with_rejected",
     """\
 You fill a form with what a response says.
-- Read each field's description, and write the value that the response gives for it, in the response's own words.
+- Read each field's description, and write the value that the response gives for it, in the response's own words: as \
+few as possible, never a whole sentence.
 - First list the values that the response rejects: those that it denies, corrects, or reports as a mistake of others. \
 Such a value is never the response's own.
 - The response may be wrong. Write what it says, never what you know.
@@ -137,7 +138,16 @@ JSON: {"rejected": ["1877"], "year": 1881}""",
 
 def lists_rejected(context: VerificationContext) -> bool:
     """Return whether the judge lists rejected values: as `list_rejected` says, by default if it is small."""
-    wanted: bool | None = context.setting("list_rejected")
+    return _wanted(context, "list_rejected")
+
+
+def checks_values(context: VerificationContext) -> bool:
+    """Return whether the judge looks a second time: as `check_values` says, by default if it is small."""
+    return _wanted(context, "check_values")
+
+
+def _wanted(context: VerificationContext, setting: str) -> bool:
+    wanted: bool | None = context.setting(setting)
     if wanted is not None:
         return wanted
     return any(is_small(context.parsing_model) for is_small in context.plugins.call(karenina_small_judges))

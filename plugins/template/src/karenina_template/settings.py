@@ -21,3 +21,8 @@ class TemplateSettings(BaseModel):
         description="Have the judge list the values that the response rejects before it fills the template. By "
         "default, judges that an adapter declares as small do so.",
     )
+    check_values: bool | None = Field(
+        default=None,
+        description="Have the judge look a second time, at the response with its values masked by letters, if the "
+        "template has one field, for text. By default, judges that an adapter declares as small do so.",
+    )

@@ -1,0 +1,69 @@
+"""A response in which values are replaced by letters, so that a judge reads what is said about them, and not them."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+NEAR: Final = 2
+"""The number of sentences before and after one with a letter that are shown with it."""
+
+_QUOTES: Final = "\"'«»“”„\u2018\u2019"
+_EDGES: Final = f" \t\n.,;:!?()[]{_QUOTES}"
+_MARK: Final = "\0"
+_SENTENCE: Final = re.compile(rf"\S.*?(?:[.!?][)\]{_QUOTES}]*(?=\s)|[。\uff01\uff1f]|(?=\n)|\Z)", re.DOTALL)
+_WORD: Final = re.compile(r"\w")
+
+
+class MaskedText:
+    """A response, and which of some values occur in it.
+
+    `values` are those that occur, in the words of the response, each once. Case, spaces, and punctuation around a value
+    make no difference. Of two values that share a place, the longer one is there.
+    """
+
+    def __init__(self, response: str, values: Iterable[str]) -> None:
+        """Find `values` in `response`."""
+        self._response = response
+        self._wordings: dict[str, str] = {}
+        self._places: dict[tuple[int, int], str] = {}
+        wanted = {_key(value) for value in values if _WORD.search(value)}
+        for value in sorted(wanted, key=lambda value: (-len(value), value)):
+            self._find(value)
+        in_order = [wording for _, wording in sorted(self._places.items())]
+        self.values: Sequence[str] = tuple(dict.fromkeys(in_order))
+
+    def _find(self, value: str) -> None:
+        words = r"\s+".join(re.escape(word) for word in value.split())
+        for match in re.finditer(rf"(?<!\w){words}(?!\w)", self._response, re.IGNORECASE):
+            start, end = match.span()
+            if not any(start < other_end and other_start < end for other_start, other_end in self._places):
+                self._places[start, end] = self._wordings.setdefault(value, match.group())
+
+    def wording(self, value: str) -> str | None:
+        """Return `value` as the response writes it, or None if it is not one of `values`."""
+        return self._wordings.get(_key(value))
+
+    @property
+    def says_more(self) -> bool:
+        """Whether the response has words beside the values."""
+        return bool(_WORD.search(self.shown(dict.fromkeys(self.values, ""))))
+
+    def shown(self, letters: Mapping[str, str]) -> str:
+        """Return the response with a letter for each value, cut to the sentences near a letter if there is one."""
+        parts, position = [], 0
+        for (start, end), value in sorted(self._places.items()):
+            parts += [self._response[position:start], _MARK, letters[value]]
+            position = end
+        text = "".join([*parts, self._response[position:]])
+        sentences = _SENTENCE.findall(text)
+        marked = [place for place, sentence in enumerate(sentences) if _MARK in sentence] or range(len(sentences))
+        near = [one for place, one in enumerate(sentences) if any(abs(place - other) <= NEAR for other in marked)]
+        return " ".join(near).replace(_MARK, "")
+
+
+def _key(value: str) -> str:
+    return " ".join(value.strip(_EDGES).casefold().split())
