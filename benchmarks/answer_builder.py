@@ -25,6 +25,17 @@ WORDINGS: Final[Mapping[str, tuple[Sequence[str], Sequence[str]]]] = {
             "It is often claimed to be {no}; it is not. I do not know.",
             "People will tell you {no}, but that is wrong. The right answer escapes me.",
             "Not {no}, that much is certain. Beyond that I have nothing to offer.",
+            "Whatever you have read, {no} is not the answer. What is, I could not find.",
+            "I used to think {no}. That has turned out to be untrue, and I have no replacement.",
+            "{no} is what everybody shouts on quiz night, wrongly. I give up.",
+            "It can't be {no}. Sorry, I'm not able to answer this.",
+            "The claim that it is {no} is false. I have no reliable information on the real one.",
+            "My colleague suggested {no}, but we checked and it's incorrect. We don't know the answer.",
+            "Contrary to popular belief, it is not {no}. Unfortunately, I don't have the correct information.",
+            "I don't know. Certainly not {no}.",
+            "Don't say {no}: that's a myth. As to the truth, historians disagree and I won't guess.",
+            "An earlier version of this answer said {no}; that was withdrawn. Nothing has replaced it.",
+            "Is it {no}? I looked it up: it isn't. I couldn't find out more.",
         ),
         (
             "{no}? No. I have no better suggestion, though.",
@@ -37,6 +48,16 @@ WORDINGS: Final[Mapping[str, tuple[Sequence[str], Sequence[str]]]] = {
             "At first {no}; looking closer, {yes}.",
             "My first thought was {no}. But no, wait: it has to be {yes}.",
             "{no} - sorry, that was a slip. I mean {yes}.",
+            "{no}... wait, scratch that. {yes}.",
+            "I said {no} a moment ago. I was wrong; the answer is {yes}.",
+            "Initially I assumed {no}, but after double-checking it turns out to be {yes}.",
+            "First I thought that it was {no}. Actually, it is {yes}.",
+            "{no}? Let me recheck... No, {yes}.",
+            "My original answer, {no}, was incorrect. The right one: {yes}.",
+            "Off the top of my head: {no}. After looking it up: {yes}.",
+            "Ignore what I said before about {no}; {yes} is my final answer.",
+            "It's {no}. Oops, I mixed things up, it's {yes}, of course.",
+            "Draft: {no}. Final: {yes}.",
         ),
         (
             "I was about to write {no}. Having checked, I answer {yes}.",
@@ -49,6 +70,16 @@ WORDINGS: Final[Mapping[str, tuple[Sequence[str], Sequence[str]]]] = {
             "Many say {no}, a common mistake; it is {yes}.",
             "There are two candidates, {no} and {yes}. The former does not hold up, so I settle on the latter.",
             "It is {yes}. Do not confuse this with {no}, which is often given instead.",
+            "Although {no} is frequently named, the correct answer is {yes}.",
+            "Both {no} and {yes} are mentioned in the literature, but the evidence favours {yes}.",
+            "It was {yes} rather than {no}.",
+            "You may have seen {no} or {yes}; only the latter is correct.",
+            "Candidates: (a) {no}, (b) {yes}. Option (b) is right.",
+            "{yes} is the answer; {no} is a popular misconception.",
+            "Contrary to what many believe, it is {yes}, not {no}.",
+            "While {no} gets a lot of credit, it was in fact {yes}.",
+            "Of {yes} and {no}, the first is correct.",
+            "{no} is wrong, {yes} is right.",
         ),
         (
             "Some sources name {no}. They are mistaken, since {yes} is correct.",
@@ -61,6 +92,17 @@ WORDINGS: Final[Mapping[str, tuple[Sequence[str], Sequence[str]]]] = {
             "I am not sure, but I think it is {yes}.",
             "It might be {no}, but more probably it is {yes}.",
             "Probably {yes}, if I remember correctly; please check it.",
+            "I believe it was {yes}, although I might be wrong.",
+            "If I had to guess, I'd say {yes}.",
+            "It's likely {yes}, but there's a small chance that it's {no}.",
+            "{yes}? I'm about 70% sure.",
+            "Could be {yes}. Don't quote me on that.",
+            "As far as I know, it's {yes}.",
+            "I'm torn between {yes} and {no}, but I lean towards {yes}.",
+            "Maybe {yes}.",
+            "I vaguely recall {no}, but {yes} sounds more plausible to me.",
+            "Most likely {yes}. {no} seems improbable.",
+            "I can't say for certain; {yes} would be my pick.",
         ),
         (
             "My best guess would be {yes}.",
@@ -73,6 +115,15 @@ WORDINGS: Final[Mapping[str, tuple[Sequence[str], Sequence[str]]]] = {
             'The quiz show accepted "{no}". The quiz show was mistaken: it is {yes}.',
             'I quote the handbook: "The answer is {yes}." I agree with it.',
             'My neighbour insists: "It is {no}!" I told him that he is wrong, because it is {yes}.',
+            'According to the article, "{yes}" is correct, and I have no reason to disagree.',
+            'The caption reads "{no}", which is a misprint for {yes}.',
+            '"{no}," claimed the host. He was later corrected: {yes}.',
+            'As the almanac puts it: "{yes}".',
+            'Some fans chant "{no}!", but the official record lists {yes}.',
+            'A commenter wrote "{no}", and another replied "no, {yes}". The second commenter is right.',
+            'The guide told us "{no}". That is a legend. The plaque on the wall has {yes}, and that is correct.',
+            'My teacher always said: "Remember, {yes}." She was right.',
+            '"{no}" is quoted all over the internet; the quote is false, and {yes} is what it should be.',
         ),
         (
             'A reader writes: "Surely it is {no}." Our editors reply that this is an error and that {yes} is right.',
@@ -97,6 +148,32 @@ WORDINGS: Final[Mapping[str, tuple[Sequence[str], Sequence[str]]]] = {
             "were reprinted many times, but they were superseded. Newer research is based on better sources and "
             "comes to a different result, namely {yes}. I hope that this helps. Please let me know if I should "
             "explain how the research was done, or if you would like a list of books on the subject.",
+            "The short version that circulates online is {no}. I wanted to be careful, so I went through the "
+            "usual places one by one. The first two simply repeat each other. The third is a fan page and gives "
+            "no date or author. The fourth is the official site, and it gives {yes}. I would trust the official "
+            "site over the others. If you need this for something important, please check it yourself, because "
+            "sites change.",
+            "{yes} is the answer. Let me explain why I am confident. The question is phrased in a way that could "
+            "mislead: on a quick reading one thinks of {no}. That would be the answer to a slightly different "
+            "question, one that comes up a lot in the same context. But read it once more and you will see that "
+            "it does not match. So do not be misled.",
+            "Let's break it down.\n\n1. What is being asked? A single fact.\n2. What are the options? I can think"
+            " of {no} and {yes}.\n3. What speaks against {no}? It came later and under other circumstances.\n4. "
+            "What speaks for {yes}? It matches every detail of the question.\n\nConclusion: the option from point"
+            " 4 is correct.",
+            "Many readers have written to us about this. Most of them were sure that it is {no}, and a few were "
+            "quite angry that our quiz did not accept it. We understand the frustration. We asked two experts, "
+            "independently of each other. Both told us that {no} is a mistake that goes back to a newspaper "
+            "article, and that {yes} is correct. We have kept our solution as it was.",
+            "My grandfather told me this story often. In his version it was {no}, and he would bang the table at "
+            "that point. After he died, I found his old notebooks in the attic. In them, in his own hand, he had "
+            "written {yes}, and underlined it twice. I checked it in the library since then, and the notebook is "
+            "right. He must have liked his version better.",
+            "I have looked at this from several angles. On the one hand, the phrase in the question is quite "
+            "specific. On the other hand, memory plays tricks. What I found in the end, after some reading, is "
+            "this: {yes}. I also came across {no} along the way, in two places, but neither of them cited "
+            "anything, and one of them has since been corrected by its authors. There is not much more to say. "
+            "Feel free to ask a follow-up question.",
         ),
         (
             "In short: {yes}. The longer story is this. Several web pages give {no} instead. They seem to "
@@ -122,6 +199,18 @@ WORDINGS: Final[Mapping[str, tuple[Sequence[str], Sequence[str]]]] = {
             "On dit souvent que c'est {no}, mais c'est une erreur : la bonne réponse est {yes}.",
             "Al principio pensé en {no}, pero no es así. La respuesta es {yes}.",
             "Veel mensen noemen {no}. Dat klopt niet: het is {yes}.",
+            "No es {no}, sino {yes}.",
+            "Molti pensano a {no}, ma la risposta corretta è {yes}.",
+            "Ich dachte erst, es sei {no}, aber das war ein Irrtum; es ist {yes}.",
+            "Contrairement à une idée reçue, ce n'est pas {no} mais {yes}.",
+            "Muitos dizem {no}, mas o correto é {yes}.",
+            "Många tror att det är {no}, men rätt svar är {yes}.",
+            "Wielu mówi {no}, ale to błąd. Poprawna odpowiedź to {yes}.",
+            "Die Antwort lautet {yes}; {no} ist eine häufige Verwechslung.",
+            "Je pensais à {no}, mais après vérification, c'est {yes}.",
+            "Es {yes}. Mucha gente lo confunde con {no}.",
+            "多くの人は{no}と言いますが、それは間違いです。正しくは{yes}です。",
+            "很多人以为是{no}\uff0c其实是{yes}。",
         ),
         (
             "Zuerst dachte ich an {no}. Bei näherem Hinsehen ist es aber {yes}.",

@@ -85,6 +85,19 @@ def test_a_judge_cannot_leave_its_schema(smollm2: Path) -> None:
     assert all(len(text) <= 12 for text in [found["name"], *found["works"]])
 
 
+def test_a_choice_comes_with_the_probability_of_each_option(smollm2: Path) -> None:
+    options = ["Paris", "Rome", "none of them"]
+    form = {"type": "object", "properties": {"city": {"enum": options, "type": "string"}}, "required": ["city"]}
+    asked = [Message.user('Which city is in France? Reply as JSON, such as {"city": "Rome"}.')]
+
+    reply = judging(model(smollm2), lambda port: port.parse(asked, form))
+
+    assert reply.option_logprobs is not None
+    assert list(reply.option_logprobs) == options
+    assert all(-50 < logprob < 0 for logprob in reply.option_logprobs.values())
+    assert max(reply.option_logprobs, key=lambda one: reply.option_logprobs[one]) == json.loads(reply.text)["city"]
+
+
 def test_slots_answer_side_by_side_and_alike(smollm2: Path) -> None:
     async def three(port: LocalLLM) -> list[str]:
         return [reply.text for reply in await asyncio.gather(*(port.invoke(FRANCE) for _ in range(3)))]

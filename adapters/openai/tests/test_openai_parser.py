@@ -137,6 +137,22 @@ async def test_the_three_requests_carry_the_schema(server: Scripted, open_port: 
     assert prompt["messages"][1] == {"role": "user", "content": "Paris."}
 
 
+async def test_probabilities_of_options_are_requested_if_configured(server: Scripted, open_port: Keep) -> None:
+    options = {**SCHEMA, "properties": {"city": {"type": "string", "enum": ["Paris", "Rome"]}}}
+    likeliest = [{"token": "Paris", "logprob": -0.1}, {"token": "R", "logprob": -2.5}]
+    tokens = [{"token": '{"city": "', "top_logprobs": []}, {"token": "Paris", "top_logprobs": likeliest}]
+    said = completion('{"city": "Paris"}')
+    said["choices"][0]["logprobs"] = {"content": tokens}
+    server.says(body=said)
+    port = open_port(OpenAIParser(model(server.url, extra={"option_logprobs": True})))
+
+    found = [await port.parse(ASK, schema) for schema in (options, SCHEMA)]
+    plain = await open_port(OpenAIParser(model(server.url))).parse(ASK, options)
+
+    assert [reply.option_logprobs for reply in (*found, plain)] == [{"Paris": -0.1, "Rome": -2.5}, None, None]
+    assert ["top_logprobs" in body for body in server.bodies] == [True, False, False]
+
+
 async def test_two_tool_calls_or_none_are_returned_unchanged(server: Scripted, open_port: Keep) -> None:
     port = open_port(OpenAIParser(model(server.url, extra={"structured": "tool"})))
     call = {"id": "c", "type": "function", "function": {"name": "x", "arguments": '{"city": '}}

@@ -95,8 +95,7 @@ class StructuredError(Exception):
     """A judge did not return a usable reply in any of its tries.
 
     `last_text` is the last reply, `usage` the tokens of all tries. `complete` tells whether the last reply held a
-    whole JSON object, which was rejected; otherwise the JSON was cut off or missing, and the same call may succeed
-    later.
+    whole JSON object, which was rejected; otherwise the JSON was cut off or missing, and the call may succeed later.
     """
 
     def __init__(self, message: str, tries: int, usage: Usage, last_text: str, *, complete: bool = True) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 from karenina_core import ArtifactKey, Question
 from karenina_core import ArtifactKeys as Keys
+from karenina_core.models.ports import ParserReply
+from karenina_template.listed_values import LISTED
 from karenina_template.masked_text import MaskedText
 from karenina_template.masked_values import LETTERS, MASKED, NONE
 from karenina_template.parse_template import ParseTemplate
@@ -38,21 +40,35 @@ SENTENCE = "It may well be, after all that one has read, BCL2."
 
 
 class Judge:
-    """A judge that extracts `first`, and replies to a masked text as `replies` say, by its beginning.
+    """A judge that extracts `first`, lists `values`, and chooses among masked ones by the beginning of the text.
 
-    `seen` are the masked texts.
+    A reply is an option, or the log-probability of each. `seen` are the masked texts, `counts` the fewest values of
+    each list that it was asked for.
     """
 
-    def __init__(self, first: Mapping[str, Any], replies: Mapping[str, str] | None = None) -> None:
-        self.first, self.replies = first, replies or {}
+    def __init__(
+        self,
+        first: Mapping[str, Any],
+        replies: Mapping[str, str | Mapping[str, float]] | None = None,
+        values: Sequence[str] = (),
+    ) -> None:
+        self.first, self.replies, self.values = first, replies or {}, values
         self.seen: list[str] = []
+        self.counts: list[int] = []
 
-    def __call__(self, messages: Any, schema: Mapping[str, Any], info: Any = None) -> Mapping[str, Any]:
+    def __call__(self, messages: Any, schema: Mapping[str, Any], info: Any = None) -> Mapping[str, Any] | ParserReply:
+        shown = messages[-1].content
+        if set(schema["properties"]) == {"values"}:
+            self.counts.append(schema["properties"]["values"]["minItems"])
+            return {"values": [*self.values, *[f"no value {count}" for count in range(4)]][:3]}
         if set(schema["properties"]) != {"value"}:
             return self.first
-        shown = messages[-1].content
         self.seen.append(shown)
-        return {"value": next(reply for start, reply in self.replies.items() if shown.startswith(start))}
+        reply = next(reply for start, reply in self.replies.items() if shown.startswith(start))
+        if isinstance(reply, str):
+            return {"value": reply}
+        chosen = max(reply, key=lambda option: reply[option])
+        return ParserReply(json.dumps({"value": chosen}), "json_schema", option_logprobs=reply)
 
 
 def extracted(judge: Judge, response: str, source: str = ONE_FIELD, **settings: Any) -> tuple[Any, StageRun]:
@@ -73,7 +89,7 @@ def extracted(judge: Judge, response: str, source: str = ONE_FIELD, **settings: 
     return getattr(answer, next(iter(template.judge_fields))), found
 
 
-def test_two_agreeing_replies_replace_the_value() -> None:
+def test_the_letter_that_the_judge_chooses_replaces_the_value() -> None:
     """The judge sees letters in place of the values, in both orders, and its value for the result is recorded."""
     judge = Judge({"rejected": ["BCL2"], "gene": "TP53"}, {"Many say X": "Y", "Many say Y": "X"})
 
@@ -85,44 +101,92 @@ def test_two_agreeing_replies_replace_the_value() -> None:
 
 
 @pytest.mark.parametrize(
-    ("first", "replies", "response", "expected"),
+    ("first", "values", "replies", "response", "expected"),
     [
         pytest.param(
             {"rejected": ["TP53"], "gene": "BCL2"},
-            {"Many say X": "X", "Many say Y": "X", "Many say A": "B", "Many say B": "B"},
+            [],
+            {"Many say X": "X", "Many say Y": "X"},
             "Many say TP53; it is BCL2.",
             "BCL2",
             id="replies that follow the letter",
         ),
         pytest.param(
             {"rejected": ["BCL2"], "gene": "TP53"},
-            {"Many say X": "X", "Many say Y": "X", "Many say A": "B", "Many say B": "A"},
+            [],
+            {"Many say X": {"X": -0.6, "Y": -0.8, NONE: -4}, "Many say Y": {"X": -0.2, "Y": -1.7, NONE: -4}},
             "Many say TP53; it is BCL2.",
             "BCL2",
-            id="agreement with other letters",
+            id="the mean of the log-probabilities",
         ),
         pytest.param(
-            {"rejected": ["TP53"], "gene": "BCL2"}, {"": NONE}, "Not TP53, nor BCL2.", None, id="none of two values"
+            {"rejected": ["TP53"], "gene": "BCL2"}, [], {"": NONE}, "Not TP53, nor BCL2.", None, id="none of two values"
         ),
-        pytest.param({"rejected": [], "gene": "TP53"}, {"": NONE}, "It is not TP53.", None, id="none of one value"),
-        pytest.param({"rejected": [], "gene": "TP53"}, {"": "X"}, "I guess TP53.", "TP53", id="the value itself"),
+        pytest.param({"rejected": [], "gene": "TP53"}, [], {"": NONE}, "It is not TP53.", None, id="none of one value"),
+        pytest.param({"rejected": [], "gene": "TP53"}, [], {"": "X"}, "I guess TP53.", "TP53", id="the value itself"),
+        pytest.param(
+            {"rejected": [], "gene": "tp53"}, [], {"": "X"}, "I guess TP53.", "tp53", id="the value in its own words"
+        ),
         pytest.param(
             {"rejected": [], "gene": "TP53"},
+            ["TP53", "BCL2"],
             {"X? No: it is BCL2": "BCL2", "X? No: it is Y": "Y", "Y? No: it is X": "X"},
             "TP53? No: it is BCL2.",
             "BCL2",
-            id="another value, in words",
+            id="another value, in its own words",
         ),
         pytest.param(
-            {"rejected": [], "gene": "TP53"}, {"": "MYC"}, "I guess TP53.", "TP53", id="words that are not there"
+            {"rejected": [], "gene": "TP53"},
+            ["TP53", "be surprised"],
+            {"It is X, do not be": "X", "It is X, do not Y": "Y", "It is Y": "X", "It is X": "X"},
+            "It is TP53, do not be surprised.",
+            "TP53",
+            id="words that are no value",
         ),
-        pytest.param({"rejected": ["BCL2"], "gene": SENTENCE}, {"": "X"}, SENTENCE, "BCL2", id="a value of a sentence"),
-        pytest.param({"rejected": [], "gene": SENTENCE}, {"": "BCL2"}, SENTENCE, SENTENCE, id="a sentence stays"),
-        pytest.param({"rejected": [], "gene": SENTENCE}, {"": NONE}, SENTENCE, None, id="none in a sentence"),
+        pytest.param(
+            {"rejected": [], "gene": "TP53"},
+            ["TP53", "gene"],
+            {"The gene is X": "X"},
+            "The gene is TP53.",
+            "TP53",
+            id="words of the question",
+        ),
+        pytest.param({"rejected": [], "gene": "TP53"}, ["MYC"], {"": "X"}, "I guess TP53.", "TP53", id="absent words"),
+        pytest.param(
+            {"rejected": [], "gene": SENTENCE},
+            ["BCL2"],
+            {"": {"X": -1, "BCL2": -1, NONE: -3}},
+            SENTENCE,
+            "BCL2",
+            id="a value of a sentence",
+        ),
+        pytest.param({"rejected": [], "gene": SENTENCE}, [], {}, SENTENCE, SENTENCE, id="a sentence stays"),
+        pytest.param(
+            {"rejected": [], "gene": "No. Not TP53."}, ["TP53"], {"": NONE}, "No. Not TP53.", None, id="a bare sentence"
+        ),
     ],
 )
-def test_a_second_look(first: Mapping[str, Any], replies: Mapping[str, str], response: str, expected: str) -> None:
-    assert extracted(Judge(first, replies), response)[0] == expected
+def test_a_second_look(
+    first: Mapping[str, Any], values: list[str], replies: Mapping[str, Any], response: str, expected: str
+) -> None:
+    assert extracted(Judge(first, replies, values), response)[0] == expected
+
+
+def test_a_list_with_one_value_is_asked_for_again() -> None:
+    judge = Judge({"rejected": [], "gene": "TP53"}, {"": "X"}, ["TP53"])
+
+    extracted(judge, "I guess TP53.")
+
+    assert judge.counts == [2, 3]
+
+
+def test_an_unusable_reply_leaves_the_value_and_is_recorded() -> None:
+    judge = Judge({"rejected": ["BCL2"], "gene": "TP53"}, {"": "neither"})
+
+    gene, found = extracted(judge, "Many say TP53, which is wrong; it is BCL2.")
+
+    assert gene == "TP53"
+    assert "no usable reply" in found.field("parsing")["not_checked"]
 
 
 @pytest.mark.parametrize(
@@ -149,7 +213,7 @@ def test_only_small_judges_look_twice_by_default(setting: bool | None, looks: in
 
     extracted(judge, "Perhaps BCL2.", list_rejected=None, check_values=setting)
 
-    assert len(judge.seen) == looks
+    assert len(judge.seen) == 2 * looks
 
 
 def test_only_sentences_near_a_value_are_shown() -> None:
@@ -167,6 +231,18 @@ def test_longer_values_come_first_and_hide_shorter_ones() -> None:
     assert text.wording("Berg") is None
 
 
+def test_values_end_at_words_or_in_scripts_without_spaces() -> None:
+    assert MaskedText("Bergen, not bergens.", ["Bergen"]).shown({"Bergen": "X"}) == "X, not bergens."
+    assert MaskedText("很多人以为是Rev\uff0c其实是東京。", ["Rev", "東京"]).values == ("Rev", "東京")
+
+
+def test_values_that_always_follow_after_a_comma_are_one() -> None:
+    text = MaskedText("Not Season 3, Episode 22 but Season 4, as in Oslo, Norway or Oslo.", ["Season 3", "Episode 22"])
+
+    assert text.joined == ("Season 3, Episode 22",)
+    assert MaskedText("In Oslo, Norway or Oslo.", ["Oslo", "Norway"]).joined == ("Oslo", "Norway")
+
+
 @given(st.text(), st.lists(st.text(max_size=12), max_size=4))
 def test_any_text_can_be_masked(response: str, values: list[str]) -> None:
     """No value is shown where it was found, and no text is an error."""
@@ -174,8 +250,13 @@ def test_any_text_can_be_masked(response: str, values: list[str]) -> None:
 
     shown = text.shown(dict.fromkeys(text.values, ""))
 
-    assert all(value in response for value in text.values)
+    assert all(value in response for value in [*text.values, *text.joined])
     assert len(shown) <= len(response)
+
+
+def test_listed_examples_are_in_their_responses() -> None:
+    for asked, reply in LISTED.examples:
+        assert all(value in asked for value in json.loads(reply)["values"])
 
 
 def test_the_examples_are_replies_that_the_judge_may_give() -> None:

@@ -109,6 +109,7 @@ class ServerClient(Generic[P]):
                 "structured": "json_schema",
                 "max_tokens_field": "max_tokens",
                 "max_concurrency": self.settings.slots,
+                "option_logprobs": True,
                 "body": {"seed": seed},
             },
         }

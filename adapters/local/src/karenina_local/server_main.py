@@ -19,7 +19,7 @@ from typing import Any
 
 WARNINGS = 2  # a verbosity level of llama.cpp
 PROMPT_CACHE_MIB = 256  # its own default grows to 8 GB over a long run
-PROMPTS = 2  # a judge that alternates between two prompts keeps the beginning of each in slots of its own
+PROMPTS = 3  # a judge that alternates between prompts keeps the beginning of each in slots of its own
 
 
 def main() -> None:

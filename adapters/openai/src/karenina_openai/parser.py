@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from karenina_core.models.ports import NO_INFO, CallInfo, Message, ParserReply, StructuredMode
 from karenina_openai.client import Client
 from karenina_openai.conversion import to_wire
+from karenina_openai.option_logprobs import LOGPROBS, options_of, read_option_logprobs
 from karenina_openai.settings import base_url_of
 from karenina_toolkit.structured.strict_schema import is_official, schema_name, strict_schema
 from karenina_toolkit.structured.structured_modes import MODES, append_schema, with_best_mode
@@ -26,6 +27,7 @@ class OpenAIParser:
 
     def __init__(self, model: ModelConfig, *, watch: Watch | None = None) -> None:
         self._client = Client(model, watch=watch)
+        self._wants_logprobs = self._client.extra.option_logprobs
         wanted = self._client.extra.structured
         self._modes: tuple[StructuredMode, ...] = MODES if wanted == "auto" else (wanted,)
         base_url = base_url_of(model)
@@ -43,7 +45,11 @@ class OpenAIParser:
         data, mode = await with_best_mode(
             self._server, self._modes, schema, lambda mode: self._ask(mode, messages, schema)
         )
-        return self._reply(data, mode)
+        reply = self._reply(data, mode)
+        options = options_of(schema) if self._wants_logprobs else ()
+        if options and mode == "json_schema":
+            reply.option_logprobs = read_option_logprobs(data, reply.text, options)
+        return reply
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -59,7 +65,8 @@ class OpenAIParser:
         strictness = {"strict": True} if strict else {}
         if mode == "json_schema":
             form = {"type": "json_schema", "json_schema": {"name": name, **strictness, "schema": adapted}}
-            return await self._client.post(messages, to_wire(messages), response_format=form)
+            logprobs = LOGPROBS if self._wants_logprobs and options_of(schema) else {}
+            return await self._client.post(messages, to_wire(messages), response_format=form, **logprobs)
         function = {"name": name, "description": "Give the answer.", **strictness, "parameters": adapted}
         return await self._client.post(
             messages,

@@ -47,6 +47,11 @@ class OpenAIExtra(endpoints.ToolLoopExtra):
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] | None = Field(
         default=None, description="The server's name for the token limit; detected if not set."
     )
+    option_logprobs: bool = Field(
+        default=False,
+        description="Request the probabilities of tokens when the model chooses among options, for the second look of "
+        "small judges; not every server has them.",
+    )
 
     @model_validator(mode="after")
     def _only_streams_begin(self) -> Self:

@@ -202,7 +202,8 @@ class ParserReply:
     """The reply of a judge to a request for JSON: the raw `text`, and the `mode` in which the adapter requested it.
 
     Adapters return the text unchanged even if it is not valid JSON or does not match the schema. Validation, repair and
-    further tries are the same for every adapter (`karenina_toolkit.structured`).
+    further tries are the same for every adapter (`karenina_toolkit.structured`). For a schema with one field, an enum
+    of texts, `option_logprobs` may be the log-probability of each option's first token, unconstrained by the schema.
     """
 
     text: str
@@ -210,6 +211,7 @@ class ParserReply:
     usage: Usage = Usage(calls=1)
     finish_reason: FinishReason = "stop"
     model: str | None = None
+    option_logprobs: Mapping[str, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)

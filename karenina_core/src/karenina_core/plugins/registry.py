@@ -51,8 +51,7 @@ class Offer(Generic[T_co]):
 class Plugins:
     """The plugins of one process: those found through entry points, and those registered by hand.
 
-    `Plugins.discover()` loads the installed plugins; `Plugins()` is empty, for tests and programs that register their
-    own.
+    `Plugins.discover()` loads the installed plugins; `Plugins()` is empty, for those who register their own.
     """
 
     def __init__(self, specifications: Specifications | None = None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import permutations
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -16,6 +17,9 @@ _EDGES: Final = f" \t\n.,;:!?()[]{_QUOTES}"
 _MARK: Final = "\0"
 _SENTENCE: Final = re.compile(rf"\S.*?(?:[.!?][)\]{_QUOTES}]*(?=\s)|[。\uff01\uff1f]|(?=\n)|\Z)", re.DOTALL)
 _WORD: Final = re.compile(r"\w")
+_UNSPACED: Final = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"
+_LETTER: Final = rf"[^\W{_UNSPACED}]"
+"""A letter or digit of a script that puts spaces between words, where a value ends."""
 
 
 class MaskedText:
@@ -30,7 +34,7 @@ class MaskedText:
         self._response = response
         self._wordings: dict[str, str] = {}
         self._places: dict[tuple[int, int], str] = {}
-        wanted = {_key(value) for value in values if _WORD.search(value)}
+        wanted = {normalize_value(value) for value in values if _WORD.search(value)}
         for value in sorted(wanted, key=lambda value: (-len(value), value)):
             self._find(value)
         in_order = [wording for _, wording in sorted(self._places.items())]
@@ -38,14 +42,27 @@ class MaskedText:
 
     def _find(self, value: str) -> None:
         words = r"\s+".join(re.escape(word) for word in value.split())
-        for match in re.finditer(rf"(?<!\w){words}(?!\w)", self._response, re.IGNORECASE):
+        for match in re.finditer(rf"(?<!{_LETTER}){words}(?!{_LETTER})", self._response, re.IGNORECASE):
             start, end = match.span()
             if not any(start < other_end and other_start < end for other_start, other_end in self._places):
                 self._places[start, end] = self._wordings.setdefault(value, match.group())
 
     def wording(self, value: str) -> str | None:
         """Return `value` as the response writes it, or None if it is not one of `values`."""
-        return self._wordings.get(_key(value))
+        return self._wordings.get(normalize_value(value))
+
+    @property
+    def joined(self) -> Sequence[str]:
+        """The values, with those in one that always follow one another after a comma: *Season 3, Episode 22*."""
+        found = list(self.values)
+        for first, second in permutations(self.values, 2):
+            whole = re.search(rf"{re.escape(first)},\s+{re.escape(second)}", self._response)
+            if whole is None or first not in found or second not in found:
+                continue
+            if all(self._response.count(one) == self._response.count(whole.group()) for one in (first, second)):
+                found[found.index(first)] = whole.group()
+                found.remove(second)
+        return tuple(found)
 
     @property
     def says_more(self) -> bool:
@@ -65,5 +82,6 @@ class MaskedText:
         return " ".join(near).replace(_MARK, "")
 
 
-def _key(value: str) -> str:
+def normalize_value(value: str) -> str:
+    """Return `value` in lower case, without punctuation around it, and with single spaces."""
     return " ".join(value.strip(_EDGES).casefold().split())

@@ -1,26 +1,28 @@
-"""The second look of small judges: which of the values in a response is its answer, if letters replace the values.
+"""Which of the values in a response is its answer, if letters replace the values.
 
-A small judge that extracts a value often takes one that the response denies or corrects. If it names a letter instead,
-it is right more often. It may prefer one letter, so two replies, with the letters exchanged, must give the same value;
-if they differ, two more with other letters.
+A small judge that extracts a value often takes one that the response denies or corrects. If it chooses a letter
+instead, it is right more often. It may prefer one letter, so it chooses twice, with the letters exchanged, and the mean
+of the log-probabilities decides.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from karenina_core.models.prompts import PromptTask
 from karenina_template.masked_text import MaskedText
 
-LETTERS: Final = ("X", "Y", "Z", "V", "W", "U")
-OTHER_LETTERS: Final = ("A", "B", "C", "D", "E", "F")
-"""Letters that no example has: small judges prefer none of them, but say "none" too rarely."""
+LETTERS: Final = ("X", "Y", "Z", "V")
+"""The letters for values, which are also those of the examples: at most so many values are masked."""
 
 NONE: Final = "none"
-SHORT: Final = 8
-"""The most words of a value that is masked: a longer one is a sentence in which there may be several values."""
+LIKELY: Final = -5.0
+"""The log-probability from which a value is plausible as an answer in its own words.
+
+Of built answers on which prompts were chosen, 57 of 60 right values had more, and 21 of 23 that are no values less.
+"""
 
 _EXAMPLES: Final = (
     ("X is what most people would tell you. They are wrong: Y it is.", "Y"),
@@ -98,55 +100,31 @@ Reply with one JSON object.""",
     family="parsing",
     examples=tuple((text, json.dumps({"value": value}, ensure_ascii=False)) for text, value in _EXAMPLES),
 )
-"""The prompt for the second look, chosen by `benchmarks/built_answers.py`."""
+"""The prompt for choosing among masked values, tried on built answers (`benchmarks/built_answers.py`)."""
 
-Ask = Callable[[str, dict[str, Any]], Awaitable[str]]
-"""A function that sends a masked text and the schema of the value in the reply, and returns this value."""
-
-
-def field_to_check(schema: Mapping[str, Any]) -> str | None:
-    """Return the field of a form that has only one, for any text; None for all other forms."""
-    if len(schema["properties"]) != 1:
-        return None
-    ((name, part),) = schema["properties"].items()
-    kinds = [one for one in part.get("anyOf", [part]) if one.get("type") != "null"]
-    is_text = len(kinds) == 1 and kinds[0].get("type") in ("string", ["string", "null"])
-    return name if is_text and not kinds[0].keys() & {"enum", "const", "pattern", "format"} else None
+Choose = Callable[[str, Sequence[str]], Awaitable[Mapping[str, float]]]
+"""A function that shows a masked text to the judge, and returns the log-probability of each of the options."""
 
 
-async def check_value(response: str, value: str, rejected: Sequence[str], ask: Ask) -> str | None:
-    """Return which value the judge gives as the answer of `response` if the values are masked.
+async def choose_value(response: str, values: Sequence[str], preferred: str | None, choose: Choose) -> str | None:
+    """Return which of `values`, in the words of `response`, is its answer; None if the judge says none of them.
 
-    It is `value`, unless two replies agree on another one, or on none. `rejected` are the values that the judge listed
-    as rejected.
+    The `preferred` value wins a tie.
     """
-    is_short = len(value.split()) <= SHORT
-    if is_short and not MaskedText(response, [value]).values:
-        return value
-    known = [one for one in (value, *rejected[: len(LETTERS) - 2]) if len(one.split()) <= SHORT]
-    text = MaskedText(response, known)
-    if not text.says_more:
-        return value
-    if len(text.values) < 2:
-        shown = text.shown(dict(zip(text.values, LETTERS, strict=False)))
-        reply = await ask(shown, {"type": "string", "maxLength": 80})
-        if reply == NONE:
-            return value if text.values and await _ask_letter(text, text.values, LETTERS, ask) is not None else None
-        if not text.values:
-            return value
-        if reply not in LETTERS:
-            text = MaskedText(response, [*known, reply])
-        if len(text.values) < 2:
-            return value if is_short else text.values[0]
-    for letters in (LETTERS, OTHER_LETTERS):
-        found = await _ask_letter(text, text.values, letters, ask)
-        if await _ask_letter(text, text.values[::-1], letters, ask) == found:
-            return value if found is not None and found == text.wording(value) else found
-    return value
+    sums = dict.fromkeys(values, 0.0)
+    none = 0.0
+    for ordered in (values, values[::-1]):
+        letters = dict(zip(ordered, LETTERS, strict=False))
+        found = await choose(MaskedText(response, values).shown(letters), [*letters.values(), NONE])
+        none += found[NONE]
+        for value, letter in letters.items():
+            sums[value] += found[letter]
+    best = max(values, key=lambda value: (sums[value], value == preferred))
+    return best if sums[best] >= none else None
 
 
-async def _ask_letter(text: MaskedText, values: Sequence[str], letters: Sequence[str], ask: Ask) -> str | None:
-    """Return the value that the judge gives as the answer, with letters in the order of `values`; None for none."""
-    by_letter = dict(zip(letters, values, strict=False))
-    shown = text.shown({value: letter for letter, value in by_letter.items()})
-    return by_letter.get(await ask(shown, {"type": "string", "enum": [*by_letter, NONE]}))
+async def is_plausible(response: str, value: str, others: Sequence[str], choose: Choose) -> bool:
+    """Return whether `value` may be the answer if only the `others` are masked, so that the judge reads its words."""
+    letters = dict(zip(others, LETTERS, strict=False))
+    found = await choose(MaskedText(response, others).shown(letters), [*letters.values(), value, NONE])
+    return found[value] >= LIKELY

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import VerificationContext
 from karenina_core.models.prompts import PromptTask
-from karenina_template.masked_values import MASKED, check_value, field_to_check
+from karenina_template.listed_values import LISTED
+from karenina_template.masked_values import MASKED
 from karenina_template.parsing_stage import EXTRACTION, ParsingStage, fill_template, parsing_request, read_hints
 from karenina_template.rejected_values import LISTING, checks_values, lists_rejected, with_rejected
+from karenina_template.second_look import field_to_check, look_again
 from karenina_template.settings import TemplateSettings
-from karenina_toolkit.structured import ask, object_schema
 
 if TYPE_CHECKING:
     from karenina_template.templates import BaseAnswer, BoundTemplate
@@ -25,7 +25,7 @@ class ParseTemplate(ParsingStage):
 
     name = "ParseTemplate"
     settings = TemplateSettings
-    prompts = (PARSING, LISTING, MASKED)
+    prompts = (PARSING, LISTING, LISTED, MASKED)
     fallback = True
 
     async def parse(self, context: VerificationContext, bound: BoundTemplate, text: str) -> BaseAnswer:
@@ -41,13 +41,8 @@ class ParseTemplate(ParsingStage):
         value = found.data[field] if field is not None else None
         if field is None or not isinstance(value, str):
             return found.value
-        checked = await check_value(text, value, found.data.get(name, ()), partial(_ask_masked, context))
+        checked = await look_again(context, text, value, found.data.get(name, ()))
         if checked == value:
             return found.value
         context.extend_result_field("parsing", {"replaced": value})
         return bound.bind({**found.data, field: checked}, context.get_artifact(Keys.RAW_LLM_RESPONSE))
-
-
-async def _ask_masked(context: VerificationContext, text: str, schema: dict[str, Any]) -> str:
-    form = object_schema({"value": schema})
-    return (await ask(context, MASKED, text, form, lambda values: str(values["value"]))).value

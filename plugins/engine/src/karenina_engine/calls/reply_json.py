@@ -144,11 +144,17 @@ def _load_llm(values: Mapping[str, Any]) -> LLMReply:
 
 
 def _dump_parser(reply: ParserReply) -> dict[str, Any]:
-    return {"text": reply.text, "way": reply.mode, **_dump_common(reply)}
+    values = {"text": reply.text, "way": reply.mode, **_dump_common(reply)}
+    if reply.option_logprobs is not None:
+        values["option_logprobs"] = dict(reply.option_logprobs)
+    return values
 
 
 def _load_parser(values: Mapping[str, Any]) -> ParserReply:
-    return ParserReply(_check_text(values["text"]), values["way"], **_load_common(values))
+    logprobs = values.get("option_logprobs")
+    if logprobs is not None:
+        logprobs = {_check_text(option): float(logprob) for option, logprob in logprobs.items()}
+    return ParserReply(_check_text(values["text"]), values["way"], option_logprobs=logprobs, **_load_common(values))
 
 
 def _dump_agent(reply: AgentReply) -> dict[str, Any]:

@@ -48,6 +48,7 @@ class StructuredResult(Generic[T]):
 
     `data` are the JSON values that `validate` received, `tries` is the number of calls, `repaired` whether the last
     reply was not clean JSON of the schema; `usage` is the sum of all calls, also of those with unusable replies.
+    `option_logprobs` are those of the last reply (`ParserReply`).
     """
 
     value: T
@@ -57,6 +58,7 @@ class StructuredResult(Generic[T]):
     repaired: bool
     usage: Usage
     model: str | None = None
+    option_logprobs: Mapping[str, float] | None = None
 
 
 async def call_structured(
@@ -105,7 +107,7 @@ async def call_structured(
                 ) from error
             conversation = [*messages, *_retry_messages(reply, for_judge, schema)]
         else:
-            return StructuredResult(value, data, reply.mode, tries, repaired, usage, reply.model)
+            return StructuredResult(value, data, reply.mode, tries, repaired, usage, reply.model, reply.option_logprobs)
 
 
 def usage_before(error: PortError) -> Usage:

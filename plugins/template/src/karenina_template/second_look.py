@@ -1,0 +1,99 @@
+"""The second look of a small judge, which checks the value that it extracted.
+
+The judge lists the values in the response, letters replace them, and it chooses the letter of the answer. So it reads
+what the response says about the values, and not the values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from karenina_core.errors import StructuredError
+from karenina_template.listed_values import LISTED, find_known, is_bare, select_values
+from karenina_template.masked_text import normalize_value
+from karenina_template.masked_values import MASKED, Choose, choose_value, is_plausible
+from karenina_toolkit.structured import ask, object_schema
+
+if TYPE_CHECKING:
+    from karenina_core.stages.context import VerificationContext
+
+_NOT_CHOSEN: Final = -10.0
+"""Stands for the log-probability of options that were not chosen, if the adapter does not know it."""
+
+ListValues = Callable[[str, int], Awaitable[Sequence[str]]]
+"""A function that has the judge list the values in a response, at least so many."""
+
+
+def field_to_check(schema: Mapping[str, Any]) -> str | None:
+    """Return the field of a form that has only one, for any text; None for all other forms."""
+    if len(schema["properties"]) != 1:
+        return None
+    ((name, part),) = schema["properties"].items()
+    kinds = [one for one in part.get("anyOf", [part]) if one.get("type") != "null"]
+    is_text = len(kinds) == 1 and kinds[0].get("type") in ("string", ["string", "null"])
+    return name if is_text and not kinds[0].keys() & {"enum", "const", "pattern", "format"} else None
+
+
+async def look_again(context: VerificationContext, response: str, value: str, rejected: Sequence[str]) -> str | None:
+    """Return the value that the judge gives as the answer of `response` at a second look; None for none.
+
+    `value` and `rejected` are those of its first look. If a reply cannot be used, `value` stays, and the result field
+    `parsing` says so.
+    """
+    try:
+        return await check_value(
+            response,
+            context.question.question,
+            value,
+            rejected,
+            lambda text, count: _list_values(context, text, count),
+            lambda text, options: _choose(context, text, options),
+        )
+    except StructuredError as error:
+        context.extend_result_field("parsing", {"not_checked": str(error)})
+        return value
+
+
+async def check_value(
+    response: str, question: str, value: str, rejected: Sequence[str], list_values: ListValues, choose: Choose
+) -> str | None:
+    """Return which value the judge gives as the answer of `response`; None for none, `value` if it finds no other.
+
+    A value that the judge has not named at its first look must also be plausible in its own words.
+    """
+    if is_bare(response, value):
+        return value
+    known = find_known(response, [value, *rejected])
+    listed = await list_values(response, 2)
+    values = select_values(response, question, known, listed)
+    if len(values) < 2:
+        values = select_values(response, question, known, [*listed, *await list_values(response, 3)])
+    if not values:
+        return value
+    named = {normalize_value(one) for one in known}
+    same = next((one for one in values if normalize_value(one) == normalize_value(value)), None)
+    while True:
+        found = await choose_value(response, values, same, choose)
+        if found is None or len(values) == 1 or normalize_value(found) in named:
+            break
+        others = [one for one in values if one != found]
+        if await is_plausible(response, found, others, choose):
+            break
+        values = others
+    return value if found is not None and found == same else found
+
+
+async def _list_values(context: VerificationContext, text: str, count: int) -> Sequence[str]:
+    item = {"type": "string", "minLength": 1, "maxLength": 60}
+    form = object_schema({"values": {"type": "array", "items": item, "minItems": count, "maxItems": 4}})
+    return (await ask(context, LISTED, text, form, lambda found: [str(one) for one in found["values"]])).value
+
+
+async def _choose(context: VerificationContext, text: str, options: Sequence[str]) -> Mapping[str, float]:
+    form = object_schema({"value": {"type": "string", "enum": list(options)}})
+    found = await ask(context, MASKED, text, form, lambda values: str(values["value"]))
+    known = found.option_logprobs
+    if known is not None and known.keys() >= set(options):
+        return known
+    return {option: 0.0 if option == found.value else _NOT_CHOSEN for option in options}
