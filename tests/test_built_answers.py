@@ -39,10 +39,10 @@ def test_the_parts_share_neither_questions_nor_wordings(builder: ModuleType) -> 
     by_part = {part: {one.question for one in answers if one.part == part} for part in ("choose", "report")}
     assert all(by_part.values())
     assert not by_part["choose"] & by_part["report"]
-    for choose, report in builder.WORDINGS.values():
-        assert len(choose) >= 3
-        assert len(report) >= 3
-        assert not set(choose) & set(report)
+    for wordings in builder.WORDINGS.values():
+        assert len(wordings["choose"]) >= 30
+        assert len(wordings["report"]) >= 12
+        assert not set(wordings["choose"]) & set(wordings["report"])
 
 
 def test_an_answer_is_right_if_it_commits_to_the_truth(builder: ModuleType) -> None:

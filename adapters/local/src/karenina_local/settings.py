@@ -24,7 +24,7 @@ class LocalSettings(StrictSettings):
     from_files: ClassVar[FromFiles] = "any"
 
     slots: int = Field(
-        default=2, ge=1, le=64, description="Number of concurrent calls; each holds memory for two prompts."
+        default=2, ge=1, le=64, description="Number of concurrent calls; each holds memory for three prompts."
     )
     context: int = Field(default=4096, ge=256, description="Tokens of one slot: prompt and reply together.")
     threads: int | None = Field(default=None, ge=1, description="Number of threads; by default, llama.cpp decides.")

@@ -81,11 +81,12 @@ Reply with one JSON object.""",
 """The prompt for the list. The question is not shown: with it, the judge lists the value that it knows."""
 
 _SENTENCE_BREAK: Final = re.compile(r"[.!?]\s")
+_BREAK: Final = re.compile(r"[.!?;:,]\s")
 
 
 def is_bare(response: str, value: str) -> bool:
     """Return whether the response is nothing but the short `value`."""
-    return _is_short(value) and not re.search(r"[.!?;:]\s", value) and not MaskedText(response, [value]).says_more
+    return _is_short(value) and not _BREAK.search(value) and not MaskedText(response, [value]).says_more
 
 
 def find_known(response: str, values: Iterable[str]) -> list[str]:
@@ -96,16 +97,12 @@ def find_known(response: str, values: Iterable[str]) -> list[str]:
 def select_values(response: str, question: str, known: Sequence[str], listed: Iterable[str]) -> Sequence[str]:
     """Return which of the `known` and the `listed` values may be the answer, in the words of the response.
 
-    Listed values that the question has already are left out, and so is a sentence in which there is another value.
+    Listed values that the question has already are left out, and so is a clause with another value in it.
     """
     asked = set(_words(question))
     new = [value for value in find_known(response, listed) if not asked.issuperset(_words(value))]
     values = [*known, *new]
-    phrases = [
-        value
-        for value in values
-        if not (_SENTENCE_BREAK.search(value) and any(_contains(value, other) for other in values))
-    ]
+    phrases = [value for value in values if not _is_clause(value, values)]
     return MaskedText(response, phrases).joined[: len(LETTERS)]
 
 
@@ -113,8 +110,16 @@ def _is_short(value: str) -> bool:
     return 0 < len(value.split()) <= LONGEST
 
 
-def _contains(value: str, other: str) -> bool:
-    return normalize_value(other) in normalize_value(value) and normalize_value(other) != normalize_value(value)
+def _is_clause(value: str, values: Iterable[str]) -> bool:
+    """Return whether `value` says something about another of `values`, by the words in lower case around it."""
+    inner = MaskedText(value, [one for one in values if normalize_value(one) != normalize_value(value)])
+    if not inner.values:
+        return False
+    if _SENTENCE_BREAK.search(value):
+        return True
+    rest = inner.shown(dict.fromkeys(inner.values, ""))
+    added = sum(1 for word in re.findall(r"\w+", rest) if word[0].islower())
+    return added >= 2 and (len(inner.values) > 1 or len(_words(rest)) > len(_words(inner.values[0])))
 
 
 def _words(text: str) -> list[str]:
