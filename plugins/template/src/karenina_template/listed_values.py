@@ -81,7 +81,7 @@ Reply with one JSON object.""",
 """The prompt for the list. The question is not shown: with it, the judge lists the value that it knows."""
 
 _SENTENCE_BREAK: Final = re.compile(r"[.!?]\s")
-_BREAK: Final = re.compile(r"[.!?;:,]\s")
+_BREAK: Final = re.compile(r"[.!?;:]\s")
 
 
 def is_bare(response: str, value: str) -> bool:

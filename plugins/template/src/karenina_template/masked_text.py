@@ -41,7 +41,7 @@ class MaskedText:
         self.values: Sequence[str] = tuple(dict.fromkeys(in_order))
 
     def _find(self, value: str) -> None:
-        words = r"\s+".join(re.escape(word) for word in value.split())
+        words = r"\s+".join(re.escape(word) for word in value.split()).replace(",", r"\s*,")
         for match in re.finditer(rf"(?<!{_LETTER}){words}(?!{_LETTER})", self._response, re.IGNORECASE):
             start, end = match.span()
             if not any(start < other_end and other_start < end for other_start, other_end in self._places):
@@ -56,7 +56,7 @@ class MaskedText:
         """The values, with those in one that always follow one another after a comma: *Season 3, Episode 22*."""
         found = list(self.values)
         for first, second in permutations(self.values, 2):
-            whole = re.search(rf"{re.escape(first)},\s+{re.escape(second)}", self._response)
+            whole = re.search(rf"{re.escape(first)}\s*,\s+{re.escape(second)}", self._response)
             if whole is None or first not in found or second not in found:
                 continue
             if all(self._response.count(one) == self._response.count(whole.group()) for one in (first, second)):

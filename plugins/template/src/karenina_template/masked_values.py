@@ -18,11 +18,17 @@ LETTERS: Final = ("X", "Y", "Z", "V")
 """The letters for values, which are also those of the examples: at most so many values are masked."""
 
 NONE: Final = "none"
-LIKELY: Final = -5.0
+PLAUSIBLE: Final = -5.0
 """The log-probability from which a value is plausible as an answer in its own words.
 
 Of built answers on which prompts were chosen, 57 of 60 right values had more, and 21 of 23 that are no values less.
 """
+
+LIKELY: Final = -2.5
+"""The log-probability from which a value may replace one of a first look that saw no value rejected."""
+
+LEAD_OF_NONE: Final = 1.0
+"""By how much "none" must lead the values if the first look saw no value rejected."""
 
 _EXAMPLES: Final = (
     ("X is what most people would tell you. They are wrong: Y it is.", "Y"),
@@ -106,10 +112,12 @@ Choose = Callable[[str, Sequence[str]], Awaitable[Mapping[str, float]]]
 """A function that shows a masked text to the judge, and returns the log-probability of each of the options."""
 
 
-async def choose_value(response: str, values: Sequence[str], preferred: str | None, choose: Choose) -> str | None:
+async def choose_value(
+    response: str, values: Sequence[str], preferred: str | None, choose: Choose, lead: float = 0.0
+) -> str | None:
     """Return which of `values`, in the words of `response`, is its answer; None if the judge says none of them.
 
-    The `preferred` value wins a tie.
+    The `preferred` value wins a tie. "None" must lead all values by `lead`, in the mean of the log-probabilities.
     """
     sums = dict.fromkeys(values, 0.0)
     none = 0.0
@@ -120,11 +128,16 @@ async def choose_value(response: str, values: Sequence[str], preferred: str | No
         for value, letter in letters.items():
             sums[value] += found[letter]
     best = max(values, key=lambda value: (sums[value], value == preferred))
-    return best if sums[best] >= none else None
+    return None if none > sums[best] + 2 * lead else best
 
 
-async def is_plausible(response: str, value: str, others: Sequence[str], choose: Choose) -> bool:
-    """Return whether `value` may be the answer if only the `others` are masked, so that the judge reads its words."""
+async def is_plausible(
+    response: str, value: str, others: Sequence[str], choose: Choose, least: float = PLAUSIBLE
+) -> bool:
+    """Return whether `value` may be the answer if only the `others` are masked, so that the judge reads its words.
+
+    Its log-probability must be at least `least`.
+    """
     letters = dict(zip(others, LETTERS, strict=False))
     found = await choose(MaskedText(response, others).shown(letters), [*letters.values(), value, NONE])
-    return found[value] >= LIKELY
+    return found[value] >= least

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from karenina_core.errors import StructuredError
 from karenina_template.listed_values import LISTED, find_known, is_bare, select_values
 from karenina_template.masked_text import normalize_value
-from karenina_template.masked_values import MASKED, Choose, choose_value, is_plausible
+from karenina_template.masked_values import LEAD_OF_NONE, LIKELY, MASKED, PLAUSIBLE, Choose, choose_value, is_plausible
 from karenina_toolkit.structured import ask, object_schema
 
 if TYPE_CHECKING:
@@ -60,7 +60,8 @@ async def check_value(
 ) -> str | None:
     """Return which value the judge gives as the answer of `response`; None for none, `value` if it finds no other.
 
-    A value that the judge has not named at its first look must also be plausible in its own words.
+    A value that the judge has not named at its first look must also be plausible in its own words. If the judge saw no
+    value rejected at its first look, another one than `value` must be likely, and none more so than any value.
     """
     if is_bare(response, value):
         return value
@@ -73,12 +74,14 @@ async def check_value(
         return value
     named = {normalize_value(one) for one in known}
     same = next((one for one in values if normalize_value(one) == normalize_value(value)), None)
+    least = PLAUSIBLE if rejected or same is None else LIKELY
+    lead = 0.0 if rejected else LEAD_OF_NONE
     while True:
-        found = await choose_value(response, values, same, choose)
+        found = await choose_value(response, values, same, choose, lead)
         if found is None or len(values) == 1 or normalize_value(found) in named:
             break
         others = [one for one in values if one != found]
-        if await is_plausible(response, found, others, choose):
+        if await is_plausible(response, found, others, choose, least):
             break
         values = others
     return value if found is not None and found == same else found
