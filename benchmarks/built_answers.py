@@ -155,7 +155,8 @@ def main() -> None:
         text = arguments.instructions.read_text("utf-8").strip()
         parse_stage.PARSING = replace(parse_stage.PARSING, instructions=text)  # type: ignore[misc]  # a trial in this process only
         parse_stage.LISTING = replace(parse_stage.LISTING, instructions=text)  # type: ignore[misc]
-        parse_stage.ParseTemplate.prompts = (parse_stage.PARSING, parse_stage.LISTING)
+        others = parse_stage.ParseTemplate.prompts[2:]
+        parse_stage.ParseTemplate.prompts = (parse_stage.PARSING, parse_stage.LISTING, *others)
     columns = {"whole text": {answer.id: answer.plain for answer in answers}}
     for judge in arguments.judge:
         with tempfile.TemporaryDirectory() as temporary:
