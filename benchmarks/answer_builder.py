@@ -26,7 +26,7 @@ WORDINGS: Final[Mapping[str, Mapping[Part, Sequence[str]]]] = json.loads(
 )
 """By kind, the wordings for choosing and for reporting: `{yes}` is the value committed to, `{no}` the other one.
 
-Those for reporting were written by somebody who had seen neither the prompts nor the other wordings.
+Those for reporting come from a writer who had seen neither the prompts nor the other wordings.
 """
 
 NOTATIONS: Final[tuple[Sequence[str], Sequence[str]]] = (
