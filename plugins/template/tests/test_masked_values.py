@@ -172,6 +172,28 @@ def test_a_second_look(
     assert extracted(Judge(first, replies, values), response)[0] == expected
 
 
+@pytest.mark.parametrize(
+    ("rejected", "plausible", "expected"), [([], -3.0, "TP53"), ([], -2.0, "BCL2"), (["MYC"], -3.0, "BCL2")]
+)
+def test_without_a_rejected_value_another_one_must_be_likely(
+    rejected: list[str], plausible: float, expected: str
+) -> None:
+    words = {"X": -0.5, "BCL2": plausible, NONE: -6.0}
+    replies = {"It is X, or BCL2": words, "It is X": "Y", "It is Y": "X"}
+    judge = Judge({"rejected": rejected, "gene": "TP53"}, replies, ["TP53", "BCL2"])
+
+    assert extracted(judge, "It is TP53, or BCL2.")[0] == expected
+
+
+@pytest.mark.parametrize(
+    ("rejected", "none", "expected"), [([], -1.5, "TP53"), ([], -0.5, None), (["TP53"], -1.5, None)]
+)
+def test_without_a_rejected_value_none_must_lead(rejected: list[str], none: float, expected: str | None) -> None:
+    judge = Judge({"rejected": rejected, "gene": "TP53"}, {"": {"X": -2.0, NONE: none}})
+
+    assert extracted(judge, "It is TP53, they say.")[0] == expected
+
+
 def test_a_list_with_one_value_is_asked_for_again() -> None:
     judge = Judge({"rejected": [], "gene": "TP53"}, {"": "X"}, ["TP53"])
 
