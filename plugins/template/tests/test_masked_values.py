@@ -173,7 +173,8 @@ def test_a_second_look(
 
 
 @pytest.mark.parametrize(
-    ("rejected", "plausible", "expected"), [([], -3.0, "TP53"), ([], -2.0, "BCL2"), (["MYC"], -3.0, "BCL2")]
+    ("rejected", "plausible", "expected"),
+    [([], -3.0, "TP53"), ([], -2.0, "BCL2"), (["tp53"], -3.0, "TP53"), (["MYC"], -3.0, "BCL2")],
 )
 def test_without_a_rejected_value_another_one_must_be_likely(
     rejected: list[str], plausible: float, expected: str

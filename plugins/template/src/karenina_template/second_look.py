@@ -60,8 +60,8 @@ async def check_value(
 ) -> str | None:
     """Return which value the judge gives as the answer of `response`; None for none, `value` if it finds no other.
 
-    A value that the judge has not named at its first look must also be plausible in its own words. If the judge saw no
-    value rejected at its first look, another one than `value` must be likely, and none more so than any value.
+    A value that the judge has not named at its first look must also be plausible in its own words, and likely if the
+    judge saw no other value than `value` rejected. If it saw none rejected at all, "none" must lead the values.
     """
     if is_bare(response, value):
         return value
@@ -74,7 +74,8 @@ async def check_value(
         return value
     named = {normalize_value(one) for one in known}
     same = next((one for one in values if normalize_value(one) == normalize_value(value)), None)
-    least = PLAUSIBLE if rejected or same is None else LIKELY
+    saw_rejected = any(normalize_value(one) != normalize_value(value) for one in rejected)
+    least = PLAUSIBLE if saw_rejected or same is None else LIKELY
     lead = 0.0 if rejected else LEAD_OF_NONE
     while True:
         found = await choose_value(response, values, same, choose, lead)
