@@ -97,7 +97,7 @@ def test_the_letter_that_the_judge_chooses_replaces_the_value() -> None:
 
     assert gene == "BCL2"
     assert judge.seen == ["Many say X, which is wrong; it is Y.", "Many say Y, which is wrong; it is X."]
-    assert found.field("parsing") == {"rejected": ["BCL2"], "replaced": "TP53"}
+    assert found.field("parsing") == {"rejected": ["BCL2"], "replaced": {"gene": "TP53"}}
 
 
 @pytest.mark.parametrize(

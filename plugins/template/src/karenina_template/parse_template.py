@@ -11,10 +11,12 @@ from karenina_template.listed_values import LISTED
 from karenina_template.masked_values import MASKED
 from karenina_template.parsing_stage import EXTRACTION, ParsingStage, fill_template, parsing_request, read_hints
 from karenina_template.rejected_values import LISTING, checks_values, lists_rejected, with_rejected
-from karenina_template.second_look import field_to_check, look_again
+from karenina_template.second_look import choose_numbers, field_to_check, look_again
 from karenina_template.settings import TemplateSettings
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from karenina_template.templates import BaseAnswer, BoundTemplate
 
 PARSING: Final = PromptTask("parsing", EXTRACTION)
@@ -37,12 +39,17 @@ class ParseTemplate(ParsingStage):
         request = parsing_request(context.question.question, form, read_hints(context, bound), text)
         record = {"rejected": name} if name else {}
         found = await fill_template(context, bound, task, request, form, record=record)
-        field = field_to_check(schema) if checks_values(context) else None
-        value = found.data[field] if field is not None else None
-        if field is None or not isinstance(value, str):
+        if not checks_values(context):
             return found.value
-        checked = await look_again(context, text, value, found.data.get(name, ()))
-        if checked == value:
+        field = field_to_check(schema)
+        if field is None:
+            checked: Mapping[str, object] = await choose_numbers(context, task, request, form, found.data, text)
+        elif isinstance(value := found.data[field], str):
+            checked = {field: await look_again(context, text, value, found.data.get(name, ()))}
+        else:
+            checked = {}
+        replaced = {key: found.data[key] for key, value in checked.items() if value != found.data[key]}
+        if not replaced:
             return found.value
-        context.extend_result_field("parsing", {"replaced": value})
-        return bound.bind({**found.data, field: checked}, context.get_artifact(Keys.RAW_LLM_RESPONSE))
+        context.extend_result_field("parsing", {"replaced": replaced})
+        return bound.bind({**found.data, **checked}, context.get_artifact(Keys.RAW_LLM_RESPONSE))

@@ -1,7 +1,7 @@
 """The second look of a small judge, which checks the value that it extracted.
 
-The judge lists the values in the response, letters replace them, and it chooses the letter of the answer. So it reads
-what the response says about the values, and not the values.
+Of a text: the judge lists the values in the response, letters replace them, and it chooses the letter of the answer. So
+it reads what the response says about the values, and not the values. Of a number: `karenina_template.copied_numbers`.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from karenina_core.errors import StructuredError
+from karenina_template.copied_numbers import choices_of
 from karenina_template.listed_values import LISTED, find_known, is_bare, select_values
 from karenina_template.masked_text import normalize_value
 from karenina_template.masked_values import LEAD_OF_NONE, LIKELY, MASKED, PLAUSIBLE, Choose, choose_value, is_plausible
 from karenina_toolkit.structured import ask, object_schema
 
 if TYPE_CHECKING:
+    from karenina_core.models.prompts import PromptTask
     from karenina_core.stages.context import VerificationContext
 
 _NOT_CHOSEN: Final = -10.0
@@ -53,6 +55,31 @@ async def look_again(context: VerificationContext, response: str, value: str, re
     except StructuredError as error:
         context.extend_result_field("parsing", {"not_checked": str(error)})
         return value
+
+
+async def choose_numbers(
+    context: VerificationContext,
+    task: PromptTask,
+    request: str,
+    form: Mapping[str, Any],
+    values: Mapping[str, Any],
+    response: str,
+) -> Mapping[str, object]:
+    """Return numbers of the response for the fields of `form` whose number is in doubt, by `copied_numbers`.
+
+    `values` are those that the judge gave at its first look, to the same `request`. If its reply cannot be used, they
+    stay, and the result field `parsing` says so.
+    """
+    with_choices = choices_of(form, values, response)
+    if with_choices is None:
+        return {}
+    doubted = [name for name, part in with_choices["properties"].items() if part is not form["properties"][name]]
+    try:
+        found = await ask(context, task, request, with_choices, lambda chosen: {name: chosen[name] for name in doubted})
+    except StructuredError as error:
+        context.extend_result_field("parsing", {"not_checked": str(error)})
+        return {}
+    return found.value
 
 
 async def check_value(

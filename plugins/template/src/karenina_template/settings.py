@@ -23,6 +23,7 @@ class TemplateSettings(BaseModel):
     )
     check_values: bool | None = Field(
         default=None,
-        description="Have the judge look a second time, at the response with its values masked by letters, if the "
-        "template has one field, for text. By default, judges that an adapter declares as small do so.",
+        description="Have the judge look a second time: if the template has one field, for text, at the response with "
+        "its values masked by letters; and if it gave a number that the response does not have, at the numbers of the "
+        "response. By default, judges that an adapter declares as small do so.",
     )
