@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 
 from karenina_core import ArtifactKey, Question
 from karenina_core import ArtifactKeys as Keys
-from karenina_template.numbers_in_text import find_text_numbers
+from karenina_template.numbers_in_text import read_numbers
 from karenina_template.parse_template import ParseTemplate
 from karenina_template.templates import load_template
 from karenina_testing import ScriptedModels, StageRun, run_stage
@@ -22,11 +21,11 @@ TEMPLATE = """
 class Answer(BaseAnswer):
     year: int = VerifiedField(description="The year", ground_truth=2003, verify_with=NumericExact())
     weight: float = VerifiedField(description="The weight in grams", ground_truth=14, verify_with=NumericExact())
+    limited: int | None = VerifiedField(
+        description="It", ground_truth=3, verify_with=NumericExact(), ge=1, le=4000
+    )
+    choice: Literal[20, 23] = VerifiedField(description="It", ground_truth=20, verify_with=NumericExact())
     town: str = VerifiedField(description="The town", ground_truth="Rome", verify_with=ExactMatch())
-"""
-LIMITED = """
-class Answer(BaseAnswer):
-    year: int = VerifiedField(description="It", ground_truth=3, verify_with=NumericExact(), ge=1)
 """
 
 
@@ -39,7 +38,7 @@ class Judge:
 
     def __call__(self, messages: Any, schema: Mapping[str, Any], info: Any = None) -> Mapping[str, Any]:
         options = {name: part.get("anyOf", [{}])[0].get("enum") for name, part in schema["properties"].items()}
-        choices = {name: found for name, found in options.items() if found}
+        choices = {name: found for name, found in options.items() if found and None in found}
         if not choices:
             return self.first
         self.choices.append(choices)
@@ -65,7 +64,7 @@ def run(judge: Judge, response: str, source: str = TEMPLATE, **settings: Any) ->
 
 
 def filled(**values: Any) -> dict[str, Any]:
-    return {"rejected": [], "year": None, "weight": None, "town": None, **values}
+    return {"rejected": [], **dict.fromkeys(("year", "weight", "limited", "choice", "town")), **values}
 
 
 def test_a_number_that_the_response_has_in_words_replaces_one_that_it_does_not_have() -> None:
@@ -73,7 +72,7 @@ def test_a_number_that_the_response_has_in_words_replaces_one_that_it_does_not_h
 
     values, found = run(judge, "In Rome, in two thousand and three.")
 
-    assert values == {"year": 2003, "weight": None, "town": "Rome"}
+    assert (values["year"], values["town"]) == (2003, "Rome")
     assert judge.choices == [{"year": [2003, None]}]
     assert found.field("parsing") == {"replaced": {"year": 203}}
 
@@ -81,18 +80,32 @@ def test_a_number_that_the_response_has_in_words_replaces_one_that_it_does_not_h
 @pytest.mark.parametrize(
     ("first", "response", "choices"),
     [
-        pytest.param({"year": 2016}, "Not twenty thirteen but 2001.", {"year": [2013, 2001, None]}, id="several"),
+        pytest.param(
+            {"year": 2016}, "Not twenty thirteen but two thousand and one.", {"year": [2013, 2001, None]}, id="several"
+        ),
+        pytest.param(
+            {"year": 205, "weight": 13.0},
+            "two thousand and five; one hundred and three",
+            {"year": [2005, None], "weight": [103, None]},
+            id="two",
+        ),
+        pytest.param({"year": 10000}, "1 thousand", {"year": [1000, None]}, id="digits and a word"),
+        pytest.param({"limited": 203}, "two thousand and three", {"limited": [2003, None]}, id="a field with a limit"),
         pytest.param({"year": 2003}, "two thousand and three", {}, id="the number itself"),
-        pytest.param({"weight": -3.0}, "minus three", {}, id="a negative number"),
-        pytest.param({"weight": -3.0}, "It had 3 grams less, or four.", {}, id="a sign that the judge gives it"),
-        pytest.param({"year": 1, "weight": 7}, "1.5 or ten", {"year": [10, None], "weight": [1.5, 10, None]}, id="two"),
-        pytest.param({"year": 3}, "Rome (1), Oslo (2), Bern.", {}, id="a count, of a response with digits only"),
-        pytest.param({"year": 3}, "One of them; the third.", {}, id="no word that counts"),
-        pytest.param({"weight": 2.5}, "two and a half", {}, id="a fraction in words"),
+        pytest.param({"weight": 8.4}, "8.4 million", {}, id="a number in millions"),
+        pytest.param({"year": 3}, "Rome, Oslo, Bern: twenty-one thousand people", {}, id="a count"),
+        pytest.param({"year": 18}, "Born in nineteen forty, he died young.", {}, id="too many digits"),
+        pytest.param({"year": 31}, "two thousand and three", {}, id="another first digit"),
+        pytest.param({"year": 21}, "the twenty-third", {}, id="an ordinal"),
+        pytest.param({"weight": 20.5}, "twenty-three", {}, id="no whole number"),
+        pytest.param({"weight": 250}, "two hundred and a half", {}, id="a fraction in words"),
+        pytest.param({"choice": 20}, "twenty-three", {}, id="a choice of the template"),
+        pytest.param({"town": "203"}, "two thousand and three", {}, id="a text"),
         pytest.param({"weight": 0.49}, "0.49 ounces (14 grams)", {"weight": [14, None]}, id="the unit of the field"),
         pytest.param({"weight": 14}, "0.49 ounces (14 grams)", {}, id="a number in that unit"),
-        pytest.param({"weight": 14}, "0.49 ounces", {}, id="no number in that unit"),
-        pytest.param({"town": "203"}, "two thousand and three", {}, id="a text"),
+        pytest.param({"weight": 14}, "14 grams (0.49 ounces)", {}, id="a number in that unit first"),
+        pytest.param({"weight": 10}, "10 by 20 grams", {}, id="no brackets"),
+        pytest.param({"year": 4}, "4 days (96 grams)", {}, id="a field without a unit"),
     ],
 )
 def test_the_choices_of_a_second_look(
@@ -112,41 +125,68 @@ def test_only_small_judges_choose_numbers_by_default() -> None:
     assert judge.choices == []
 
 
-def test_an_unusable_choice_leaves_the_number_and_is_recorded() -> None:
-    judge = Judge(filled(year=203), filled(year="neither"))
+@pytest.mark.parametrize(
+    ("second", "problem"),
+    [({"year": "neither"}, "no usable reply"), ({"limited": 5003}, "the template refuses the new value")],
+)
+def test_an_unusable_choice_leaves_the_number_and_is_recorded(second: Mapping[str, Any], problem: str) -> None:
+    first = filled(**dict.fromkeys(second, 503))
+    judge = Judge(first, {**first, **second})
 
-    values, found = run(judge, "two thousand and three")
+    values, found = run(judge, "five thousand and three")
 
-    assert values["year"] == 203
-    assert "no usable reply" in found.field("parsing")["not_checked"]
+    assert [values[name] for name in second] == [503]
+    assert problem in found.field("parsing")["not_checked"]
 
 
 @pytest.mark.parametrize(
     ("text", "numbers"),
     [
-        ("1,234,567 and 12.5 thousand, or 3.5 million", [1234567, 12500, 3500000]),
-        (
-            "nineteen nineteen, nineteen oh two, eighteen hundred, twenty ten, ten sixty-six",
-            [1919, 1902, 1800, 2010, 1066],
-        ),
-        ("two hundred and eighty-six; one point five; five, six", [286, 1.5, 5, 6]),
-        ("-5, \u22127 and minus eight, pages 3-4", [-5, -7, -8, 3, 4]),
-        ("1,5 and v1.2.3", []),
+        ("12.5 thousand! 3.5 million! two point three million! 1.005 million", [12500, 3500000, 2300000, 1005000]),
+        ("nineteen nineteen! nineteen oh two! nineteen o four! eighteen hundred", [1919, 1902, 1904, 1800]),
+        ("two hundred and eighty-six! a hundred and five! minus forty-two", [286, 105, -42]),
+        ("Oh, H2O at six o'clock; the third one of seven, 1,200 in all", []),
     ],
 )
-def test_numbers_in_a_text(text: str, numbers: Sequence[float]) -> None:
-    assert [one.value for one in find_text_numbers(text)] == numbers
+def test_numbers_of_several_words(text: str, numbers: Sequence[float]) -> None:
+    found = [read_numbers(part) for part in text.split("!")]
+
+    assert [number for one in found if one is not None for number in one.of_several_words] == numbers
+    assert all(found)
 
 
-WORDS = ["12", "9" * 400, ",", ".", "-", " ", "one ", "nineteen ", "oh ", "thousand ", "third ", "minus ", "é"]
+@pytest.mark.parametrize(
+    "text",
+    [
+        "half a million",
+        "one thousand, two hundred",
+        "between one thousand and two thousand",
+        "three to four million",
+        "12 millions",
+        "3 hundred and six",
+        "2 hundred thousand",
+        "twenty-one trillion",
+        "ten-fifteen minutes",
+    ],
+)
+def test_texts_with_numbers_that_are_not_read(text: str) -> None:
+    assert read_numbers(text) is None
 
 
-@given(st.lists(st.sampled_from(WORDS)))
+@given(st.integers(0, 10**12), st.booleans())
+def test_numbers_in_digits_are_known(number: int, commas: bool) -> None:
+    found = read_numbers(f"I read {number:,} of them." if commas else f"I read {number} of them.")
+
+    assert found is not None
+    assert found.known == {number}
+
+
+WORDS = ["12", "9" * 400, ",", ".", "-", " ", "one ", "nineteen ", "oh ", "thousand ", "third ", "minus ", "\ud800"]
+
+
+@given(st.lists(st.sampled_from(WORDS) | st.characters()))
 def test_any_text_can_be_searched_for_numbers(words: list[str]) -> None:
-    """Numbers are in the text, in order, and do not overlap."""
-    text = "".join(words)
+    """No text is an error, and numbers of several words are among those that are known."""
+    found = read_numbers("".join(words))
 
-    places = [(one.start, one.end) for one in find_text_numbers(text)]
-
-    assert all(0 <= start < end <= len(text) for start, end in places)
-    assert all(first[1] <= second[0] for first, second in pairwise(places))
+    assert found is None or found.known.issuperset(found.of_several_words)

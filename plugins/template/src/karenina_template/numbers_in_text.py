@@ -4,90 +4,151 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Final
+from decimal import Decimal
+from typing import TYPE_CHECKING, Final
 
 from text_to_num import find_numbers
 
-_TOKEN: Final = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+|[^\w\s]")
-_DIGITS: Final = re.compile(r"(?:[0-9]{1,3}(?:,[0-9]{3}){1,4}|[0-9]{1,15})(?:\.[0-9]{1,15})?")
-_NEGATIVE: Final = re.compile(r"(?:\b(?:minus|negative)\s+|(?<![\w.)])[-\u2212])\Z", re.IGNORECASE)
-_SCALES: Final = frozenset({"hundred", "thousand", "million", "billion", "trillion"})
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+DIGITS: Final = r"(?:[0-9]{1,3}(?:,[0-9]{3}){1,4}|[0-9]{1,15})(?:\.[0-9]{1,15})?"
+"""A number in digits, as a regular expression."""
+
+_TOKEN: Final = re.compile(r"[0-9]+(?:[.,][0-9]+)*|[^\W\d_]+|[^\w\s]")
+_DIGITS: Final = re.compile(DIGITS)
+_MINUS: Final = re.compile(r"\b(?:minus|negative)\s+\Z", re.IGNORECASE)
+_RANGE: Final = re.compile(r"\s*(?:-|to|or)\s*", re.IGNORECASE)
+_LIST: Final = re.compile(r"\s*(?:,|and)\s*", re.IGNORECASE)
+_SCALES: Final = ("hundred", "thousand", "million", "billion")
+_LETTER_O: Final = ("o", "oh")
 _CENTURIES: Final = range(10, 21)
+_UNREAD: Final = re.compile(
+    r"\b(?:half|halves|quarters?|thirds|fifths|dozens?|score|trillions?)\b|(?:hundred|thousand|million|billion)s\b",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
-class NumberInText:
-    """A number, where it begins and ends in its text, and whether a word of it counts: *one* and *third* do not."""
+class Numbers:
+    """The numbers of a text: all of them, and in order those of several words, such as *two hundred* and *3 million*.
 
-    value: int | float
-    start: int
-    end: int
-    in_words: bool
+    Ordinals are not among those of several words.
+    """
+
+    known: frozenset[int | float]
+    of_several_words: Sequence[int | float]
 
 
 @dataclass(frozen=True, slots=True)
 class _Word:
-    """A word, as the library for number words reads it."""
+    """A word or sign, as the library for number words reads it, and the space before it."""
 
     written: str
     start: int
     end: int
+    space: str
 
     def text(self) -> str:
-        return "zero" if self.written.lower() == "oh" else self.written
+        return self.written
 
     def nt_separated(self, previous: _Word) -> bool:
-        return False
+        return self.space not in (("",) if "-" in (self.written, previous.written) else ("", " "))
 
     def not_a_number_part(self) -> bool:
-        return False
+        return self.written.lower() in _LETTER_O
 
 
-def find_text_numbers(text: str) -> list[NumberInText]:
-    """Return the numbers of `text` in order. Fractions in words (*a half*) and words of other languages are not read.
+@dataclass(frozen=True, slots=True)
+class _Part:
+    value: int | float
+    start: int
+    end: int
+    words: int
+    """0 for a number in digits."""
+    ordinal: bool = False
 
-    Years are read in pairs (*nineteen forty*, 1940), and digits with the word after them (*3 thousand*, 3000).
+
+def read_numbers(text: str) -> Numbers | None:
+    """Return the numbers of `text`, or None if it has some in a form that is not read.
+
+    Years are read in pairs (*nineteen forty*, 1940), and digits with the word after them (*3 thousand*, 3000). Not
+    read are fractions in words, dozens, trillions, and words in a list or a range (*three to four million*). Words
+    of other languages are no numbers.
     """
-    words = [_Word(match.group(), *match.span()) for match in _TOKEN.finditer(text)]
-    found = [_in_digits(word, text) for word in words if _DIGITS.fullmatch(word.written)]
+    if _UNREAD.search(text):
+        return None
+    text = text.encode("utf-8", "replace").decode()  # the library stops at half of a surrogate pair
+    parts = _parts(text)
+    known = {part.value for part in parts}
+    joined: list[_Part] = []
+    for part in parts:
+        if part.ordinal:
+            continue
+        if not joined or not _may_be_one(joined[-1], part, text):
+            joined.append(part)
+        elif (whole := _join(joined[-1], part, text)) is not None:
+            joined[-1] = whole
+        else:
+            return None
+    several = [part.value for part in joined if part.words > 1]
+    return Numbers(frozenset(known.union(several)), tuple(dict.fromkeys(several)))
+
+
+def _parts(text: str) -> list[_Part]:
+    words: list[_Word] = []
+    for match in _TOKEN.finditer(text):
+        space = text[words[-1].end if words else 0 : match.start()]
+        words.append(_Word(match.group(), *match.span(), space))
+    for place in range(1, len(words) - 1):
+        if words[place].written.lower() in _LETTER_O and _is_digit_after_century(words, place):
+            words[place] = _Word("zero", words[place].start, words[place].end, words[place].space)
+    found = [
+        _Part(_plain(Decimal(word.written.replace(",", ""))), word.start, word.end, 0)
+        for word in words
+        if _DIGITS.fullmatch(word.written)
+    ]
     for part in find_numbers(words, "en", 0.0):
         start, end = words[part.start].start, words[part.end - 1].end
-        in_words = not part.is_ordinal and text[start:end].lower() != "one"
-        found.append(NumberInText(_signed(part.value, text, start), start, end, in_words))
-    joined: list[NumberInText] = []
-    for number in sorted(found, key=lambda one: one.start):
-        whole = _join(joined[-1], number, text) if joined else None
-        joined[-1:] = [whole] if whole is not None else [*joined[-1:], number]
-    return joined
+        value = _plain(Decimal(str(part.value)))
+        value = -value if _MINUS.search(text, max(0, start - 20), start) else value
+        count = sum(word.written.isalpha() for word in words[part.start : part.end])
+        found.append(_Part(value, start, end, count, part.is_ordinal))
+    return sorted(found, key=lambda part: part.start)
 
 
-def _in_digits(word: _Word, text: str) -> NumberInText:
-    value = _signed(float(word.written.replace(",", "")), text, word.start)
-    return NumberInText(value, word.start, word.end, in_words=False)
+def _is_digit_after_century(words: Sequence[_Word], place: int) -> bool:
+    before = list(find_numbers(words[place - 1 : place], "en", 0.0))
+    after = list(find_numbers(words[place + 1 : place + 2], "en", 0.0))
+    return bool(before and after) and before[0].value in _CENTURIES and 0 < after[0].value < 10
 
 
-def _signed(value: float, text: str, start: int) -> int | float:
-    """Return `value`, or the negative one if a minus sign is before `start`."""
-    return _plain(-value if _NEGATIVE.search(text, max(0, start - 20), start) else value)
+def _may_be_one(first: _Part, second: _Part, text: str) -> bool:
+    """Return whether two numbers, at least one in words, follow each other as those of one number or range do."""
+    between = text[first.end : second.start]
+    if not first.words and not second.words:
+        return False
+    ends_with_scale = text[first.start : first.end].lower().endswith(_SCALES)
+    return not between.strip() or bool(_RANGE.fullmatch(between) or (ends_with_scale and _LIST.fullmatch(between)))
 
 
-def _join(first: NumberInText, second: NumberInText, text: str) -> NumberInText | None:
-    """Return the one number that both are, or None if they are two."""
-    if text[first.end : second.start].strip(" -"):
-        return None
+def _join(first: _Part, second: _Part, text: str) -> _Part | None:
+    """Return the one number that both are, or None if that is not clear."""
     last = text[second.start : second.end].lower()
-    if not first.in_words and last in _SCALES:
-        value = first.value * second.value
-    elif first.in_words and second.in_words and first.value in _CENTURIES and _ends_year(second.value, last):
+    if text[first.end : second.start].strip():
+        return None
+    if last in _SCALES and (not first.words or not isinstance(first.value, int)):
+        value = _plain(Decimal(str(first.value)) * int(second.value))
+    elif first.words == 1 and first.value in _CENTURIES and second.words and _ends_year(second.value, last):
         value = first.value * 100 + second.value
     else:
         return None
-    return NumberInText(_plain(value), first.start, second.end, in_words=True)
+    return _Part(value, first.start, second.end, first.words + second.words + 1)
 
 
 def _ends_year(value: float, written: str) -> bool:
-    return 10 <= value <= 99 or (value < 10 and written.startswith(("oh", "zero")))
+    return 10 <= value <= 99 or (value < 10 and written.startswith(("oh", "o ", "zero")))
 
 
-def _plain(value: float) -> int | float:
-    return int(value) if value == int(value) else value
+def _plain(value: Decimal) -> int | float:
+    return int(value) if value == int(value) else float(value)

@@ -51,5 +51,10 @@ class ParseTemplate(ParsingStage):
         replaced = {key: found.data[key] for key, value in checked.items() if value != found.data[key]}
         if not replaced:
             return found.value
+        try:
+            answer = bound.bind({**found.data, **checked}, context.get_artifact(Keys.RAW_LLM_RESPONSE))
+        except ValueError as error:
+            context.extend_result_field("parsing", {"not_checked": f"the template refuses the new value: {error}"})
+            return found.value
         context.extend_result_field("parsing", {"replaced": replaced})
-        return bound.bind({**found.data, **checked}, context.get_artifact(Keys.RAW_LLM_RESPONSE))
+        return answer

@@ -65,21 +65,21 @@ async def choose_numbers(
     values: Mapping[str, Any],
     response: str,
 ) -> Mapping[str, object]:
-    """Return numbers of the response for the fields of `form` whose number is in doubt, by `copied_numbers`.
+    """Return the numbers that the judge chooses for those that it seems to have misread, by field.
 
-    `values` are those that the judge gave at its first look, to the same `request`. If its reply cannot be used, they
-    stay, and the result field `parsing` says so.
+    `values` are its reply to the same `request`. If its choice cannot be used, nothing is returned, and the result
+    field `parsing` says so.
     """
     with_choices = choices_of(form, values, response)
     if with_choices is None:
         return {}
-    doubted = [name for name, part in with_choices["properties"].items() if part is not form["properties"][name]]
+    misread = [name for name, part in with_choices["properties"].items() if part is not form["properties"][name]]
     try:
-        found = await ask(context, task, request, with_choices, lambda chosen: {name: chosen[name] for name in doubted})
+        chosen = await ask(context, task, request, with_choices, lambda reply: {name: reply[name] for name in misread})
     except StructuredError as error:
         context.extend_result_field("parsing", {"not_checked": str(error)})
         return {}
-    return found.value
+    return chosen.value
 
 
 async def check_value(
