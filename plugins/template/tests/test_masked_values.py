@@ -173,17 +173,31 @@ def test_a_second_look(
 
 
 @pytest.mark.parametrize(
-    ("rejected", "plausible", "expected"),
-    [([], -3.0, "TP53"), ([], -2.0, "BCL2"), (["tp53"], -3.0, "TP53"), (["MYC"], -3.0, "BCL2")],
+    ("rejected", "other", "expected"),
+    [
+        ([], -1.5, "TP53"),
+        ([], -1.3, "BCL2"),
+        (["tp53"], -1.5, "TP53"),
+        (["MYC"], -1.5, "BCL2"),
+    ],
 )
-def test_without_a_rejected_value_another_one_must_be_likely(
-    rejected: list[str], plausible: float, expected: str
-) -> None:
-    words = {"X": -0.5, "BCL2": plausible, NONE: -6.0}
-    replies = {"It is X, or BCL2": words, "It is X": "Y", "It is Y": "X"}
+def test_without_a_rejected_value_another_one_must_lead(rejected: list[str], other: float, expected: str) -> None:
+    """The mean of the extracted value is -2.5: it is X first, and then Y."""
+    first, second = {"X": -2.5, "Y": other, NONE: -6.0}, {"X": other, "Y": -2.5, NONE: -6.0}
+    replies = {"It is X, or BCL2": "BCL2", "It is X": first, "It is Y": second}
     judge = Judge({"rejected": rejected, "gene": "TP53"}, replies, ["TP53", "BCL2"])
 
     assert extracted(judge, "It is TP53, or BCL2.")[0] == expected
+
+
+@pytest.mark.parametrize(("other", "expected"), [(-1.5, "whole"), (-1.7, "TP53")])
+def test_without_a_rejected_value_one_of_a_sentence_must_lead(other: float, expected: str) -> None:
+    whole = "It is TP53, or BCL2, as far as I can tell."
+    first, second = {"X": -1.0, "Y": other, NONE: -6.0}, {"X": other, "Y": -1.0, NONE: -6.0}
+    replies = {"It is TP53": "TP53", "It is X": first, "It is Y": second}
+    judge = Judge({"rejected": [], "gene": whole}, replies, ["TP53", "BCL2"])
+
+    assert extracted(judge, whole)[0] == (whole if expected == "whole" else expected)
 
 
 @pytest.mark.parametrize(

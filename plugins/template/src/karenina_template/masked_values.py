@@ -24,11 +24,12 @@ PLAUSIBLE: Final = -5.0
 Of built answers on which prompts were chosen, 57 of 60 right values had more, and 21 of 23 that are no values less.
 """
 
-LIKELY: Final = -2.5
-"""The log-probability from which a value may replace one of a first look that saw no value rejected."""
+LEAD: Final = 1.1
+"""By how much another value, or "none", must lead the extracted one if the first look saw no value rejected.
 
-LEAD_OF_NONE: Final = 1.0
-"""By how much "none" must lead the values if the first look saw no value rejected."""
+It is a difference of means of log-probabilities, chosen on built and on recorded answers. If the first look extracted a
+sentence, a value in it must lead the other values by half as much.
+"""
 
 _EXAMPLES: Final = (
     ("X is what most people would tell you. They are wrong: Y it is.", "Y"),
@@ -112,32 +113,22 @@ Choose = Callable[[str, Sequence[str]], Awaitable[Mapping[str, float]]]
 """A function that shows a masked text to the judge, and returns the log-probability of each of the options."""
 
 
-async def choose_value(
-    response: str, values: Sequence[str], preferred: str | None, choose: Choose, lead: float = 0.0
-) -> str | None:
-    """Return which of `values`, in the words of `response`, is its answer; None if the judge says none of them.
+async def score_values(response: str, values: Sequence[str], choose: Choose) -> Mapping[str | None, float]:
+    """Return the mean of the log-probabilities of each of `values` as the answer of `response`; None stands for none.
 
-    The `preferred` value wins a tie. "None" must lead all values by `lead`, in the mean of the log-probabilities.
+    `values` are in the words of the response.
     """
-    sums = dict.fromkeys(values, 0.0)
-    none = 0.0
+    found: dict[str | None, float] = dict.fromkeys((*values, None), 0.0)
     for ordered in (values, values[::-1]):
         letters = dict(zip(ordered, LETTERS, strict=False))
-        found = await choose(MaskedText(response, values).shown(letters), [*letters.values(), NONE])
-        none += found[NONE]
-        for value, letter in letters.items():
-            sums[value] += found[letter]
-    best = max(values, key=lambda value: (sums[value], value == preferred))
-    return None if none > sums[best] + 2 * lead else best
+        chosen = await choose(MaskedText(response, values).shown(letters), [*letters.values(), NONE])
+        for value, option in (*letters.items(), (None, NONE)):
+            found[value] += chosen[option] / 2
+    return found
 
 
-async def is_plausible(
-    response: str, value: str, others: Sequence[str], choose: Choose, least: float = PLAUSIBLE
-) -> bool:
-    """Return whether `value` may be the answer if only the `others` are masked, so that the judge reads its words.
-
-    Its log-probability must be at least `least`.
-    """
+async def is_plausible(response: str, value: str, others: Sequence[str], choose: Choose) -> bool:
+    """Return whether `value` may be the answer if only the `others` are masked, so that the judge reads its words."""
     letters = dict(zip(others, LETTERS, strict=False))
     found = await choose(MaskedText(response, others).shown(letters), [*letters.values(), value, NONE])
-    return found[value] >= least
+    return found[value] >= PLAUSIBLE

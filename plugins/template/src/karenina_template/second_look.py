@@ -13,7 +13,7 @@ from karenina_core.errors import StructuredError
 from karenina_template.copied_numbers import choices_of
 from karenina_template.listed_values import LISTED, find_known, is_bare, select_values
 from karenina_template.masked_text import normalize_value
-from karenina_template.masked_values import LEAD_OF_NONE, LIKELY, MASKED, PLAUSIBLE, Choose, choose_value, is_plausible
+from karenina_template.masked_values import LEAD, MASKED, Choose, is_plausible, score_values
 from karenina_toolkit.structured import ask, object_schema
 
 if TYPE_CHECKING:
@@ -87,8 +87,8 @@ async def check_value(
 ) -> str | None:
     """Return which value the judge gives as the answer of `response`; None for none, `value` if it finds no other.
 
-    A value that the judge has not named at its first look must also be plausible in its own words, and likely if the
-    judge saw no other value than `value` rejected. If it saw none rejected at all, "none" must lead the values.
+    A value that the judge has not named at its first look must also be plausible in its own words. If the first look
+    saw no value rejected, another one must lead `value` by far, and so must "none".
     """
     if is_bare(response, value):
         return value
@@ -102,17 +102,20 @@ async def check_value(
     named = {normalize_value(one) for one in known}
     same = next((one for one in values if normalize_value(one) == normalize_value(value)), None)
     saw_rejected = any(normalize_value(one) != normalize_value(value) for one in rejected)
-    least = PLAUSIBLE if saw_rejected or same is None else LIKELY
-    lead = 0.0 if rejected else LEAD_OF_NONE
+    lead, lead_of_none = 0.0 if saw_rejected else LEAD, 0.0 if rejected else LEAD
     while True:
-        found = await choose_value(response, values, same, choose, lead)
-        if found is None or len(values) == 1 or normalize_value(found) in named:
-            break
-        others = [one for one in values if one != found]
-        if await is_plausible(response, found, others, choose, least):
-            break
+        scores = await score_values(response, values, choose)
+        best = max(values, key=lambda one: (scores[one], one == same))
+        others = [one for one in values if one != best]
+        if scores[None] > scores[best] + lead_of_none:
+            return None
+        if best == same or (same in others and scores[best] < scores[same] + lead):
+            return value
+        if same is None and any(scores[best] < scores[one] + lead / 2 for one in others):
+            return value
+        if not others or normalize_value(best) in named or await is_plausible(response, best, others, choose):
+            return best
         values = others
-    return value if found is not None and found == same else found
 
 
 async def _list_values(context: VerificationContext, text: str, count: int) -> Sequence[str]:
