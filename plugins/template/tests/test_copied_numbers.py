@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from parse_runs import parse
 
-from karenina_core import ArtifactKey, Question
-from karenina_core import ArtifactKeys as Keys
 from karenina_template.numbers_in_text import read_numbers
-from karenina_template.parse_template import ParseTemplate
-from karenina_template.templates import load_template
-from karenina_testing import ScriptedModels, StageRun, run_stage
+from karenina_testing import StageRun
 
 TEMPLATE = """
 class Answer(BaseAnswer):
@@ -45,22 +41,9 @@ class Judge:
         return self.second or {**self.first, **{name: found[-2] for name, found in choices.items()}}
 
 
-def run(judge: Judge, response: str, source: str = TEMPLATE, **settings: Any) -> tuple[dict[str, Any], StageRun]:
+def run(judge: Judge, response: str, **settings: Any) -> tuple[dict[str, Any], StageRun]:
     """Return the fields of the template as the judge filled them, and the run of the stage."""
-    template = load_template(source).for_question("q1")
-    artifacts: dict[ArtifactKey[Any], object] = {
-        Keys.RAW_ANSWER_CLASS: template.answer_class,
-        Keys.ANSWER_CLASS: template,
-        Keys.RAW_LLM_RESPONSE: response,
-    }
-    settings = {"list_rejected": True, "check_values": True, **settings}
-    question = Question(question="What is known?", raw_answer="It")
-    models = ScriptedModels(fill=judge)
-    found = asyncio.run(run_stage(ParseTemplate, question=question, artifacts=artifacts, models=models, **settings))
-    assert found.error is None
-    answer = found.artifact(Keys.PARSED_ANSWER)
-    assert answer is not None
-    return {name: getattr(answer, name) for name in template.judge_fields}, found
+    return parse(judge, response, TEMPLATE, "What is known?", **settings)
 
 
 def filled(**values: Any) -> dict[str, Any]:

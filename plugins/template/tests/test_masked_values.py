@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,16 +9,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from parse_runs import parse
 
-from karenina_core import ArtifactKey, Question
-from karenina_core import ArtifactKeys as Keys
 from karenina_core.models.ports import ParserReply
 from karenina_template.listed_values import LISTED
 from karenina_template.masked_text import MaskedText
 from karenina_template.masked_values import LETTERS, MASKED, NONE
-from karenina_template.parse_template import ParseTemplate
-from karenina_template.templates import load_template
-from karenina_testing import ScriptedModels, StageRun, run_stage
+from karenina_testing import StageRun
 
 ONE_FIELD = """
 class Answer(BaseAnswer):
@@ -73,20 +69,8 @@ class Judge:
 
 def extracted(judge: Judge, response: str, source: str = ONE_FIELD, **settings: Any) -> tuple[Any, StageRun]:
     """Return the template's first field as the judge filled it, and the run of the stage."""
-    template = load_template(source).for_question("q1")
-    artifacts: dict[ArtifactKey[Any], object] = {
-        Keys.RAW_ANSWER_CLASS: template.answer_class,
-        Keys.ANSWER_CLASS: template,
-        Keys.RAW_LLM_RESPONSE: response,
-    }
-    models = ScriptedModels(fill=judge)
-    settings = {"list_rejected": True, "check_values": True, **settings}
-    question = Question(question="Which gene?", raw_answer="BCL2")
-    found = asyncio.run(run_stage(ParseTemplate, question=question, artifacts=artifacts, models=models, **settings))
-    assert found.error is None
-    answer = found.artifact(Keys.PARSED_ANSWER)
-    assert answer is not None
-    return getattr(answer, next(iter(template.judge_fields))), found
+    values, found = parse(judge, response, source, "Which gene?", **settings)
+    return next(iter(values.values())), found
 
 
 def test_the_letter_that_the_judge_chooses_replaces_the_value() -> None:
