@@ -95,8 +95,8 @@ CATALOGUE: tuple[CatalogueModel, ...] = (
         size=491_400_064,
         sha256="1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
         good_for=(
-            "The small judge, and the fast one: some 20 tokens a second. Right on 90% of 192 answers that deny, correct "
-            "or quote a value (plain comparison: 51%). Have it extract values and compare them by program; it is weak "
+            "The small judge, and the fast one: some 20 tokens a second. Right on 90% of 192 answers that deny, "
+            "correct or quote a value (plain comparison: 51%). Have it extract values and compare them by program; it is weak "
             "at yes-or-no questions about the answer."
         ),
         agreement=(
