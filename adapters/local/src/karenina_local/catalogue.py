@@ -96,8 +96,8 @@ CATALOGUE: tuple[CatalogueModel, ...] = (
         sha256="1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
         good_for=(
             "The small judge, and the fast one: some 20 tokens a second. Right on 90% of 192 answers that deny, "
-            "correct or quote a value (plain comparison: 51%). Have it extract values and compare them by program; it is weak "
-            "at yes-or-no questions about the answer."
+            "correct or quote a value (plain comparison: 51%). Have it extract values and compare them by program; it "
+            "is weak at yes-or-no questions about the answer."
         ),
         agreement=(
             "On 748 recorded answers that people had labelled, verdicts with this judge agreed with people in 75.8% "
