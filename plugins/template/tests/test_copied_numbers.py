@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from parse_runs import parse
 
+from karenina_core.models.ports import ParserReply
 from karenina_template.numbers_in_text import read_numbers
 from karenina_testing import StageRun
 
@@ -87,6 +89,7 @@ def test_a_number_that_the_response_has_in_words_replaces_one_that_it_does_not_h
         pytest.param({"weight": 0.49}, "0.49 ounces (14 grams)", {"weight": [14, None]}, id="the unit of the field"),
         pytest.param({"weight": 14}, "0.49 ounces (14 grams)", {}, id="a number in that unit"),
         pytest.param({"weight": 14}, "14 grams (0.49 ounces)", {}, id="a number in that unit first"),
+        pytest.param({"weight": 4}, "4 grams (14 grams in all)", {}, id="the unit of the field before and in brackets"),
         pytest.param({"weight": 10}, "10 by 20 grams", {}, id="no brackets"),
         pytest.param({"year": 4}, "4 days (96 grams)", {}, id="a field without a unit"),
     ],
@@ -99,6 +102,17 @@ def test_the_choices_of_a_second_look(
     run(judge, response)
 
     assert judge.choices == ([choices] if choices else [])
+
+
+@pytest.mark.parametrize("number", ["1e400", "1e300"])
+def test_numbers_that_are_too_large_are_not_misread_ones(number: str) -> None:
+    """A reply may have them: JSON reads 1e400 as infinity."""
+    reply = ParserReply(json.dumps(filled(weight="N")).replace('"N"', number), "json_schema")
+
+    values, found = parse(lambda *_args, **_info: reply, "twenty-three", TEMPLATE, "What is known?")
+
+    assert values["weight"] == float(number)
+    assert found.field("parsing") is None
 
 
 def test_only_small_judges_choose_numbers_by_default() -> None:

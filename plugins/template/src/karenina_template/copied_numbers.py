@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 _UNIT: Final = re.compile(r"\bin ([^\W\d_]+)")
 _KINDS: Final = frozenset({"integer", "number"})
 _LIMITS: Final = frozenset({"type", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"})
-_LEAST: Final = 10
+_LEAST, _MOST = 10, 10**15
+"""The bounds of numbers that may be misread: smaller ones are one word, and larger ones are not read."""
 
 
 def choices_of(schema: Mapping[str, Any], values: Mapping[str, Any], response: str) -> dict[str, Any] | None:
@@ -57,7 +58,7 @@ def _in_unit(value: float, description: str, response: str) -> list[float]:
 
 
 def _similar(value: float, response: str) -> Sequence[float]:
-    numbers = read_numbers(response) if value >= _LEAST and value == int(value) else None
+    numbers = read_numbers(response) if _LEAST <= value < _MOST and value == int(value) else None
     if numbers is None or value in numbers.known:
         return ()
     digits = str(int(value))
