@@ -11,10 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from parse_runs import parse
 
+from karenina_core import Question, VerificationConfig
+from karenina_core.data.trust import Trust
 from karenina_core.models.ports import ParserReply
 from karenina_template.listed_values import LISTED
 from karenina_template.masked_text import MaskedText
 from karenina_template.masked_values import LETTERS, MASKED, NONE
+from karenina_template.parse_template import ParseTemplate
 from karenina_testing import StageRun
 
 ONE_FIELD = """
@@ -235,6 +238,23 @@ def test_only_small_judges_look_twice_by_default(setting: bool | None, looks: in
     extracted(judge, "Perhaps BCL2.", list_rejected=None, check_values=setting)
 
     assert len(judge.seen) == 2 * looks
+
+
+@pytest.mark.parametrize(
+    ("setting", "warned"), [(True, "has no effect on 2 of 4 templates"), (None, None), (False, None)]
+)
+def test_a_setting_without_effect_is_a_warning(
+    setting: bool | None, warned: str | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    sources = (ONE_FIELD, TWO_FIELDS, NUMBER, CHOICE, None)
+    questions = [
+        Question(question=f"Which? {number}", raw_answer="It", answer_template=source)
+        for number, source in enumerate(sources)
+    ]
+
+    assert not list(ParseTemplate().before_run(VerificationConfig(check_values=setting), questions, Trust.all()))
+
+    assert [warned in message for message in caplog.messages] == ([True] if warned else [])
 
 
 def test_only_sentences_near_a_value_are_shown() -> None:

@@ -33,7 +33,7 @@ def choices_of(schema: Mapping[str, Any], values: Mapping[str, Any], response: s
     changed = {}
     for name, part in schema["properties"].items():
         value = values.get(name)
-        if not _is_number(part) or not isinstance(value, int | float) or isinstance(value, bool):
+        if not is_number_field(part) or not isinstance(value, int | float) or isinstance(value, bool):
             continue
         choices = _in_unit(value, part.get("description", ""), response) or _similar(value, response)
         if choices:
@@ -41,7 +41,8 @@ def choices_of(schema: Mapping[str, Any], values: Mapping[str, Any], response: s
     return {**schema, "properties": {**schema["properties"], **changed}} if changed else None
 
 
-def _is_number(part: Mapping[str, Any]) -> bool:
+def is_number_field(part: Mapping[str, Any]) -> bool:
+    """Return whether a field, by its schema, is one number, which may have limits."""
     options = [one for one in part.get("anyOf", ()) if one != {"type": "null"}]
     return len(options) == 1 and options[0].get("type") in _KINDS and options[0].keys() <= _LIMITS
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Final
 
 from karenina_core import ArtifactKeys as Keys
@@ -11,13 +12,19 @@ from karenina_template.listed_values import LISTED
 from karenina_template.masked_values import MASKED
 from karenina_template.parsing_stage import EXTRACTION, ParsingStage, fill_template, parsing_request, read_hints
 from karenina_template.rejected_values import LISTING, checks_values, lists_rejected, with_rejected
-from karenina_template.second_look import choose_numbers, field_to_check, look_again
+from karenina_template.second_look import choose_numbers, field_to_check, has_second_look, look_again
 from karenina_template.settings import TemplateSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from karenina_core.config import VerificationConfig
+    from karenina_core.data.question import Question
+    from karenina_core.data.trust import Trust
+    from karenina_core.stages.stage import Need
     from karenina_template.templates import BaseAnswer, BoundTemplate
+
+logger = logging.getLogger("karenina")
 
 PARSING: Final = PromptTask("parsing", EXTRACTION)
 
@@ -29,6 +36,20 @@ class ParseTemplate(ParsingStage):
     settings = TemplateSettings
     prompts = (PARSING, LISTING, LISTED, MASKED)
     fallback = True
+
+    def before_run(self, config: VerificationConfig, questions: Sequence[Question], trust: Trust) -> Iterable[Need]:
+        """Warn of templates that have nothing to check if `check_values` is set to true."""
+        if config.section(TemplateSettings).check_values:
+            judged = [question for question in questions if self.needs_judge(config, question, trust)]
+            without = sum(not _has_second_look(question, trust) for question in judged)
+            if without:
+                logger.warning(
+                    "check_values is true, but has no effect on %d of %d templates: a second look checks templates "
+                    "with one field, for text, and fields for numbers",
+                    without,
+                    len(judged),
+                )
+        return super().before_run(config, questions, trust)
 
     async def parse(self, context: VerificationContext, bound: BoundTemplate, text: str) -> BaseAnswer:
         """Call the judge, and once more if its reply is invalid; a small judge checks its value."""
@@ -58,3 +79,10 @@ class ParseTemplate(ParsingStage):
             return found.value
         context.extend_result_field("parsing", {"replaced": replaced})
         return answer
+
+
+def _has_second_look(question: Question, trust: Trust) -> bool:
+    from karenina_template.question_template import template_of
+
+    template = template_of(question, trust)
+    return template is not None and has_second_look(template.for_question(question.id).judge_schema())

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from karenina_core.errors import StructuredError
-from karenina_template.copied_numbers import choices_of
+from karenina_template.copied_numbers import choices_of, is_number_field
 from karenina_template.listed_values import LISTED, find_known, is_bare, select_values
 from karenina_template.masked_text import normalize_value
 from karenina_template.masked_values import LEAD, MASKED, Choose, is_plausible, score_values
@@ -35,6 +35,11 @@ def field_to_check(schema: Mapping[str, Any]) -> str | None:
     kinds = [one for one in part.get("anyOf", [part]) if one.get("type") != "null"]
     is_text = len(kinds) == 1 and kinds[0].get("type") in ("string", ["string", "null"])
     return name if is_text and not kinds[0].keys() & {"enum", "const", "pattern", "format"} else None
+
+
+def has_second_look(schema: Mapping[str, Any]) -> bool:
+    """Return whether a second look checks anything in a form: its only field, for text, or fields for numbers."""
+    return field_to_check(schema) is not None or any(map(is_number_field, schema["properties"].values()))
 
 
 async def look_again(context: VerificationContext, response: str, value: str, rejected: Sequence[str]) -> str | None:
