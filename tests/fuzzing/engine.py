@@ -121,7 +121,7 @@ def fuzz(
     most: int | None = None,
     about_to: Callable[[T], None] = lambda _one: None,
 ) -> Report[T]:
-    """Try new inputs until the time is over, or `most` of them were tried.
+    """Try new inputs until the time is over, or `most` of them were tried; at least one.
 
     Each batch has a seed of its own, so that the same arguments try the same inputs. A failure that is new is made
     smaller; `about_to` sees each input before it is tried, for those that kill the process.
@@ -131,6 +131,8 @@ def fuzz(
     began = time.monotonic()
 
     def over() -> bool:
+        if not report.tried:  # on a busy machine, the first input alone may take longer to make
+            return False
         return time.monotonic() - began > seconds or (most is not None and report.tried >= most)
 
     def one_batch(number: int, known: frozenset[str]) -> None:
