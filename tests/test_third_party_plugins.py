@@ -53,6 +53,11 @@ class plugin:
     def karenina_adapters():
         return [AdapterSpec(interface="parrot", description="Another bird.")]
 """
+DECLARED = (
+    STAGE.replace("import Stage", "import ArtifactKey, Stage")
+    .replace("class WordCount", "KEY = ArtifactKey('my_package.words', int)\n\nclass WordCount")
+    .replace("def execute", "LINE\n    def execute")
+)
 BROKEN = {
     "ImportError": ("import a_library_that_nobody_has", "No module named 'a_library_that_nobody_has'"),
     "SystemExit": ("raise SystemExit('I want everything to end')", "I want everything to end"),
@@ -69,6 +74,23 @@ BROKEN = {
     "WrongHook": (STAGE.replace("karenina_extra_stages", "karenina_parse_template"), "use karenina_extra_stages"),
     "RaisesWhenAsked": (STAGE.replace("return [WordCount]", "return 1 / 0"), "ZeroDivisionError"),
     "NoStage": (STAGE.replace("return [WordCount]", "return [int]"), "not a stage class"),
+    "WrongScope": (
+        STAGE.replace("WordCount", "WrongScope").replace("def execute", "scope = 'items'\n    def execute"),
+        'write scope = "item"',
+    ),
+    "BareKey": (DECLARED.replace("WordCount", "BareKey").replace("LINE", "requires = KEY"), "write requires = {KEY}"),
+    "BareName": (
+        DECLARED.replace("WordCount", "BareName").replace("LINE", "after = 'GenerateAnswer'"),
+        "write after = {'GenerateAnswer'}",
+    ),
+    "OtherWord": (
+        DECLARED.replace("WordCount", "OtherWord").replace("LINE", "require = {KEY}"),
+        "write requires = {KEY}",
+    ),
+    "NoExecute": (
+        STAGE.replace("WordCount", "NoExecute").replace("def execute", "def run"),
+        "write def execute(self, context)",
+    ),
     "NoList": (STAGE.replace("return [WordCount]", "return WordCount"), "not iterable"),
 }
 STAGES = "karenina.stages"

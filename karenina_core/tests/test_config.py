@@ -12,7 +12,7 @@ import pytest
 from pydantic import BaseModel, Field, model_validator
 
 from karenina_benchmark.config_files import read_config
-from karenina_core import ModelConfig, Stage, VerificationConfig, hookimpl
+from karenina_core import ModelConfig, Stage, VerificationConfig, VerificationContext, hookimpl
 from karenina_core import plugins as plugin_room
 from karenina_core.catalog import install_command, read_catalog
 from karenina_core.config import all_settings
@@ -28,7 +28,12 @@ class TasteSettings(BaseModel):
     taste_words: tuple[str, ...] = Field(default=(), description="Which words.")
 
 
-class Taste(Stage):
+class Idle(Stage):
+    def execute(self, context: VerificationContext) -> None:
+        """Do nothing: these stages are only planned."""
+
+
+class Taste(Idle):
     name = "Taste"
     settings = TasteSettings
     prompts = (PromptTask("taste_check", "Taste it.", family="senses"),)
@@ -129,7 +134,7 @@ def test_two_owners_of_one_setting_are_an_error() -> None:
     class Rival(BaseModel):
         taste_threshold: int = 3
 
-    class RivalStage(Stage):
+    class RivalStage(Idle):
         name = "Rival"
         settings = Rival
 
@@ -183,7 +188,7 @@ def test_a_copy_leaves_to_the_owner_what_nobody_gave() -> None:
             object.__setattr__(self, "oven_mode", "full" if self.oven_on else self.oven_mode)
             return self
 
-    class Oven(Stage):
+    class Oven(Idle):
         name = "Oven"
         settings = OvenSettings
 

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from stevedore import ExtensionManager
 
-from karenina_core import API_VERSION, Question, Slot, Stage, VerificationConfig, hookimpl
+from karenina_core import API_VERSION, Question, Slot, Stage, VerificationConfig, VerificationContext, hookimpl
 from karenina_core import plugins as plugin_room
 from karenina_core.config import find_adapter, registered_adapters
 from karenina_core.errors import PluginError
@@ -34,11 +34,16 @@ HOOKSPECS = "karenina.hookspecs"
 ABSENT = "a_module_that_nobody_has:plugin"
 
 
-class Early(Stage):
+class Idle(Stage):
+    def execute(self, context: VerificationContext) -> None:
+        """Do nothing: these stages are only planned."""
+
+
+class Early(Idle):
     name = "Early"
 
 
-class Late(Stage):
+class Late(Idle):
     name = "Late"
     after = frozenset({"Early"})
 

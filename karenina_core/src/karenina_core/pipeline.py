@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 
 from karenina_core.data.outcome import Outcome
 from karenina_core.data.sections import StageRecord
-from karenina_core.errors import ItemTimeout, MissingProduct, describe_error
+from karenina_core.errors import ItemTimeout, MissingProduct, RunError, describe_error
 from karenina_core.interrupts import is_interrupt
 from karenina_core.models.ports import NO_USAGE, CallNotes
 from karenina_core.stages.context import Item, ItemError, State, VerificationContext
@@ -45,6 +45,8 @@ class Pipeline:
         self._item_timeout = item_timeout
         self._answer_stages = plan.of_scope("answer")
         self._item_stages = plan.of_scope("item")
+        for planned in set(plan.stages) - {*self._answer_stages, *self._item_stages}:
+            raise RunError(f"{planned.name} would never run: its scope is {planned.stage.scope!r}")
         self._constant_values = {planned.name: _constant_values(planned) for planned in plan.stages}
         self._listener = listener
 

@@ -33,6 +33,15 @@ def did_you_mean(name: str, known: Iterable[str], listed: str | None = None) -> 
     return f"; there are: {shown}"
 
 
+def is_one_edit_away(word: str, other: str) -> bool:
+    """Return whether two different words differ by one character that is added, left out or changed, or by a swap."""
+    start = next((place for place, (one, two) in enumerate(zip(word, other, strict=False)) if one != two), None)
+    start = min(len(word), len(other)) if start is None else start
+    rest, others = word[start:], other[start:]
+    swapped = rest[:2] == others[1::-1] and rest[2:] == others[2:]
+    return word != other and (swapped or rest[1:] == others[1:] or rest[1:] == others or rest == others[1:])
+
+
 def join_problems(problems: Sequence[str]) -> str:
     """Return the first eight problems in one line, and the number of the others."""
     more = len(problems) - _SHOWN_PROBLEMS

@@ -60,6 +60,9 @@ def run_with(
     class Outside(Stage):
         name = "Outside"
 
+        def execute(self, context: VerificationContext) -> None:
+            raise AssertionError("it is in no plan")
+
         def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
             return Skip("it is in no plan")
 

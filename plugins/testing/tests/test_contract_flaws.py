@@ -85,9 +85,14 @@ class Unmarked(Count):
     settings = Settings
 
 
+class Mistyped(Count):
+    scope = "items"  # type: ignore[assignment]
+
+
 @pytest.mark.parametrize(
     ("flawed", "test"),
     [
+        (Mistyped, "test_its_declarations_are_valid"),
         (Undeclared, "test_it_keeps_its_declarations"),
         (Lazy, "test_it_keeps_its_declarations"),
         (Undeclared, "test_it_runs_with_only_what_it_requires"),

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import Any, Final, Literal
-
-from karenina_core.errors import PluginError
+from typing import Final, Literal
 
 EvaluationMode = Literal["template_only", "template_and_rubric", "rubric_only"]
 
@@ -44,14 +42,3 @@ STAGE_HOOKS: Final[dict[str, Slot | None]] = {**{slot.hook: slot for slot in Slo
 def find_slot(name: str) -> Slot | None:
     """Return the slot with this name in configurations; None if there is no such slot."""
     return Slot.__members__.get(name.upper())
-
-
-def name_of_stage(stage: Any, hook: str, plugin: object) -> str:
-    """Return the name of a stage that `plugin` offers through `hook`. Raises `PluginError` if the slot is another."""
-    name = getattr(stage, "name", None)
-    if name is None:
-        raise PluginError(f"{plugin!r} offers {stage!r} through {hook}, but it is not a stage class with a name")
-    if stage.slot is not STAGE_HOOKS[hook]:
-        home = "karenina_extra_stages" if stage.slot is None else stage.slot.hook
-        raise PluginError(f"stage {name} is offered through {hook}, but declares slot = {stage.slot}: use {home}")
-    return str(name)

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar
 
 import pluggy
 
-from karenina_core.artifacts.slots import STAGE_HOOKS, name_of_stage
+from karenina_core.artifacts.declarations import name_of_stage, why_refused
+from karenina_core.artifacts.slots import STAGE_HOOKS
 from karenina_core.catalog import install_command, read_catalog
 from karenina_core.errors import PluginError, type_and_message
 from karenina_core.plugins.discovery import GROUPS, Kind, PluginInfo, Selection, canonical, installed, load_entry_points
@@ -31,11 +32,12 @@ T_co = TypeVar("T_co", covariant=True)
 
 logger = logging.getLogger("karenina")
 
-_HOOKS_OF_KIND: Final[dict[Kind, tuple[Iterable[str], Callable[[Any, str, object], str]]]] = {
-    "stage": (STAGE_HOOKS, name_of_stage),
-    "adapter": (["karenina_adapters"], lambda spec, *_: str(spec.interface)),
+_HOOKS_OF_KIND: Final[dict[Kind, tuple[Iterable[str], Callable[..., str], Callable[[Any], str | None]]]] = {
+    "stage": (STAGE_HOOKS, name_of_stage, why_refused),
+    "adapter": (["karenina_adapters"], lambda spec, *_: str(spec.interface), lambda _: None),
 }
-"""For each kind of entry point: the hooks through which its plugins offer objects, and the name of such an object."""
+"""For each kind of entry point: the hooks through which its plugins offer objects, and functions that return the name
+of such an object and why it is refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,12 +92,15 @@ class Plugins:
         return plugins
 
     def register(self, plugin: object, *, distribution: str = "this-program", version: str = "0") -> None:
-        """Add a plugin that has no entry point. Raises `PluginError` if it does not match the hook specifications."""
-        failure = self._register(plugin, distribution, version)
-        if failure is not None:
-            raise PluginError(f"the plugin {plugin!r} cannot be registered: {failure}")
+        """Add a plugin that has no entry point.
+
+        Raises `PluginError` if it does not match the hook specifications, or offers a stage that is declared wrongly.
+        """
         name = getattr(plugin, "__name__", type(plugin).__name__)
-        self._record_loaded(PluginInfo(name, "other", distribution, version, repr(plugin)), plugin)
+        failure = self._admit(plugin, "other", [PluginInfo(name, "other", distribution, version, repr(plugin))])
+        if failure is not None:
+            del self._infos[("other", name, distribution)]
+            raise PluginError(f"the plugin {plugin!r} cannot be registered: {failure}")
         self._index(plugin)
 
     def describe(self) -> list[PluginInfo]:
@@ -161,11 +166,10 @@ class Plugins:
     def of_kind(self, kind: Kind) -> list[Offer[Any]]:
         """Return the offered objects of a kind of entry point, sorted by name and distribution.
 
-        Objects with a blocked or conflicting entry point are left out. Raises `PluginError` for a stage that is
-        offered for the wrong slot.
+        Objects with a blocked or conflicting entry point are left out.
         """
         if kind not in self._offered:
-            hooks, name_of = _HOOKS_OF_KIND[kind]
+            hooks, name_of, _ = _HOOKS_OF_KIND[kind]
             found = []
             for hook in hooks:
                 for one in self.offers(getattr(self._manager.hook, hook).spec.function):
@@ -186,29 +190,28 @@ class Plugins:
         for plugin, infos in loaded.values():
             self._admit(plugin, kind, infos)
 
-    def _admit(self, plugin: object, kind: Kind, infos: list[PluginInfo]) -> None:
-        """Register the object of one or several entry points, and check that it offers something of each name."""
+    def _admit(self, plugin: object, kind: Kind, infos: list[PluginInfo]) -> str | None:
+        """Register the object of one or several entry points, and check what it offers. Return why it is not used."""
         fresh = id(plugin) not in self._plugins
         failure = self._register(plugin, infos[0].distribution, infos[0].version)
-        named = offered = {info.name for info in infos}
-        if failure is None and kind in _HOOKS_OF_KIND:
-            hooks, name_of = _HOOKS_OF_KIND[kind]
-            try:
-                offered = {name_of(one, hook, plugin) for hook in hooks for one in self._call_one(plugin, hook) or ()}
-            except Exception as error:
-                failure = type_and_message(error)
-        if fresh and id(plugin) in self._plugins and (failure is not None or not offered & named):
+        named, offers = {info.name for info in infos}, dict[tuple[Kind, str], str | None]()
+        try:
+            for each, (hooks, name_of, why_refused) in _HOOKS_OF_KIND.items() if failure is None else ():
+                found = [(one, hook) for hook in hooks for one in self._call_one(plugin, hook) or ()]
+                offers |= {(each, name_of(one, hook, plugin)): why_refused(one) for one, hook in found}
+        except Exception as error:
+            failure = type_and_message(error)
+        failure = failure or next((why for (_, name), why in offers.items() if why and name not in named), None)
+        names = {name for each, name in offers if each == kind} if kind in _HOOKS_OF_KIND else named
+        if fresh and id(plugin) in self._plugins and (failure is not None or not names & named):
             self._manager.unregister(plugin)
             del self._plugins[id(plugin)]
+        mine = f"{', '.join(sorted(names)) or 'nothing'}: give it the name of the {kind} that it offers"
         for info in infos:
-            if failure is not None:
-                self._record(info.with_failure("failed", failure))
-            elif info.name in offered:
-                self._record_loaded(info, plugin)
-            else:
-                what = ", ".join(sorted(offered)) or "nothing"
-                problem = f"the entry point is named {info.name!r}, but {info.target} offers {what}"
-                self._record(info.with_failure("failed", f"{problem}: give it the name of the {kind} that it offers"))
+            other = f"the entry point is named {info.name!r}, but {info.target} offers {mine}"
+            problem = failure or offers.get((kind, info.name)) or (None if info.name in names else other)
+            self._record(info.with_failure("failed", problem) if problem else self._loaded(info, plugin))
+        return failure
 
     def _warn_about_unknown_names(self, selection: Selection) -> None:
         """Warn about names in the selection that are not those of an installed plugin or distribution."""
@@ -241,12 +244,12 @@ class Plugins:
         results = self._manager.subset_hook_caller(hook, others)(**arguments)
         return results[0] if results else None
 
-    def _record_loaded(self, info: PluginInfo, plugin: object) -> None:
-        """List a plugin as loaded, with the hooks that it implements but no installed distribution specifies."""
+    def _loaded(self, info: PluginInfo, plugin: object) -> PluginInfo:
+        """Return a copy for a plugin that is used, with its hooks that no installed distribution specifies."""
         names = [one.name for one in self._manager.get_hookcallers(plugin) or () if not one.has_spec()]
         why = self.specifications.why_missing
         ignored = tuple(f"{name} is ignored: {why(name)}" for name in names if name in read_catalog()["hooks"])
-        self._record(replace(info, state="loaded", ignored=ignored))
+        return replace(info, state="loaded", ignored=ignored)
 
     def _index(self, plugin: object = None) -> None:
         """Call `offered` of the owners of hooks: of all of them, or of those with hooks that `plugin` implements."""

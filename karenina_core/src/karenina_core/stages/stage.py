@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Awaitable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -78,6 +79,8 @@ class Stage:
     - `reads`: settings of other owners that it reads, with the values to use if the owner is not installed.
     - `trait_settings`: the pydantic model of the fields of rubric traits that the stage owns. Their values are in the
       `extra` of a trait, and the stage checks them before a run.
+    - `question_settings`, `field_settings`: the same for fields of questions, whose values are in `Question.extra`, and
+      for those of template fields, whose values are in the `options` of their rule.
     - `prompts`: its prompt tasks, so that prompts can be shown without a call.
     - `judge_ports`: the ports of a judge that it calls, which are checked before a run.
     - `usage_key`: the name under which its model calls are counted.
@@ -98,6 +101,8 @@ class Stage:
     scope: ClassVar[Scope] = "item"
     settings: ClassVar[type[BaseModel] | None] = None
     trait_settings: ClassVar[type[BaseModel] | None] = None
+    question_settings: ClassVar[type[BaseModel] | None] = None
+    field_settings: ClassVar[type[BaseModel] | None] = None
     reads: ClassVar[Mapping[str, object]] = MappingProxyType({})
     prompts: ClassVar[tuple[PromptTask, ...]] = ()
     judge_ports: ClassVar[Set[str]] = frozenset({"parser"})
@@ -168,6 +173,7 @@ class Stage:
         """Return whether the stage runs for this item. Called if nothing failed and all required artifacts exist."""
         return True
 
+    @abstractmethod
     def execute(self, context: VerificationContext) -> Awaitable[None] | None:
         """Do the stage's work. Use `async def` if it waits, and `def` only if it takes less than some milliseconds."""
         raise NotImplementedError(f"{type(self).__name__} has no execute(): define it")
@@ -209,7 +215,7 @@ class CheckStage(Stage):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if "prefix" in cls.__dict__:
+        if "prefix" in cls.__dict__ and isinstance(cls.produces, Set):
             cls.produces = frozenset(cls.produces) | set(cls.check_keys())
 
     @classmethod
@@ -230,6 +236,7 @@ class CheckStage(Stage):
             key("reasoning", str),
         )
 
+    @abstractmethod
     async def detect(self, context: VerificationContext) -> Detection:
         """Check the answer. May raise `PortError` or `StructuredError`, which count as not performed."""
         raise NotImplementedError(f"{type(self).__name__} has no detect(): define it")
@@ -264,6 +271,7 @@ class AutoFailStage(Stage):
 
     veto_outcome: ClassVar[Outcome] = Outcome.AUTO_FAILED
 
+    @abstractmethod
     def reason(self, context: VerificationContext) -> str | None:
         """Return why the item fails; None if it does not."""
         raise NotImplementedError(f"{type(self).__name__} has no reason(): define it")

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Final
 import pytest
 
 from karenina_core.artifacts.artifact import AnyKey
+from karenina_core.artifacts.declarations import why_refused
 from karenina_core.artifacts.keys import ArtifactKeys
 from karenina_core.config import VerificationConfig
 from karenina_core.data.question import Question
@@ -86,6 +87,10 @@ class StageContract(PluginContract):
             return found
 
         return asyncio.run(run())
+
+    def test_its_declarations_are_valid(self) -> None:
+        """Plugins with a stage that is declared wrongly are refused, with the same message."""
+        assert why_refused(self.stage) is None
 
     def test_it_keeps_its_declarations(self) -> None:
         """It reads and sets only what it declares, and sets all that it produces."""

@@ -1,0 +1,165 @@
+"""The check of a stage's declarations, made when a plugin offers the stage, so that no mistake in one stays unnoticed.
+
+It knows classes of stages by their structure only, because it belongs to a lower layer than they do.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from inspect import iscoroutinefunction, isfunction, isroutine, signature
+from typing import Any, Final, Literal
+
+from karenina_core.artifacts.artifact import ArtifactKey
+from karenina_core.artifacts.slots import STAGE_HOOKS, Slot, find_slot
+from karenina_core.catalog import read_catalog
+from karenina_core.errors import PluginError
+from karenina_core.text import is_one_edit_away
+
+_BASES: Final = "karenina_core.stages.stage"
+_Rule = tuple[Callable[[Any], bool], str, str | None]
+
+
+def _set_of(*types: type) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, Set) and all(isinstance(one, types) for one in value)
+
+
+def _is_settings(value: Any) -> bool:
+    return value is None or (isinstance(value, type) and hasattr(value, "model_fields"))
+
+
+_KEYS: Final[_Rule] = (_set_of(ArtifactKey), "a set of artifact keys", None)
+_PLACES: Final[_Rule] = (_set_of(str, Slot), "a set of slots, or of names of stages", None)
+_SETTINGS: Final[_Rule] = (_is_settings, "a pydantic model class", "MySettings")
+_FLAG: Final[_Rule] = (lambda value: isinstance(value, bool), "true or false", "True")
+_RULES: Final[Mapping[str, _Rule]] = {
+    **dict.fromkeys(("requires", "optional", "produces", "revises"), _KEYS),
+    **dict.fromkeys(("after", "before"), _PLACES),
+    **dict.fromkeys(("settings", "trait_settings", "question_settings", "field_settings"), _SETTINGS),
+    **dict.fromkeys(("fallback", "runs_after_error"), _FLAG),
+    "slot": (lambda value: isinstance(value, Slot | None), "a slot", "Slot.PARSE_TEMPLATE"),
+    "scope": (lambda value: value in ("item", "answer"), '"item" or "answer"', '"item"'),
+    "reads": (lambda value: isinstance(value, Mapping), "a dictionary", '{"setting": value_if_missing}'),
+    "prompts": (lambda value: isinstance(value, tuple | list), "a tuple of prompt tasks", "(TASK,)"),
+    "judge_ports": (_set_of(str), "a set of names of ports", '{"parser"}'),
+    "precedence": (lambda value: type(value) is int, "a whole number", "1"),
+}
+"""For each declaration: whether a value is valid, valid values in words, and an example (None: the value as a set)."""
+
+_REFERENCES: Final[Mapping[str, Literal["stages", "artifacts", "settings"]]] = {
+    **dict.fromkeys(("after", "before"), "stages"),
+    **dict.fromkeys(("requires", "optional", "revises"), "artifacts"),
+    "reads": "settings",
+}
+"""The part of the catalog with the names to which a declaration refers."""
+
+
+def name_of_stage(stage: Any, hook: str, plugin: object) -> str:
+    """Return the name of a stage that `plugin` offers through `hook`.
+
+    Raises `PluginError` if it is not a stage class with a name, or its slot is another.
+    """
+    name = getattr(stage, "name", None)
+    if not isinstance(stage, type) or not isinstance(name, str) or not hasattr(stage, "runs_after_error"):
+        raise PluginError(f"{plugin!r} offers {stage!r} through {hook}, but it is not a stage class with a name")
+    slot = vars(stage).get("slot", getattr(stage, "slot", None))
+    if isinstance(slot, Slot | None) and slot is not STAGE_HOOKS[hook]:
+        home = "karenina_extra_stages" if slot is None else slot.hook
+        raise PluginError(f"stage {name} is offered through {hook}, but declares slot = {slot}: use {home}")
+    return name
+
+
+def why_refused(stage: Any) -> str | None:
+    """Return what is wrong in the declarations of a stage class, with the lines that correct it; None if nothing is.
+
+    Wrong are values of another type, methods that are missing or wrongly `async`, attributes and methods without effect
+    because their name is one edit away from that of a declaration or method of stages, and names of stages, artifacts
+    and settings that are one edit away from those of this project.
+    """
+    problems = [*_wrong_values(stage), *_mistyped_names(stage), *_wrong_methods(stage)] or [*_unknown_names(stage)]
+    where = f"the stage {stage.name} ({stage.__module__}.{stage.__qualname__}) is declared wrongly"
+    return f"{where}: {'; '.join(problems)}" if problems else None
+
+
+def _wrong_values(stage: type[Any]) -> Iterator[str]:
+    for name, (accepts, wanted, example) in _RULES.items():
+        value = getattr(stage, name)
+        if not accepts(value):
+            if wanted == _KEYS[1] and any(isinstance(one, str) for one in _items(value)):
+                example = '{ArtifactKey("my_package.name", type)}'
+            mended = example or _source(stage, dict.fromkeys(_items(value)).keys())
+            yield f"{name} is {_source(stage, value)}, not {wanted}: write {name} = {mended}"
+    for name, annotation in (pair for base in stage.__mro__ for pair in vars(base).get("__annotations__", {}).items()):
+        if "ClassVar" in str(annotation) and not hasattr(stage, name):
+            yield f"it has no {name}: write {name} = ... in the class"
+
+
+def _mistyped_names(stage: type[Any]) -> Iterator[str]:
+    own, inherited = _attributes(stage)
+    for name, value in own.items():
+        near = _nearest(name, _RULES)
+        if near is None or value is None or name in inherited or isroutine(value):
+            continue
+        if _RULES[near][0](value) or any(isinstance(one, ArtifactKey | Slot) for one in _items(value)):
+            yield f"there is no declaration {name!r}, so it has no effect: write {near} = {_source(stage, value)}"
+
+
+def _wrong_methods(stage: type[Any]) -> Iterator[str]:
+    own, inherited = ({k: v for k, v in found.items() if isfunction(v)} for found in _attributes(stage))
+    missing = [name for name in dir(stage) if _is_missing(stage, name)]
+    for name in missing:
+        method, near = getattr(stage, name), _nearest(name, own)
+        line = f"{'async ' * iscoroutinefunction(method)}def {name}({', '.join(signature(method).parameters)})"
+        yield f"it has no {name}(): {f'{near}() is never called; ' if near else ''}write {line}"
+    for name, method in own.items():
+        base, near = inherited.get(name), _nearest(name, inherited.keys() - missing)
+        if base is not None and name != "execute" and iscoroutinefunction(method) > iscoroutinefunction(base):
+            yield f"{name}() is never awaited: write def {name}(...), without async"
+        elif base is None and near and [*signature(method).parameters] == [*signature(inherited[near]).parameters]:
+            yield f"there is no method {name}() of stages, so it is never called: write def {near}(...)"
+
+
+def _unknown_names(stage: type[Any]) -> Iterator[str]:
+    for declaration, kind in _REFERENCES.items():
+        known: Mapping[str, object] = read_catalog()[kind]
+        for one in getattr(stage, declaration):
+            name = one.name if isinstance(one, ArtifactKey) else str(one)
+            near = None if isinstance(one, Slot) or name in known else find_slot(name) or _nearest(name, known)
+            if near is not None:
+                yield f"{declaration} names {name!r}, which does not exist: write {near}"
+
+
+def _is_missing(stage: type[Any], name: str) -> bool:
+    """Return whether a base class asks for the method: one that is abstract, and used by `execute` as it is."""
+    if not getattr(getattr(stage, name), "__isabstractmethod__", False):
+        return False
+    owner, runs = (next(base for base in stage.__mro__ if one in vars(base)) for one in (name, "execute"))
+    return issubclass(owner, runs)
+
+
+def _attributes(stage: type[Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the public attributes of the class and its bases, and apart from them those of the core's base classes."""
+    own, inherited = dict[str, Any](), dict[str, Any]()
+    for base in stage.__mro__[-2::-1]:
+        attributes = inherited if base.__module__ == _BASES else own
+        attributes.update({name: value for name, value in vars(base).items() if not name.startswith("_")})
+    return own, inherited
+
+
+def _nearest(name: str, known: Iterable[str]) -> str | None:
+    return next((one for one in known if is_one_edit_away(name, one)), None)
+
+
+def _items(value: object) -> Iterable[object]:
+    return value if isinstance(value, Set | list | tuple | dict) else [value]
+
+
+def _source(stage: type[Any], value: object) -> str:
+    """Return a value as its author wrote it, with the constants of the stage's module by name."""
+    if isinstance(value, Set | list):
+        inner = ", ".join(_source(stage, one) for one in value)
+        return f"[{inner}]" if isinstance(value, list) else f"{{{inner}}}" if inner else "frozenset()"
+    if isinstance(value, Slot):
+        return str(value)
+    constants = () if isinstance(value, str | None) else vars(sys.modules[stage.__module__]).items()
+    return next((name for name, one in constants if one is value), f"{value!r:.200}")

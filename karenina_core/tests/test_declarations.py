@@ -1,0 +1,194 @@
+"""Stages that are declared wrongly: refused by name when they are offered, with the line that corrects them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from karenina_core import (
+    ArtifactKey,
+    ArtifactKeys,
+    CheckStage,
+    Question,
+    Slot,
+    Stage,
+    VerificationConfig,
+    VerificationContext,
+    hookimpl,
+)
+from karenina_core.errors import PluginError, RunError
+from karenina_core.pipeline import Pipeline
+from karenina_core.planning.plan import order_stages
+from karenina_core.planning.selection import SelectedStage
+from karenina_core.plugins import Plugins
+from karenina_core.stages.stage import AutoFailStage
+from karenina_core.text import is_one_edit_away
+
+KEY = ArtifactKey("words.count", int)
+
+
+class Settings(BaseModel):
+    words: int = 3
+
+
+class Words(Stage):
+    name = "Words"
+
+    def execute(self, context: VerificationContext) -> None: ...
+
+
+class Offers:
+    """A plugin that offers stages without a slot."""
+
+    def __init__(self, *stages: type[Stage]) -> None:
+        self.stages = stages
+
+    @hookimpl
+    def karenina_extra_stages(self) -> Sequence[type[Stage]]:
+        return self.stages
+
+
+def refusal(stage: type[Stage]) -> str:
+    """Return the error of a plugin that offers the stage."""
+    with pytest.raises(PluginError) as caught:
+        Plugins().register(Offers(stage), distribution="word-tools")
+    return str(caught.value)
+
+
+def declared(**attributes: Any) -> type[Stage]:
+    """Return a stage with more in its class body."""
+    return type("Mine", (Words,), {"__module__": __name__, **attributes})
+
+
+async def included(self: Stage, config: VerificationConfig, question: Question) -> bool:
+    return True
+
+
+def shoud_run(self: Stage, context: VerificationContext) -> bool:
+    return True
+
+
+WRONG: Mapping[str, tuple[dict[str, Any], str]] = {
+    "an unknown scope": ({"scope": "items"}, """scope is 'items', not "item" or "answer": write scope = "item\""""),
+    "a key without braces": ({"requires": KEY}, "requires is KEY, not a set of artifact keys: write requires = {KEY}"),
+    "a list of keys": ({"optional": [KEY]}, "optional is [KEY], not a set of artifact keys: write optional = {KEY}"),
+    "empty braces": ({"produces": {}}, "produces is {}, not a set of artifact keys: write produces = frozenset()"),
+    "names of keys": ({"requires": {"a"}}, """write requires = {ArtifactKey("my_package.name", type)}"""),
+    "a name without braces": ({"after": "Other"}, "write after = {'Other'}"),
+    "a slot without braces": ({"before": Slot.PARSE_TEMPLATE}, "write before = {Slot.PARSE_TEMPLATE}"),
+    "a key as a place": ({"after": {KEY}}, "after is {KEY}, not a set of slots, or of names of stages"),
+    "a slot's name": ({"after": {"parse_template"}}, "which does not exist: write Slot.PARSE_TEMPLATE"),
+    "a mistyped stage": ({"before": {"ParseTemplat"}}, "which does not exist: write ParseTemplate"),
+    "a mistyped artifact": ({"requires": {ArtifactKey("raw_llm_respons", str)}}, "write raw_llm_response"),
+    "a mistyped setting": ({"reads": {"include_extraction_hint": True}}, "write include_extraction_hints"),
+    "a set of settings": ({"reads": {"run_name"}}, 'write reads = {"setting": value_if_missing}'),
+    "a text as slot": ({"slot": "parse_template"}, "slot is 'parse_template', not a slot: write slot = Slot."),
+    "an object of settings": ({"settings": Settings()}, "not a pydantic model class: write settings = MySettings"),
+    "a number as flag": ({"fallback": 1}, "fallback is 1, not true or false: write fallback = True"),
+    "a mistyped set": ({"require": {KEY}}, "no declaration 'require', so it has no effect: write requires = {KEY}"),
+    "a mistyped model": ({"setting": Settings}, "write settings = Settings"),
+    "a mistyped slot": ({"slots": Slot.PARSE_TEMPLATE}, "write slot = Slot.PARSE_TEMPLATE"),
+    "a mistyped number": ({"precedance": 5}, "write precedence = 5"),
+    "swapped letters": ({"efter": {"Other"}, "befroe": {"Other"}}, "write before = {'Other'}"),
+    "a coroutine": ({"included": included}, "included() is never awaited: write def included(...), without async"),
+    "a mistyped method": ({"shoud_run": shoud_run}, "so it is never called: write def should_run(...)"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_wrong_declaration_is_refused_with_its_cure(case: str) -> None:
+    attributes, cure = WRONG[case]
+
+    said = refusal(declared(**attributes))
+
+    assert f"the stage Words ({__name__}.Mine) is declared wrongly" in said
+    assert cure in said
+
+
+def test_a_missing_execute_names_the_mistyped_one() -> None:
+    class Late(Stage):
+        name = "Late"
+
+        def exceute(self, context: VerificationContext) -> None: ...
+
+    assert "it has no execute(): exceute() is never called; write def execute(self, context)" in refusal(Late)
+
+
+def test_what_a_base_class_asks_for_is_required() -> None:
+    class Tone(CheckStage):
+        name = "Tone"
+
+    class Short(AutoFailStage):
+        name = "Short"
+
+    assert "it has no prefix: write prefix = ... in the class" in refusal(Tone)
+    assert "it has no detect(): write async def detect(self, context)" in refusal(Tone)
+    assert "it has no reason(): write def reason(self, context)" in refusal(Short)
+
+
+def test_all_mistakes_are_reported_at_once() -> None:
+    said = refusal(declared(scope="items", requires=KEY, precedance=5))
+
+    assert all(line in said for line in ('scope = "item"', "requires = {KEY}", "precedence = 5"))
+
+
+def test_a_check_with_a_wrong_declaration_can_be_defined() -> None:
+    """Its class is made without an error, so that the refusal can name it."""
+
+    class Tone(CheckStage):
+        name = "Tone"
+        prefix = "tone"
+        produces = KEY  # type: ignore[assignment]
+
+        async def detect(self, context: VerificationContext) -> Any: ...
+
+    assert "write produces = {KEY}" in refusal(Tone)
+
+
+def test_other_attributes_and_methods_are_free() -> None:
+    def score(self: Stage, text: str) -> int:
+        return len(text)
+
+    free = declared(words={"a", "b"}, limit=5, score=score, schema=Settings, _requires={KEY}, heads="two")
+    good = declared(requires={ArtifactKeys.RAW_LLM_RESPONSE}, after={"Other", Slot.GENERATE_ANSWER}, settings=Settings)
+
+    for stage in (free, good):
+        plugins = Plugins()
+        plugins.register(Offers(stage))
+        assert [one.value for one in plugins.of_kind("stage")] == [stage]
+
+
+def test_a_refused_plugin_leaves_no_trace() -> None:
+    plugins = Plugins()
+    plugins.register(Offers(Words), distribution="good")
+
+    with pytest.raises(PluginError):
+        plugins.register(Offers(declared(scope="items")), distribution="bad")
+
+    assert [one.distribution for one in plugins.of_kind("stage")] == ["good"]
+    assert [info.distribution for info in plugins.describe() if info.state == "failed"] == []
+
+
+def test_a_planned_stage_that_would_never_run_stops_the_run() -> None:
+    """A stage that changes its scope after it was offered, or is planned without being offered."""
+    plan = order_stages([SelectedStage(declared(scope="items")(), "bad", "1")])
+
+    with pytest.raises(RunError, match="Words would never run: its scope is 'items'"):
+        Pipeline(plan, listener=None)  # type: ignore[arg-type]
+
+
+@given(word=st.text("abc", min_size=1, max_size=6), data=st.data())
+def test_one_edit_is_found_and_two_are_not(word: str, data: st.DataObject) -> None:
+    place = data.draw(st.integers(0, len(word)))
+    left_out, changed = word[:place] + word[place + 1 :], word[:place] + "x" + word[place + 1 :]
+    added, swapped = word[:place] + "x" + word[place:], word[:place] + word[place : place + 2][::-1] + word[place + 2 :]
+
+    for other in (left_out, changed, added, swapped):
+        assert is_one_edit_away(word, other) == is_one_edit_away(other, word) == (word != other)
+    assert not is_one_edit_away(word, "xx" + word)
+    assert not is_one_edit_away(word, word)
