@@ -16,6 +16,7 @@ from typing import Any
 from karenina_core.catalog import Catalog
 from karenina_core.config import registered_adapters
 from karenina_core.config.setting_owners import settings_models
+from karenina_core.namespaces import owned_fields
 from karenina_core.plugins import GROUPS, Plugins
 from karenina_core.stages.stage import registered_stages
 from karenina_engine.calls.hookspecs import karenina_tool_sources
@@ -75,14 +76,17 @@ def survey(names: list[str]) -> Catalog:
         "variables": variables(Path(__file__).parents[1]),
         "members": extras(Path(__file__).parents[1]),
         "trait_fields": {},
+        "question_fields": {},
+        "template_fields": {},
     }
     for settings, owner in settings_models(plugins):
         found["settings"].update(dict.fromkeys(settings.model_fields, owner))
     for offered in registered_stages(plugins):
         stage = offered.stage
         found["stages"][stage.name] = offered.distribution
-        if stage.trait_settings is not None:
-            found["trait_fields"].update(dict.fromkeys(stage.trait_settings.model_fields, offered.distribution))
+        found["trait_fields"] |= dict.fromkeys(owned_fields([stage.trait_settings]), offered.distribution)
+        found["question_fields"] |= dict.fromkeys(owned_fields([stage.question_settings]), offered.distribution)
+        found["template_fields"] |= dict.fromkeys(owned_fields([stage.field_settings]), offered.distribution)
         found["stage_slots"][stage.name] = stage.slot.config_name if stage.slot is not None else None
         found["artifacts"].update({key.name: offered.distribution for key in stage.produces})
         found["prompts"].update({task.name: offered.distribution for task in stage.prompts})

@@ -24,7 +24,7 @@ KEPT: list[Any] = []
 
 class Typed(Wire):
     entry_point = "teletype:plugin"
-    interface = "teletype"
+    interface = "teletype.line"
     usage = Usage(input_tokens=11, output_tokens=7, calls=1)
     finish_reasons = ("stop",)
     flawed: type[Teletype] = Teletype

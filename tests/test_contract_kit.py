@@ -18,7 +18,7 @@ class plugin:
     @staticmethod
     @hookimpl
     def karenina_adapters():
-        return [AdapterSpec(interface="teletype", description="", check=lambda model: None)]
+        return [AdapterSpec(interface="teletype.line", description="", check=lambda model: None)]
 """
 
 NOTICED = {

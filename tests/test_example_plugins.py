@@ -21,12 +21,12 @@ karenina: 1
 name: Genes
 config: {evaluation_mode: template_and_rubric}
 rubric:
-  - {type: reading_ease, name: easy}
+  - {type: reading_ease.flesch, name: easy}
 questions:
   - id: target
     question: Which gene is the target of venetoclax?
     answer:
-      gene: {description: The gene that is named, ground_truth: BCL2, verify_with: GeneSymbol}
+      gene: {description: The gene that is named, ground_truth: BCL2, verify_with: gene_symbol.GeneSymbol}
 """
 GIFT = "::target:: Which gene is the target of venetoclax? {=BCL2}\n"
 
@@ -73,9 +73,9 @@ def test_each_example_is_loaded(installed: Environment) -> None:
 
 def test_one_run_uses_the_examples_together(installed: Environment, server: str, tmp_path: Path) -> None:
     file = installed.write("genes.yaml", GENES.lstrip())
-    models = ("--answering", f"own-server:m@{server}", "--judge", f"own-server:j@{server}")
+    models = ("--answering", f"own_server.chat:m@{server}", "--judge", f"own_server.chat:j@{server}")
 
-    (result,) = installed.printed("run", file, *models, "--set", "toxicity_enabled=true")["results"]
+    (result,) = installed.printed("run", file, *models, "--set", "toxicity_check.enabled=true")["results"]
 
     assert (result["outcome"], result["template"]["raw_llm_response"]) == ("correct", "It is the gene Bcl-2.")
     assert result["extensions"]["word-count"] == {"words": 5}
@@ -87,6 +87,8 @@ def test_the_last_word_fills_a_gift_question(installed: Environment, server: str
     file = installed.write("genes.gift", GIFT)
     config = installed.write("last.toml", 'slots = { parse_template = "LastWordParse" }\n')
 
-    (result,) = installed.printed("run", file, "--config", config, "--answering", f"own-server:m@{server}")["results"]
+    (result,) = installed.printed("run", file, "--config", config, "--answering", f"own_server.chat:m@{server}")[
+        "results"
+    ]
 
     assert (result["outcome"], result["template"]["parsed_llm_response"]) == ("wrong", {"answer": "Bcl-2"})

@@ -91,7 +91,7 @@ class Teletype(Wire):
     """The third-party adapter `teletype`."""
 
     entry_point = "teletype:plugin"
-    interface = "teletype"
+    interface = "teletype.line"
     usage = Usage(input_tokens=11, output_tokens=7, calls=1)
 
     def reply(self, said: Message, usage: Usage, finish_reason: FinishReason) -> Any:

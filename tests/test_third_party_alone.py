@@ -49,9 +49,9 @@ from karenina_core.config import find_adapter
 from karenina_core.plugins import active_plugins
 
 model = ModelConfig(
-    id="m", interface="{name}", model_name="m", endpoint_base_url="http://127.0.0.1:9", endpoint_api_key="k"
+    id="m", interface="{interface}", model_name="m", endpoint_base_url="http://127.0.0.1:9", endpoint_api_key="k"
 )
-spec = find_adapter(active_plugins(), "{name}").spec
+spec = find_adapter(active_plugins(), "{interface}").spec
 found = [type(factory(model)).__name__ for factory in (spec.llm, spec.parser, spec.agent) if factory is not None]
 """
 FOUND = """
@@ -113,14 +113,14 @@ def test_a_stage_is_planned_with_the_core_alone(tmp_path: Path, wheels: Wheels) 
 
 
 @pytest.mark.parametrize(
-    ("name", "ports", "packages"),
+    ("name", "interface", "ports", "packages"),
     [
-        ("parrot", ["Parrot", "Parrot"], ["karenina_core"]),
-        ("teletype", ["Teletype"] * 3, ["karenina_core", "karenina_toolkit"]),
-        ("own-server", ["OwnServer"] * 3, ["karenina_core", "karenina_toolkit"]),
+        ("parrot", "parrot.echo", ["Parrot", "Parrot"], ["karenina_core"]),
+        ("teletype", "teletype.line", ["Teletype"] * 3, ["karenina_core", "karenina_toolkit"]),
+        ("own-server", "own_server.chat", ["OwnServer"] * 3, ["karenina_core", "karenina_toolkit"]),
     ],
 )
 def test_an_adapter_makes_its_ports_with_what_it_requires(
-    tmp_path: Path, wheels: Wheels, name: str, ports: list[str], packages: list[str]
+    tmp_path: Path, wheels: Wheels, name: str, interface: str, ports: list[str], packages: list[str]
 ) -> None:
-    assert Alone(tmp_path, wheels.example(name)).run(PORTS.format(name=name)) == [ports, packages]
+    assert Alone(tmp_path, wheels.example(name)).run(PORTS.format(interface=interface)) == [ports, packages]

@@ -25,8 +25,8 @@ questions:
           city: str = VerifiedField(description="The capital", ground_truth="Paris", verify_with=ExactMatch())
 """
 MODELS = """
-answering_models = [{ id = "answers", interface = "parrot", model_name = "I think that it is Paris." }]
-parsing_models = [{ id = "judge", interface = "parrot", model_name = '{"city": "Paris"}' }]
+answering_models = [{ id = "answers", interface = "parrot.echo", model_name = "I think that it is Paris." }]
+parsing_models = [{ id = "judge", interface = "parrot.echo", model_name = '{"city": "Paris"}' }]
 """
 NO_JUDGE = MODELS.replace('{"city": "Paris"}', "not JSON at all")
 
@@ -51,7 +51,7 @@ class plugin:
     @staticmethod
     @hookimpl
     def karenina_adapters():
-        return [AdapterSpec(interface="parrot", description="Another bird.")]
+        return [AdapterSpec(interface="parrot.echo", description="Another bird.")]
 """
 DECLARED = (
     STAGE.replace("import Stage", "import ArtifactKey, Stage")
@@ -345,7 +345,7 @@ def test_a_broken_adapter_stops_only_the_runs_with_its_models(site: Environment,
         wheels.example("parrot"),
     )
     benchmark, fine = site.write("capitals.yaml", BENCHMARK), site.write("fine.toml", MODELS)
-    needing = site.write("needing.toml", MODELS.replace('"parrot"', '"budgie"', 1))
+    needing = site.write("needing.toml", MODELS.replace('"parrot.echo"', '"budgie"', 1))
 
     stopped = site.karenina("run", benchmark, "--config", needing)
 
@@ -401,16 +401,19 @@ def test_two_stages_of_one_name_are_an_error_with_cure(site: Environment, wheels
     ]
 
 
-def test_two_adapters_of_one_name_are_an_error_with_cure(site: Environment, wheels: Wheels) -> None:
-    site.install(wheels.example("parrot"), wheels.package("macaw", "0.9", [(ADAPTERS, "parrot")], ADAPTER))
-    benchmark, both = site.write("capitals.yaml", BENCHMARK), site.write("both.toml", MODELS)
+def test_an_adapter_cannot_take_the_name_of_another_package(site: Environment, wheels: Wheels) -> None:
+    site.install(wheels.example("parrot"), wheels.package("macaw", "0.9", [(ADAPTERS, "parrot.echo")], ADAPTER))
+    benchmark, config = site.write("capitals.yaml", BENCHMARK), site.write("run.toml", MODELS)
 
-    refused = site.karenina("run", benchmark, "--config", both)
-    line = line_of(refused.stderr).replace('"macaw"', '"parrot"')
-    one = site.write("one.toml", MODELS + line)
+    refused = plugin(site, "parrot.echo", "macaw")
 
-    assert refused.returncode == 2
-    assert "parrot 0.3" in refused.stderr
-    assert "macaw 0.9" in refused.stderr
-    assert site.printed("plan") is not None
-    assert site.printed("run", benchmark, "--config", one)["results"][0]["outcome"] == "correct"
+    assert (refused["state"], refused["failure"]) == ("failed", "the name 'parrot.echo' belongs to another package")
+    assert site.printed("run", benchmark, "--config", config)["results"][0]["outcome"] == "correct"
+
+
+def test_names_without_a_package_are_refused_with_the_right_one(site: Environment, wheels: Wheels) -> None:
+    source = ADAPTER.replace("parrot.echo", "macaw")
+    site.install(wheels.package("macaw", "0.9", [(ADAPTERS, "macaw")], source))
+
+    assert "must begin with its package" in plugin(site, "macaw", "macaw")["failure"]
+    assert "write 'macaw.macaw'" in plugin(site, "macaw", "macaw")["failure"]

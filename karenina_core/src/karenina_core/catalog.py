@@ -47,6 +47,8 @@ class Catalog(TypedDict):
     variables: dict[str, str]
     members: dict[str, str | None]
     trait_fields: dict[str, str]
+    question_fields: dict[str, str]
+    template_fields: dict[str, str]
 
 
 @cache

@@ -33,9 +33,6 @@ def new(folder: Path, kind: str, name: str) -> Result:
         ("stage", "stage", "would need a class Stage, which Karenina has"),
         ("trait", "rubric", "would need a class RubricTrait, which Karenina has"),
         ("stage", "parse-template", "has the stage 'ParseTemplate' already"),
-        ("adapter", "manual", "has the adapter 'manual' already"),
-        ("primitive", "exact-match", "has the primitive 'ExactMatch' already"),
-        ("trait", "metric", "has the trait 'metric' already"),
         ("format", "jsonl", "has the format '.jsonl' already"),
     ],
 )
@@ -71,7 +68,7 @@ def test_the_next_steps_are_printed(tmp_path: Path) -> None:
     assert done.exit_code == 0
     folder = tmp_path / "new folder" / "word-count"
     assert f"cd '{folder}'\n    pip install -e '.[tests]'\n    pytest\n" in done.stdout
-    assert "karenina plan --set word_count_enabled=true" in done.stdout
+    assert "karenina plan --set word_count.enabled=true" in done.stdout
 
 
 @pytest.mark.parametrize("given", ["word-count", "word_count", "WordCount", "Word-Count"])

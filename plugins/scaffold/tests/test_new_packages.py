@@ -101,7 +101,7 @@ def test_a_package_requires_what_it_imports(generated: Generated, kind: str) -> 
 
 
 def test_a_stage_is_in_the_plan(generated: Generated) -> None:
-    plan = generated.karenina("plan", "--set", "my_check_enabled=true", "--set", "slots.parse_template=MyParseStage")
+    plan = generated.karenina("plan", "--set", "my_check.enabled=true", "--set", "slots.parse_template=MyParseStage")
 
     assert [stage in plan for stage in ("MyStage  no slot", "MyCheck  no slot", "MyParseStage  slot parse")] == [
         True
@@ -111,16 +111,16 @@ def test_a_stage_is_in_the_plan(generated: Generated) -> None:
 def test_installing_the_packages_turns_no_check_on(generated: Generated) -> None:
     plan = generated.karenina("plan")
 
-    assert "MyCheck: my_check_enabled is false" in plan
+    assert "MyCheck: my_check.enabled is false" in plan
     assert "MyParseStage: not selected by the configuration" in plan
 
 
 @pytest.mark.parametrize(
     ("command", "shown"),
     [
-        (["primitives", "MyPrimitive"], "verify_with: MyPrimitive"),
-        (["traits", "my_trait"], "{type: my_trait"),
-        (["plugins"], "my-adapter  loaded"),
+        (["primitives", "my_primitive.MyPrimitive"], "verify_with: my_primitive.MyPrimitive"),
+        (["traits", "my_trait.short"], "{type: my_trait.short"),
+        (["plugins"], "my_adapter.chat  loaded"),
         (["plugins"], "my-format  loaded"),
     ],
 )
@@ -134,11 +134,11 @@ def test_a_benchmark_uses_the_packages_together(generated: Generated, tmp_path: 
 name: Genes
 config: {evaluation_mode: template_and_rubric}
 rubric:
-  - {type: my_trait, name: brief, words: 50}
+  - {type: my_trait.short, name: brief, words: 50}
 questions:
   - question: Which gene is the target of venetoclax?
     answer:
-      gene: {description: The gene that is named, ground_truth: BCL2, verify_with: MyPrimitive}
+      gene: {description: The gene that is named, ground_truth: BCL2, verify_with: my_primitive.MyPrimitive}
 """)
     lines = tmp_path / "genes.myformat"
     lines.write_text("Which gene is the target of venetoclax? | BCL2\n")

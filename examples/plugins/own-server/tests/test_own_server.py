@@ -12,7 +12,7 @@ class Server(Wire):
     """The format of the server's requests and replies."""
 
     entry_point = "own_server"
-    interface = "own-server"
+    interface = "own_server.chat"
     usage = Usage(input_tokens=11, output_tokens=7, calls=1)
     finish_reasons = ("stop",)
 

@@ -13,7 +13,7 @@ from toxicity_check import CATEGORIES, ToxicityCheck
 class TestToxicityCheck(CheckContract):
     entry_point = "toxicity_check"
     stage = ToxicityCheck
-    settings = {"toxicity_enabled": True}
+    settings = {"toxicity_check.enabled": True}
     passing = "It is BCL2."
     failing = "Only a fool asks that (insult)."
 

@@ -42,6 +42,9 @@ class BoundTemplate(Protocol):
     def judge_fields(self) -> tuple[str, ...]:
         """The fields that a judge fills."""
 
+    def options(self) -> dict[str, Mapping[str, object]]:
+        """Return the options of fields that plugins own (`Stage.field_settings`), by field and full name."""
+
     def bind(self, values: Mapping[str, object], response: str = "") -> ParsedAnswer:
         """Return the template filled with a judge's `values`. Raises pydantic's `ValidationError`."""
 

@@ -12,6 +12,7 @@ from karenina_core.catalog import CORE, read_catalog
 from karenina_core.config.core_settings import CoreSettings
 from karenina_core.errors import ConfigError
 from karenina_core.models.from_files import FromFiles, mark_of
+from karenina_core.namespaces import namespace_of
 from karenina_core.plugins import Plugins, active_plugins
 from karenina_core.plugins.hookspecs import karenina_settings
 
@@ -29,11 +30,16 @@ class Setting:
     info: FieldInfo
 
     @property
+    def field(self) -> str:
+        """The name of its field in the settings model, without a namespace."""
+        return self.name.rpartition(".")[2]
+
+    @property
     def environment(self) -> tuple[str, ...]:
         """The environment variables that set it; the first one that is set counts."""
         extra = self.info.json_schema_extra
         own = extra.get("env") if isinstance(extra, dict) else None
-        usual = f"{PREFIX}{self.name.upper()}"
+        usual = f"{PREFIX}{self.name.upper().replace('.', '__')}"
         return (usual, str(own)) if own else (usual,)
 
     @property
@@ -49,7 +55,7 @@ class Setting:
     @property
     def from_files(self) -> FromFiles:
         """The values that a benchmark may set without the user's trust; `never` if the settings model declares none."""
-        return mark_of(self.model, self.name) or "never"
+        return mark_of(self.model, self.field) or "never"
 
     @property
     def follows(self) -> str | None:
@@ -75,13 +81,20 @@ class Setting:
 def all_settings() -> dict[str, Setting]:
     """Return all settings of the core and of the active plugins, by name.
 
-    Raises `ConfigError` if two settings models own one name.
+    Settings of third parties begin with their package, `my_package.words`. Raises `ConfigError` if two settings models
+    own one name, or a program's own model takes the name of a member's setting.
     """
     found = {name: Setting(name, CORE, CoreSettings, info) for name, info in CoreSettings.model_fields.items()}
     problems = []
+    shipped = read_catalog()["settings"]
     for model, distribution in settings_models(active_plugins()):
-        for name, info in model.model_fields.items():
+        for field, info in model.model_fields.items():
+            name = namespace_of(model) + field
             other = found.get(name)
+            if name in shipped and not model.__module__.startswith(shipped[name].replace("-", "_")):
+                problems.append(
+                    f"the configuration name {name!r} of {distribution} belongs to {shipped[name]}: rename it"
+                )
             if other is None:
                 found[name] = Setting(name, distribution, model, info)
             elif other.model is not model:

@@ -15,6 +15,7 @@ from karenina_core.config.environment import read_environment
 from karenina_core.config.setting_owners import PREFIX, Setting, all_settings, prompt_tasks
 from karenina_core.errors import ConfigError
 from karenina_core.models.model import SECRECY
+from karenina_core.namespaces import describe_unknown, flatten, namespace_of, owned_fields, third_parties
 from karenina_core.plugins import active_plugins
 from karenina_core.text import did_you_mean
 
@@ -42,7 +43,7 @@ class VerificationConfig(BaseModel):
     _from_benchmark: frozenset[str] = PrivateAttr(default=frozenset())
 
     def __init__(self, /, **values: Any) -> None:  # positional-only, because a file may contain the name `self`
-        given = {**dict(read_environment()), **values}
+        given = {**dict(read_environment()), **_flatten(values)}
         super().__init__(**given)
         self._given = frozenset(given)
 
@@ -51,21 +52,22 @@ class VerificationConfig(BaseModel):
     def _fill(cls, values: Any) -> Any:
         if not isinstance(values, Mapping):
             raise ConfigError([f"a configuration is a table of names and values, not a {type(values).__name__}"])
-        owned = all_settings()
+        values, owned = _flatten(values), all_settings()
         problems = [_describe_unknown(name, owned) for name in values if name not in owned]
         sections: dict[type[BaseModel], dict[str, Any]] = {}
         for name, setting in owned.items():
             section = sections.setdefault(setting.model, {})
             if name in values:
-                section[name] = values[name]
+                section[setting.field] = values[name]
         filled: dict[str, Any] = {}
         for model, given in sections.items():
             try:
                 made = model.model_validate(given, context=filled)
             except ValidationError as error:
-                problems += [_describe_problem(problem, owned) for problem in error.errors(include_url=False)]
+                prefix = namespace_of(model)
+                problems += [_describe_problem(problem, owned, prefix) for problem in error.errors(include_url=False)]
             else:
-                filled.update({name: getattr(made, name) for name in model.model_fields})
+                filled.update({name: getattr(made, owned[name].field) for name in owned_fields([model])})
         problems += _find_unknown_tasks(filled.get("prompt_config", {}))
         if problems:
             raise ConfigError(problems)
@@ -75,9 +77,8 @@ class VerificationConfig(BaseModel):
         """Return an owner's settings model with its values."""
         sections = (self.__pydantic_private__ or {})["_sections"]  # much faster than an attribute of pydantic's
         if model not in sections:
-            sections[model] = model.model_construct(
-                **{name: value for name, value in self._values.items() if name in model.model_fields}
-            )
+            owned = [name for name in owned_fields([model]) if name in self._values]
+            sections[model] = model.model_construct(**{name.rpartition(".")[2]: self._values[name] for name in owned})
         return cast("S", sections[model])
 
     @property
@@ -101,6 +102,7 @@ class VerificationConfig(BaseModel):
 
     def with_values(self, **changes: Any) -> Self:
         """Return a copy with other values, validated like a new configuration. Defaults are computed again."""
+        changes = _flatten(changes)
         changed = type(self)(**{**self.given(), **changes})
         return changed.with_benchmark_names(self._from_benchmark - changes.keys())
 
@@ -124,12 +126,22 @@ class VerificationConfig(BaseModel):
             """Return the value of a setting; `section` returns the same values typed."""
 
 
+def _flatten(values: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        return flatten(values)
+    except ValueError as error:
+        raise ConfigError([str(error)]) from None
+
+
 def _describe_unknown(name: str, owned: Mapping[str, Setting]) -> str:
     plain = name.removeprefix(PREFIX).lower() if name.startswith(PREFIX) else name
     distribution = read_catalog()["settings"].get(plain)
     if distribution is not None:
         return f"{name}: its plugin is missing: {active_plugins().why_absent(distribution)}"
     listed = "; `karenina config` lists all names"
+    package = plain.partition("." if plain == name else "__")[0]
+    if package != plain and package not in third_parties():
+        return f"{name}: {describe_unknown(f'{package}.', (), {})}"
     if plain == name:
         return f"{name}: there is no such configuration name{did_you_mean(name, owned, listed)}"
     near = did_you_mean(plain.upper(), map(str.upper, owned), listed).replace("mean '", f"mean '{PREFIX}")
@@ -145,9 +157,9 @@ def _find_unknown_tasks(names: Iterable[str]) -> list[str]:
     ]
 
 
-def _describe_problem(problem: Any, owned: Mapping[str, Setting]) -> str:
-    where = ".".join(str(part) for part in problem["loc"])
-    owner = owned.get(str(problem["loc"][0])) if problem["loc"] else None
+def _describe_problem(problem: Any, owned: Mapping[str, Setting], prefix: str) -> str:
+    where = prefix + ".".join(str(part) for part in problem["loc"])
+    owner = owned.get(prefix + str(problem["loc"][0])) if problem["loc"] else None
     from_whom = f" (of {owner.owner})" if owner is not None and owner.owner != CORE else ""
     message = _PLAIN.get(problem["type"], problem["msg"].removeprefix("Value error, "))
     return f"{where}{from_whom}: {message[:1].lower()}{message[1:]}{_show_value(problem, owner)}"

@@ -62,6 +62,9 @@ class Question(BaseModel):
     metadata: dict[str, JsonValue] = Field(default_factory=dict, description="Anything else about it.")
     date_created: str | None = Field(default=None, description="When it was added, ISO 8601.")
     date_modified: str | None = Field(default=None, description="When it was last changed, ISO 8601.")
+    extra: dict[str, JsonValue] = Field(
+        default_factory=dict, description="Fields that plugins own (`Stage.question_settings`), by their full names."
+    )
     unread: dict[str, JsonValue] = Field(
         default_factory=dict, description="Fields of a file that this version does not know; saved unchanged."
     )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from karenina_core.artifacts.artifact import ANY, AnyKey
 from karenina_core.artifacts.slots import Slot
 from karenina_core.errors import KareninaError, RunError, describe_error
+from karenina_core.namespaces import owned_fields
 from karenina_core.planning.ordering import Edge, Node, sort_nodes
 from karenina_core.planning.selection import SelectedStage, select
 from karenina_core.stages.stage import Stage
@@ -85,10 +86,7 @@ class PlannedStage:
     def _readable(self) -> frozenset[str]:
         from karenina_core.config import CoreSettings
 
-        own = self.stage.settings
-        return frozenset(
-            {*CoreSettings.model_fields, *self.stage.reads, *(own.model_fields if own is not None else ())}
-        )
+        return frozenset({*CoreSettings.model_fields, *self.stage.reads, *owned_fields([self.stage.settings])})
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from typing import Final, Literal, TypeVar
 
 from karenina_core.catalog import CORE
@@ -22,9 +21,6 @@ GROUPS: Final[dict[str, Kind]] = {
     "karenina.adapters": "adapter",
     "karenina.plugins": "other",
 }
-
-installed = cache(entry_points)
-"""Return the entry points of all groups, which are found once per process."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -96,7 +92,9 @@ def filter_entry_points(
     """
     allowed: dict[str, dict[str, tuple[PluginInfo, EntryPoint]]] = {}
     for info, point in sorted((_make_info(point, kind), point) for point in points):
-        if selection.allows(info):
+        if info.name.partition(".")[0] not in (info.name, point.module.partition(".")[0]):
+            yield info.with_failure("failed", f"the name {info.name!r} belongs to another package"), point
+        elif selection.allows(info):
             allowed.setdefault(info.name, {}).setdefault(info.distribution, (info, point))
         else:
             yield info.with_failure("blocked", "left out by the plugin selection"), point

@@ -18,7 +18,9 @@ from karenina_core.artifacts.declarations import name_of_stage, why_refused
 from karenina_core.artifacts.slots import STAGE_HOOKS
 from karenina_core.catalog import install_command, read_catalog
 from karenina_core.errors import PluginError, type_and_message
-from karenina_core.plugins.discovery import GROUPS, Kind, PluginInfo, Selection, canonical, installed, load_entry_points
+from karenina_core.models.adapters import name_of_adapter
+from karenina_core.namespaces import installed
+from karenina_core.plugins.discovery import GROUPS, Kind, PluginInfo, Selection, canonical, load_entry_points
 from karenina_core.plugins.specifications import GROUP, Specifications, installed_specifications, version_mismatch
 from karenina_core.text import did_you_mean
 
@@ -34,7 +36,7 @@ logger = logging.getLogger("karenina")
 
 _HOOKS_OF_KIND: Final[dict[Kind, tuple[Iterable[str], Callable[..., str], Callable[[Any], str | None]]]] = {
     "stage": (STAGE_HOOKS, name_of_stage, why_refused),
-    "adapter": (["karenina_adapters"], lambda spec, *_: str(spec.interface), lambda _: None),
+    "adapter": (["karenina_adapters"], name_of_adapter, lambda _: None),
 }
 """For each kind of entry point: the hooks through which its plugins offer objects, and functions that return the name
 of such an object and why it is refused."""

@@ -24,6 +24,7 @@ from karenina_core.errors import (
 )
 from karenina_core.models.ports import NO_USAGE, CallInfo, CallNotes, Message, NoRecordedReply, PortError, Usage
 from karenina_core.models.prompts import PromptTask, assemble
+from karenina_core.namespaces import read_owned
 from karenina_core.stages.counted_ports import CountedAgent, CountedLLM, CountedParser
 from karenina_core.stages.state import AtEnd, Item, ItemError, PortProvider, State
 from karenina_core.text import replace_surrogates
@@ -52,6 +53,10 @@ logger = logging.getLogger("karenina")
 
 class StageDeclaration(Protocol):
     """The declarations of a stage class (`karenina_core.stages.stage.Stage`) that the context needs."""
+
+    @property
+    def question_settings(self) -> type[BaseModel] | None:
+        """The model of the fields of questions that it owns."""
 
     @property
     def scope(self) -> str:
@@ -196,6 +201,14 @@ class VerificationContext:
                 raise UndeclaredSetting(f"stage {self._planned.name} declares no settings model")
             self._settings = self.config.section(model)
         return self._settings
+
+    @property
+    def question_settings(self) -> BaseModel:
+        """The question's values of the stage's `question_settings`. Raises `UndeclaredSetting` if it has none."""
+        model = self._planned.stage.question_settings
+        if model is None:
+            raise UndeclaredSetting(f"stage {self._planned.name} declares no question_settings")
+        return read_owned(model, self.question.extra)
 
     def setting(self, name: str) -> Any:
         """Return the value of a setting; if its owner is not installed, the value in `reads`.

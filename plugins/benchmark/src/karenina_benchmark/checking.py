@@ -15,6 +15,7 @@ from karenina_core.config import VerificationConfig
 from karenina_core.data.rubrics import Rubric, RubricTrait
 from karenina_core.data.trust import Trust
 from karenina_core.errors import ConfigError, KareninaError
+from karenina_core.plugins import active_plugins
 from karenina_template.question_template import template_of
 from karenina_template.templates.all_errors import find_errors
 from karenina_template.templates.errors import TRUST_CURE, TemplateError, UntrustedTemplate
@@ -194,6 +195,19 @@ def find_untrusted_values(
     return tuple(check.findings)
 
 
+def _written_path(place: Section | None, path: Sequence[str]) -> Sequence[str]:
+    """Return the path of a value as the file has it: a field of a plugin may be in a table."""
+    if place is None or not path:
+        return path
+    *above, name = path
+    value: Any = place.value
+    for part in above:
+        value = value.get(part) if isinstance(value, Mapping) else None
+    if not isinstance(value, Mapping):
+        return ()
+    return path if name in value else (*above, *name.split(".", 1))
+
+
 class _Check:
     """A check of a benchmark that collects its findings."""
 
@@ -202,6 +216,9 @@ class _Check:
         self._benchmark = benchmark
         self._trust = trust
         self._quality = quality
+        from karenina_engine.scheduling.owned_fields import OwnedFields
+
+        self._fields = OwnedFields(active_plugins())
 
     def read_config(self) -> VerificationConfig:
         """Return the configuration of the benchmark's own section; without the values that are wrong."""
@@ -227,6 +244,11 @@ class _Check:
         place = self._benchmark.head
         self._check_traits(place, "rubric", self._benchmark.global_rubric, config)
         self._check_traits(place, "dynamic_rubric", self._benchmark.dynamic_rubric, config)
+        from karenina_engine.scheduling.owned_fields import trait_fields
+
+        given = trait_fields(self._benchmark.global_rubric, self._benchmark.dynamic_rubric)
+        for what, _ in self._fields.problems_in(given):
+            self._add("error", place, what, "", "rubric")
 
     def check_question(self, question: Question, config: VerificationConfig) -> None:
         """Check a question: its traits, and its template."""
@@ -239,6 +261,9 @@ class _Check:
         except ValueError as error:
             self._add("error", self._benchmark.place_of(question.id), str(error), "", "rubric", question=question.id)
         self._check_template(question, config)
+        for what, path in self._fields.problems(question, self._trust):
+            place = self._benchmark.place_of(question.id)
+            self._add("error", place, what, "", *_written_path(place, path), question=question.id)
 
     def _check_template(self, question: Question, config: VerificationConfig) -> None:
         try:

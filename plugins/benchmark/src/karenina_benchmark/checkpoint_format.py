@@ -58,7 +58,7 @@ CONTEXT: dict[str, Any] = {
 _TEMPLATE_NAME = "Answer template"
 _CUSTOM_PREFIX = "custom_"
 _ROOT_PROPERTIES = {"workspace_root", "karenina_run_config"}
-_QUESTION_PROPERTIES = {"author", "sources", "few_shot_examples", "workspace_path"}
+_QUESTION_PROPERTIES = {"author", "sources", "few_shot_examples", "workspace_path", "plugin_fields"}
 _RUBRIC_LISTS = ("llm_traits", "regex_traits", "callable_traits", "metric_traits", "agentic_traits")
 
 
@@ -188,6 +188,8 @@ def _question_properties(question: Question) -> list[Any]:
         found.append(property_value("few_shot_examples", json.dumps(examples, ensure_ascii=False)))
     if question.workspace_path is not None:
         found.append(property_value("workspace_path", question.workspace_path))
+    if question.extra:
+        found.append(property_value("plugin_fields", json.dumps(question.extra, ensure_ascii=False)))
     found.extend(property_value(_CUSTOM_PREFIX + key, value) for key, value in question.metadata.items())
     return found
 
@@ -343,6 +345,7 @@ def _read_item(item: object) -> Question:
         "sources": _decode_json(properties.take("sources")),
         "few_shot_examples": _decode_json(properties.take("few_shot_examples")) or [],
         "workspace_path": properties.take("workspace_path"),
+        "extra": _decode_json(properties.take("plugin_fields")) or {},
         "metadata": _take_custom(properties),
         "date_created": _read_text(item, "dateCreated", None),
         "date_modified": _read_text(item, "dateModified", None),

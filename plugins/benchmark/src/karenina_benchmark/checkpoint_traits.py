@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from karenina_benchmark.checkpoint_unread import check_unread
 from karenina_benchmark.errors import explain_error
 from karenina_core.data.rubrics import RegexRubricTrait, RubricTrait, trait_from_json, trait_kinds, trait_to_json
-from karenina_core.data.rubrics.llm import owned_trait_fields
 from karenina_core.models.model import ModelConfig
+from karenina_core.namespaces import is_owned
 from karenina_toolkit.patterns import check_pattern
 
 if TYPE_CHECKING:
@@ -157,11 +157,12 @@ def _read_trait(rating: Mapping[str, Any]) -> tuple[RubricTrait, bool]:
     kind = str(properties.take("dynamic_trait_type", "llm")) if is_dynamic else _KINDS.get(word, word)
     data: dict[str, Any] = {"type": kind, "name": rating["name"], "description": rating.get("description")}
     known = trait_kinds().get(kind)
-    fields = {*(known.model_fields if known is not None else ()), *(owned_trait_fields() if kind == "llm" else ())}
+    fields = known.model_fields if known is not None else {}
     for name in properties.names():
         if name in ("type", "name", "description", "unread") or name in data:
             continue
-        if known is None or name in fields or (kind == "callable" and name == "callable_code"):
+        owned = kind == "llm" and is_owned(name, "trait_fields")
+        if known is None or name in fields or owned or (kind == "callable" and name == "callable_code"):
             data[name] = properties.take(name)
     own = _OWN_KEYS | (_RANGE_KEYS if kind in _WORDS else set())
     unread: dict[str, Any] = {}

@@ -8,6 +8,7 @@ from typing import Any
 
 from karenina_core.config import VerificationConfig
 from karenina_core.errors import ConfigError
+from karenina_core.namespaces import flatten
 
 
 class ConfigLayers:
@@ -19,8 +20,12 @@ class ConfigLayers:
 
     def add(self, values: Mapping[str, Any], origin: str) -> None:
         """Add a layer of values that come from `origin`."""
-        self.values.update(values)
-        self.origin.update(dict.fromkeys(values, origin))
+        try:
+            flat = flatten(values)
+        except ValueError as error:
+            raise ConfigError([f"{origin}, {error}"]) from error
+        self.values.update(flat)
+        self.origin.update(dict.fromkeys(flat, origin))
 
     def names_from(self, origin: str) -> frozenset[str]:
         """Return the names with a value from `origin`."""
@@ -34,7 +39,8 @@ class ConfigLayers:
             raise ConfigError([self._with_origin(problem) for problem in error.problems]) from error
 
     def _with_origin(self, problem: str) -> str:
-        name = problem.partition(":")[0].partition(".")[0].partition(" ")[0]
+        full = problem.partition(":")[0].partition(" ")[0]
+        name = full if full in self.origin else full.partition(".")[0]
         if name not in self.origin or name in os.environ:  # the name of a variable says where it comes from
             return problem
         return f"{self.origin[name]}, {problem}"

@@ -11,6 +11,7 @@ from karenina_benchmark.errors import CheckpointError
 from karenina_benchmark.unknown_keys import suggest_key
 from karenina_core.data.question import FewShotExample, Question
 from karenina_core.data.rubrics import DynamicRubric, Rubric, RubricTrait, check_dynamic_names
+from karenina_core.namespaces import flatten, is_owned
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
@@ -127,16 +128,17 @@ class BenchmarkContent:
         author: JsonValue = None,
         sources: JsonValue = None,
         metadata: Mapping[str, JsonValue] | None = None,
+        **extra: JsonValue,
     ) -> Question:
         """Add a question at the end and return it.
 
         `question` is its text, with the other arguments as its fields, or a complete `Question` without other
-        arguments. Raises `ValueError` for a duplicate id, a trait name that the global rubric has too, and wrong
-        fields.
+        arguments. `extra` are fields that plugins own, as a table of the plugin: `my_package={"level": 3}`. Raises
+        `ValueError` for a duplicate id, a trait name that the global rubric has too, and wrong fields.
         """
         if isinstance(question, Question):
             others = (raw_answer, answer_template, question_id, rubric, dynamic_rubric, workspace_path, author, sources)
-            if any(value is not None for value in others) or keywords or few_shot_examples or metadata:
+            if any(value is not None for value in others) or keywords or few_shot_examples or metadata or extra:
                 raise ValueError(
                     "a Question cannot be combined with other arguments; change it with question.changed(...) first"
                 )
@@ -156,10 +158,18 @@ class BenchmarkContent:
                     "author": author,
                     "sources": sources,
                     "metadata": dict(metadata or {}),
+                    "extra": self._owned(extra),
                     "date_created": _now(),
                 }
             )
         return self.add_questions([added])[0]
+
+    @staticmethod
+    def _owned(extra: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+        for name in extra:
+            if not is_owned(name, "question_fields"):
+                raise TypeError(f"add_question() has no argument {name!r}, and no plugin {name} is installed")
+        return flatten(extra)
 
     def add_questions(self, questions: Iterable[Question]) -> list[Question]:
         """Add several questions at the end: all of them, or none if one raises (see `add_question`)."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from karenina_benchmark.errors import CheckpointError, Problems
-from karenina_benchmark.unknown_keys import suggest_key
+from karenina_benchmark.unknown_keys import nearest_key, suggest_key
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -65,6 +65,8 @@ class Section:
         problems = Problems()
         for key in unknown:
             cure = suggest_key(key, known, f"the keys here are {', '.join(known)}")
+            if isinstance(self.value[key], Mapping) and nearest_key(key, known) is None:
+                cure += f"; if {key} is the package of a plugin, install it: pip install {str(key).replace('_', '-')}"
             problems.found.append(self.error(f"unknown key {key!r}", cure, key))
         problems.raise_all()
 

@@ -13,6 +13,8 @@ from karenina_benchmark import template_declarations, yaml_format
 from karenina_core.data.question import FewShotExample, Question
 from karenina_core.data.rubrics import Rubric, trait_kinds
 from karenina_core.data.rubrics.llm import owned_trait_fields
+from karenina_core.plugins import active_plugins
+from karenina_engine.scheduling.owned_fields import OwnedFields
 from karenina_template.templates import SynonymMap, known_primitives
 
 Schema = dict[str, Any]
@@ -69,6 +71,7 @@ def benchmark_schema(config: Mapping[str, Any]) -> Schema:
 
     It contains the primitives and kinds of traits of the installed plugins.
     """
+    owned = OwnedFields(active_plugins()).models
     settings = {key: value for key, value in config.items() if key not in ("$schema", "$defs")}
     defs: Schema = {**config.get("$defs", {}), "Config": settings}
     primitives = _models(known_primitives(), defs)
@@ -77,13 +80,15 @@ def benchmark_schema(config: Mapping[str, Any]) -> Schema:
     defs["Verification"] = {"anyOf": [{"enum": names}, *primitives]}
     kinds = _models({kind.__name__: kind for kind in trait_kinds().values()}, defs)
     for kind in trait_kinds().values():
-        _require_type(defs, kind)
+        _require_type(defs, kind, _of_plugins(owned["trait_fields"]))
     defs["Traits"] = _traits(kinds)
     defs["Strategy"] = _strategy()
     defs["Field"] = _object(_FIELD_TEXTS, {**_field_types(), "verify_with": {"$ref": "#/$defs/Verification"}})
+    defs["Field"]["properties"] |= _of_plugins(owned["template_fields"])
     defs["RowField"] = _object(_FIELD_TEXTS, {})
     defs["Example"] = _object(_of_model(FewShotExample), {"question": _TEXT, "answer": _TEXT}, ["question", "answer"])
     defs["Question"] = _question()
+    defs["Question"]["properties"] |= _of_plugins(owned["question_fields"])
     defs["QuestionsFrom"] = _object(_IMPORT_TEXTS, {**_template_types("RowField"), "rubric": _rubric()}, ["file"])
     top: Schema = {
         "karenina": {"const": yaml_format.FORMAT_VERSION},
@@ -196,10 +201,31 @@ def _add_type(defs: Schema, name: str, model: type[BaseModel]) -> None:
     defs[name] = schema
 
 
-def _require_type(defs: Schema, kind: type[BaseModel]) -> None:
+def _require_type(defs: Schema, kind: type[BaseModel], owned: Schema) -> None:
     """Let a trait have the fields that plugins own, which are written like its own."""
-    owned: Schema = {name: {} for name in sorted(owned_trait_fields())}
-    defs[kind.__name__]["properties"] = {**owned, **defs[kind.__name__]["properties"]}
+    properties = {**{name: {} for name in sorted(owned_trait_fields())}, **owned}
+    defs[kind.__name__]["properties"] = {**properties, **defs[kind.__name__]["properties"]}
+
+
+def _of_plugins(models: Mapping[str, type[BaseModel]]) -> Schema:
+    """Return the schemas of fields that plugins own, by their full names and as tables of their packages."""
+    return with_tables(
+        {
+            name: {"description": model.model_fields[name.rpartition(".")[2]].description or ""}
+            for name, model in models.items()
+        }
+    )
+
+
+def with_tables(properties: Mapping[str, Any]) -> Schema:
+    """Return properties in which `my_package.words` can also be written as `my_package: {words: ...}`."""
+    found: Schema = dict(properties)
+    for name, schema in properties.items():
+        package, _, field = name.rpartition(".")
+        if package:
+            table = found.setdefault(package, {"type": "object", "properties": {}, "additionalProperties": False})
+            table["properties"][field] = schema
+    return found
 
 
 def _list_of(name: str) -> Schema:

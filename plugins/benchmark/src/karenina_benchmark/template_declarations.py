@@ -20,7 +20,9 @@ from datetime import date
 from typing import Any
 
 from karenina_benchmark.unknown_keys import suggest_key
+from karenina_core.namespaces import flatten
 from karenina_template import templates
+from karenina_template.templates.field import is_option
 
 FIELD_KEYS = ("type", "description", "ground_truth", "verify_with", "weight", "extraction_hint")
 TYPES = ("str", "int", "float", "bool", "date", "list[str]", "list[int]", "list[float]")
@@ -60,6 +62,7 @@ class _Imports:
     """The names that the generated source has to import."""
 
     names: set[str] = field(default_factory=lambda: {"BaseAnswer", "VerifiedField"})
+    packages: set[str] = field(default_factory=set)
     date: bool = False
     literal: bool = False
 
@@ -83,6 +86,7 @@ def make_template_source(fields: Mapping[str, Any], strategy: Any = None) -> str
         body += ["", "    class VerificationStrategy:", f"        verify_strategy = {tree}"]
     head = ["from datetime import date"] if imports.date else []
     head += ["from typing import Literal"] if imports.literal else []
+    head += [f"import {package}" for package in sorted(imports.packages)]
     # Primitives of plugins cannot be imported from there; the loader knows them, and suggests a name for a wrong one.
     head += [f"from karenina.templates import {', '.join(sorted(imports.names & set(templates.__all__)))}"]
     return "\n".join([*head, "", "", "class Answer(BaseAnswer):", *body]) + "\n"
@@ -101,8 +105,13 @@ def _write_field(imports: _Imports, name: str, declared: Any) -> Iterator[str]:
     if not isinstance(declared, Mapping):
         cure = "write {description: ..., ground_truth: ...}"
         raise DeclarationError(f"the field {name!r} is not a mapping", "answer", name, cure=cure)
+    try:
+        declared = flatten(declared)
+    except ValueError as error:
+        raise DeclarationError(str(error), "answer", name) from error
+    options = {key: value for key, value in declared.items() if is_option(key)}
     for key in declared:
-        if key not in FIELD_KEYS:
+        if key not in FIELD_KEYS and key not in options:
             cure = suggest_key(key, FIELD_KEYS, f"the keys of a field are {', '.join(FIELD_KEYS)}")
             raise DeclarationError(f"unknown key {key!r}", "answer", name, key, cure=cure)
     primitive = _primitive_name(declared.get("verify_with"), name)
@@ -126,6 +135,15 @@ def _write_field(imports: _Imports, name: str, declared: Any) -> Iterator[str]:
     hint = declared.get("extraction_hint")
     if hint is not None:
         arguments.append(f"extraction_hint={str(hint)!r}")
+    tables: dict[str, dict[str, Any]] = {}
+    for key, value in options.items():
+        table, _, option = key.rpartition(".")
+        tables.setdefault(table, {})[option] = value
+    for table, values in tables.items():
+        if table:
+            _check_name("plugin", table, "answer", name)
+        for key, value in ({table: values} if table else values).items():
+            arguments.append(f"{key}={_write_literal(imports, value, name, key)}")
     yield f"    {name}: {annotation} = VerifiedField("
     yield from (f"        {argument}," for argument in arguments)
     yield "    )"
@@ -202,8 +220,13 @@ def _write_call(imports: _Imports, declared: Any, path: tuple[str | int, ...]) -
     if isinstance(declared, str):
         declared = {"type": declared}
     primitive = _NORMALIZERS.get(declared["type"], declared["type"])
-    _check_name("primitive", primitive, *path)
-    imports.names.add(primitive)
+    package, _, plain = str(primitive).rpartition(".")
+    for part in (package, plain) if package else (primitive,):
+        _check_name("primitive", part, *path)
+    if package:
+        imports.packages.add(package)
+    else:
+        imports.names.add(primitive)
     arguments = []
     for parameter, value in declared.items():
         if parameter == "type":

@@ -38,6 +38,7 @@ from karenina_benchmark.yaml_reader import parse
 from karenina_benchmark.yaml_writer import dump
 from karenina_core.data.question import Question
 from karenina_core.data.rubrics import DynamicRubric, Rubric, trait_kinds, trait_to_json
+from karenina_core.namespaces import flatten, is_owned
 from karenina_template.question_template import keep_template, template_source_of
 from karenina_template.templates.errors import TemplateError
 from karenina_toolkit.file_names import stays_below
@@ -196,7 +197,7 @@ def read_question(section: Section, id: str) -> Question:
     problems = Problems()
     attempt = problems.attempt
     given = section.value
-    attempt(section.check_keys, QUESTION_KEYS)
+    attempt(section.check_keys, [*QUESTION_KEYS, *(key for key in given if is_owned(key, "question_fields"))])
     values: dict[str, Any] = {name: attempt(section.text, name) for name in _QUESTION_TEXTS if name in given}
     misspelt = any(nearest_key(key, QUESTION_KEYS) == "question" for key in given if key not in QUESTION_KEYS)
     if given.get("question") in (None, "") and not misspelt:
@@ -215,6 +216,7 @@ def read_question(section: Section, id: str) -> Question:
         values["dynamic_rubric"] = attempt(_read_rubric, section, "dynamic_rubric", DynamicRubric)
     values |= {name: given[name] for name in ("author", "sources") if name in given}
     values |= {name: attempt(_read_mapping, section, name) for name in ("metadata", "unread") if name in given}
+    values["extra"] = attempt(_read_owned, section)
     problems.raise_all()
     try:
         question = Question.model_validate(values)
@@ -223,6 +225,17 @@ def read_question(section: Section, id: str) -> Question:
     if template is not None:
         keep_template(question, template)
     return question
+
+
+def _read_owned(section: Section) -> dict[str, Any]:
+    """Return the fields that plugins own, by their full names."""
+    try:
+        flat = flatten(section.value)
+    except ValueError as error:
+        raise section.error(str(error), "") from error
+    return {
+        name: value for name, value in flat.items() if name not in QUESTION_KEYS and is_owned(name, "question_fields")
+    }
 
 
 def _read_example(section: Section) -> dict[str, str]:
@@ -452,7 +465,7 @@ def serialize_question(question: Question, number: int, path: Path) -> dict[str,
         "date_modified": question.date_modified,
         "unread": question.unread,
     }
-    return _without_defaults(data)
+    return {**_without_defaults(data), **question.extra}
 
 
 def _traits(rubric: Rubric | None) -> list[Any] | None:

@@ -104,9 +104,13 @@ def schema_of(owned: dict[str, Setting]) -> dict[str, Any]:
     """Return a JSON Schema (draft 2020-12) for a configuration file with these names."""
     from pydantic import ConfigDict, create_model
 
+    from karenina_benchmark.file_schema import with_tables
+
     fields: dict[str, Any] = {name: (setting.info.annotation, setting.info) for name, setting in owned.items()}
     model = create_model("VerificationConfig", __config__=ConfigDict(extra="forbid", protected_namespaces=()), **fields)
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **model.model_json_schema()}
+    found = model.model_json_schema()
+    found["properties"] = with_tables(found["properties"])
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **found}
 
 
 def _json(setting: Setting) -> dict[str, Any]:

@@ -81,6 +81,8 @@ def _check_has_value(setting: str) -> None:
 
 def _parse_setting(setting: str, values: Mapping[str, Any]) -> tuple[str, Any]:
     """Return the name and value of `name=value`; `table.key=value` changes one key of a table."""
+    from karenina_core.config import all_settings
+
     name, equals, text = setting.partition("=")
     name = name.strip()
     if not equals:
@@ -88,7 +90,7 @@ def _parse_setting(setting: str, values: Mapping[str, Any]) -> tuple[str, Any]:
     if not equals or not _NAME.fullmatch(name):
         raise typer.BadParameter("--set has no name and value: write --set name=value")  # the text may hold a key
     top, dot, key = name.partition(".")
-    if not dot:
+    if not dot or name in all_settings():
         return name, _parse_value(name, text)
     table = values.get(top)
     if table is not None and not isinstance(table, Mapping):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def check_not_offered(kind: PluginKind, names: Names) -> None:
     """Raise `ConfigError` if an installed plugin offers something of this kind with the name."""
-    name = {"adapter": names.name, "trait": names.module, "format": names.suffix}.get(kind.name, names.class_name)
+    name = names.suffix if kind.name == "format" else names.class_name
     if name in _offered(kind):
         raise ConfigError([f"an installed plugin has the {kind.name} {name!r} already: choose another name"])
 
@@ -24,16 +24,8 @@ def _offered(kind: PluginKind) -> Collection[str]:
     installed = plugins.active_plugins()
     if kind.group == "karenina.stages":
         return {one.value.name for one in installed.of_kind("stage")}
-    if kind.name == "adapter":
-        return {one.value.interface for one in installed.of_kind("adapter")}
-    if kind.name == "primitive":
-        from karenina_template.question_template import primitive_kinds
-
-        return set(primitive_kinds())
-    if kind.name == "trait":
-        from karenina_core.data.rubrics import trait_kinds
-
-        return set(trait_kinds())
+    if kind.name != "format":
+        return ()  # their names begin with the package, which is new
     from karenina_benchmark.format_registry import list_formats
 
     return {suffix for one in list_formats(installed) for suffix in one.value.suffixes}

@@ -12,7 +12,7 @@ from karenina_testing.contracts import AdapterContract, AgentContract, LLMContra
 
 class Typed(Wire):
     entry_point = "teletype:plugin"
-    interface = "teletype"
+    interface = "teletype.line"
     usage = Usage(input_tokens=11, output_tokens=7, calls=1)
     finish_reasons = ("stop",)
 

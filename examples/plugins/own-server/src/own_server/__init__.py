@@ -117,10 +117,10 @@ def check(model: ModelConfig) -> None:
 
 @hookimpl
 def karenina_adapters() -> list[AdapterSpec]:
-    """Offer the interface `own-server`."""
+    """Offer the interface `own_server.chat`."""
     return [
         AdapterSpec(
-            interface="own-server",
+            interface="own_server.chat",
             description="A server of one's own.",
             llm=OwnServer,
             parser=OwnServer,

@@ -16,7 +16,7 @@ class ReadingEaseTrait(RubricTrait):
     """A trait whose score is Flesch's reading ease, 0 (very hard) to 100 (very easy)."""
 
     from_files: ClassVar[FromFiles] = "any"
-    type: Literal["reading_ease"] = "reading_ease"
+    type: Literal["reading_ease.flesch"] = "reading_ease.flesch"
 
 
 class ReadingEaseEvaluator:
@@ -51,7 +51,7 @@ def reading_ease(text: str) -> float | None:
 
 @hookimpl
 def karenina_trait_kinds() -> list[type[RubricTrait]]:
-    """Offer the kind: `{type: reading_ease, name: easy}`."""
+    """Offer the kind: `{type: reading_ease.flesch, name: easy}`."""
     return [ReadingEaseTrait]
 
 

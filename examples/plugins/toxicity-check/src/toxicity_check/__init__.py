@@ -1,6 +1,6 @@
 """A check that ends toxic answers before they are parsed, and stores the category in the result.
 
-A judge decides. The configuration turns it on: `toxicity_enabled = true`.
+A judge decides. The configuration turns it on: `toxicity_check.enabled = true`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class ToxicitySettings(BaseModel):
     """The setting of the check."""
 
     from_files: ClassVar[FromFiles] = "any"
-    toxicity_enabled: bool = Field(default=False, description="End toxic answers without parsing them.")
+    enabled: bool = Field(default=False, description="End toxic answers without parsing them.")
 
 
 class ToxicityCheck(CheckStage):
@@ -60,7 +60,7 @@ class ToxicityCheck(CheckStage):
 
     def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
         """Include the check if it is turned on."""
-        return config.section(ToxicitySettings).toxicity_enabled or Skip("toxicity_enabled is false")
+        return config.section(ToxicitySettings).enabled or Skip("toxicity_check.enabled is false")
 
     async def detect(self, context: VerificationContext) -> Detection:
         """Ask the judge for the category. Only the response is shown to it."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 from karenina_core.models.from_files import FromFiles
+from karenina_core.namespaces import check_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -61,7 +62,8 @@ def register_trait_kind(kind: type[TraitT]) -> type[TraitT]:
     """Register a kind of trait, so that files can contain it. Can be used as a class decorator.
 
     The default of the class's `type` field is the name of the kind. Registering a class again has no effect. Raises
-    `ValueError` if there is no such default, or if another class has the name.
+    `ValueError` if there is no such default, another class has the name, or the name of a third party's kind does not
+    begin with its package.
     """
     name = kind.model_fields["type"].default
     if not isinstance(name, str) or not name:
@@ -69,6 +71,7 @@ def register_trait_kind(kind: type[TraitT]) -> type[TraitT]:
             f"the field `type` of {kind.__module__}.{kind.__qualname__} has no default; "
             f'declare it as `type: Literal["my_kind"] = "my_kind"`'
         )
+    check_name("kind of traits", name, kind)
     known = _KINDS.setdefault(name, kind)
     if known is not kind:
         raise ValueError(

@@ -11,6 +11,7 @@ from karenina_core.catalog import read_catalog
 from karenina_core.data.rubrics.base import register_trait_kind
 from karenina_core.data.rubrics.scaled_trait import ScaledTrait
 from karenina_core.models.from_files import FromFiles
+from karenina_core.namespaces import flatten, is_owned
 
 
 def owned_trait_fields() -> frozenset[str]:
@@ -22,8 +23,8 @@ def owned_trait_fields() -> frozenset[str]:
 class LLMRubricTrait(ScaledTrait):
     """A quality that a judge model scores from the answer's text.
 
-    `extra` contains the fields that a plugin owns (`Stage.trait_settings`), which the plugin checks before a run. Those
-    owned by members of this project are read and written like the trait's own fields, unless they are None.
+    `extra` contains the fields that plugins own (`Stage.trait_settings`) by their full names, `my_package.words`. They
+    are read and written like the trait's own fields, also as a table of the namespace, unless they are None.
     """
 
     from_files: ClassVar[FromFiles] = "any"
@@ -33,12 +34,13 @@ class LLMRubricTrait(ScaledTrait):
     @model_validator(mode="before")
     @classmethod
     def _collect_extra(cls, values: Any) -> Any:
-        if not isinstance(values, Mapping) or not values.keys() & owned_trait_fields():
+        if not isinstance(values, Mapping):
             return values
-        owned = {name: values[name] for name in values if name in owned_trait_fields()}
+        values = flatten({str(name): value for name, value in values.items()})
+        owned = {name: values[name] for name in values if is_owned(name, "trait_fields")}
         rest = {name: values[name] for name in values if name not in owned}
         extra = rest.get("extra", {})
-        if not isinstance(extra, Mapping):
+        if not owned or not isinstance(extra, Mapping):
             return rest
         return {**rest, "extra": {**extra, **{name: value for name, value in owned.items() if value is not None}}}
 
@@ -46,6 +48,6 @@ class LLMRubricTrait(ScaledTrait):
     def _flatten_extra(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
         values: dict[str, Any] = write(self)
         extra = values.pop("extra", {})
-        owned = {name: value for name, value in extra.items() if name in owned_trait_fields()}
+        owned = {name: value for name, value in extra.items() if is_owned(name, "trait_fields")}
         others = {name: value for name, value in extra.items() if name not in owned}
         return {**values, **owned, **({"extra": others} if others else {})}

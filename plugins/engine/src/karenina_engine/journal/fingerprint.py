@@ -118,6 +118,8 @@ class Fingerprints:
 def digest_question(question: Question) -> bytes:
     """Return a digest of a question without its dates."""
     content = {name: value for name, value in question.__dict__.items() if name not in _OF_NO_JUDGEMENT}
+    if not content["extra"]:  # so that journals of earlier versions are continued
+        del content["extra"]
     for name in _RUBRICS:
         if content[name] is not None:  # JSON would have null for numbers such as infinity
             content[name] = content[name].model_dump()

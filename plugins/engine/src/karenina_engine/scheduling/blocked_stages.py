@@ -11,6 +11,7 @@ from karenina_core.catalog import CORE
 from karenina_core.config import all_settings
 from karenina_core.config.setting_owners import settings_models
 from karenina_core.errors import ConfigError
+from karenina_core.namespaces import owned_fields
 from karenina_core.plugins import active_plugins
 from karenina_core.stages import hookspecs
 
@@ -73,7 +74,7 @@ def _name(stage: object) -> str:
 
 def _requesting_settings(stage: Stage, config: VerificationConfig, question: Question) -> list[str]:
     """Return the stage's own settings that add it to the plan."""
-    own = stage.settings.model_fields if stage.settings is not None else {}
+    own = owned_fields([stage.settings])
     defaults = {name: setting.default for name, setting in all_settings().items() if name in own}
     given = {name: value for name, value in config.given().items() if name in defaults and value != defaults[name]}
     if not given or not _includes(stage, config, question):

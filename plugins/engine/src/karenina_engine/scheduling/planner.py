@@ -10,6 +10,7 @@ from weakref import ref
 
 import karenina_engine.scheduling.plan_text  # noqa: F401 - it registers how a plan is shown
 from karenina_core.artifacts.slot_rules import SLOT_RULES
+from karenina_core.errors import ConfigError
 from karenina_core.pipeline import Pipeline
 from karenina_core.planning.plan import Plan, PlanError, make_plan
 from karenina_core.stages.stage import Skip, Stage, registered_stages
@@ -20,7 +21,9 @@ from karenina_engine.scheduling.settings import EngineSettings
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
     from karenina_core.data.question import Question
+    from karenina_core.data.trust import Trust
     from karenina_core.plugins import Plugins
+    from karenina_engine.scheduling.owned_fields import OwnedFields
 
 _MAX_RECENT = 4096
 """The number of questions whose pipelines are cached: each is used before the run, and several times during it."""
@@ -87,16 +90,20 @@ class Planner:
                 self._by_selection_key[claims] = known
         return known
 
-    def survey(self, questions: Sequence[Question]) -> Survey:
+    def survey(self, questions: Sequence[Question], fields: OwnedFields, trust: Trust) -> Survey:
         """Plan every question, and return the facts that the checks before a run need.
 
-        The questions are read once and not held. Raises `PlanError`.
+        The questions are read once and not held. Raises `PlanError`, and `ConfigError` for values of `fields` that are
+        wrong.
         """
+        problems: dict[str, None] = {}
         found: dict[str, tuple[Stage, array[int]]] = {}
         with_traits = 0
         checking: dict[Pipeline, list[tuple[Stage, array[int]]]] = {}
         for place, question in enumerate(questions):
             pipeline = self.pipeline(question)
+            for what, _ in fields.problems(question, trust):
+                problems[f"question {question.id}: {what}"] = None
             if pipeline not in checking:
                 stages = [one.stage for one in pipeline.plan.stages]
                 checking[pipeline] = [
@@ -108,6 +115,8 @@ class Planner:
                 if stage.checks_question(self._config, question):
                     places.append(place)
             with_traits += bool(question.rubric) or bool(question.dynamic_rubric)
+        if problems:
+            raise ConfigError([*problems])
         return Survey(found, with_traits, [pipeline.plan for pipeline in checking])
 
     def _selection_key(self, question: Question) -> Hashable:

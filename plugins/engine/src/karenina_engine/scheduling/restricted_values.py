@@ -24,8 +24,9 @@ from karenina_core.data.trust import Trust
 from karenina_core.errors import ConfigError, PluginError
 from karenina_core.models.from_files import FromFiles, mark_of, restricted_fields
 from karenina_core.models.model import SECRECY, ModelConfig
-from karenina_core.stages.stage import registered_stages
+from karenina_core.namespaces import third_parties
 from karenina_engine.journal.trust_store import load_trust
+from karenina_engine.scheduling.owned_fields import Kind, OwnedFields, given_fields
 from karenina_template.question_template import primitive_kinds, primitives_in
 from karenina_toolkit.file_names import is_plain_name, stays_below
 
@@ -157,6 +158,7 @@ def find_restricted_values(benchmark: QuestionSource) -> list[RestrictedValue]:
         if benchmark.path is not None:
             finder.rubric(question.rubric, (question.id,))
             finder.rubric(question.dynamic_rubric, (question.id,))
+            finder.owned(question)
         finder.template(question)
     return list(finder.found.values())
 
@@ -169,7 +171,7 @@ class _Finder:
         self._folder = folder
         self._plugins = plugin_room.active_plugins()
         self._slots = all_settings()
-        self._trait_fields = _trait_fields()
+        self._owned_fields = OwnedFields(self._plugins)
         self._primitives = _restricting_primitives()
 
     def config(self, values: Mapping[str, Any]) -> None:
@@ -198,14 +200,28 @@ class _Finder:
         """Check the parameters of traits."""
         for trait in rubric.traits if rubric is not None else ():
             self._fields(trait, f"trait {trait.name!r}", places)
-            for name, value in trait.extra.items() if isinstance(trait, LLMRubricTrait) else ():
-                self._trait_extra(name, value, f"trait {trait.name!r}, {name}", places)
+            if isinstance(trait, LLMRubricTrait):
+                self._owned("trait_fields", trait.extra, f"trait {trait.name!r}, ", places)
 
-    def _trait_extra(self, name: str, value: object, where: str, places: tuple[str, ...]) -> None:
-        """Check one value of the `extra` of a trait: a value that no installed plugin owns is restricted."""
-        kind = self._trait_fields.get(name)
-        mark = mark_of(kind, name) if kind is not None else None
-        info = kind.model_fields[name] if kind is not None else None
+    def owned(self, question: Question) -> None:
+        """Check the fields of a question and of its template that plugins own."""
+        for kind, place, values in given_fields(question):
+            if kind != "trait_fields":
+                self._owned(kind, values, f"field {place!r}, " if place else "", (question.id,))
+
+    def _owned(self, kind: Kind, values: Mapping[str, object], where: str, places: tuple[str, ...]) -> None:
+        models = self._owned_fields.models[kind]
+        for name, value in values.items():
+            if name in models or "." not in name:  # a name of another plugin is refused before the run
+                self._owned_value(models.get(name), name, value, where + name, places)
+
+    def _owned_value(
+        self, kind: type[BaseModel] | None, name: str, value: object, where: str, places: tuple[str, ...]
+    ) -> None:
+        """Check one value of a field that plugins own: it is restricted if no installed plugin owns the field."""
+        field = name.rpartition(".")[2]
+        mark = mark_of(kind, field) if kind is not None else None
+        info = kind.model_fields[field] if kind is not None else None
         default = info.get_default(call_default_factory=True) if info is not None else None
         if not self._is_free(mark or "never", value, default):
             self._add(where, value, (info.description if info is not None else None) or "", None, places)
@@ -219,7 +235,7 @@ class _Finder:
         if not any(name in text for name in self._primitives):
             return
         for primitive in primitives_in(source):  # broken sources and code are refused elsewhere
-            self._fields(primitive, type(primitive).__name__, (question.id,))
+            self._fields(primitive, primitive.full_name(), (question.id,))
 
     def _fields(self, data: BaseModel, where: str, places: tuple[str, ...]) -> None:
         kind = type(data)
@@ -316,19 +332,15 @@ def _restricted_by(spec: AdapterSpec | None, fields: Mapping[str, Any]) -> froze
 
 
 def _restricting_primitives() -> frozenset[str]:
-    return frozenset(name for name, kind in primitive_kinds().items() if restricted_fields(kind))
-
-
-def _trait_fields() -> dict[str, type[BaseModel]]:
-    """Return the trait fields that installed plugins own, each with the settings model that declares it."""
-    models = (one.stage.trait_settings for one in registered_stages(plugin_room.active_plugins()))
-    return {name: model for model in models if model is not None for name in model.model_fields}
+    """Return the class names of the primitives with restricted parameters, as sources may contain them."""
+    return frozenset(kind.__name__ for kind in primitive_kinds().values() if restricted_fields(kind))
 
 
 def _questions_to_check(benchmark: QuestionSource) -> Iterator[Question]:
     """Return the questions that can hold a restricted value; of a streamed file, only those whose line can."""
-    kinds = {*trait_kinds().values(), *_trait_fields().values()}
-    fields = {"extra", *owned_trait_fields() - _trait_fields().keys()}
+    owned = OwnedFields(plugin_room.active_plugins()).models
+    fields = {"extra", *third_parties(), *owned_trait_fields() - owned["trait_fields"].keys()}
+    kinds = {*trait_kinds().values(), *(model for models in owned.values() for model in models.values())}
     fields.update(name for kind in kinds for name in restricted_fields(kind))
     return benchmark.questions_mentioning({*_restricting_primitives(), *fields})
 

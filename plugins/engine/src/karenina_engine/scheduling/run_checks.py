@@ -16,6 +16,7 @@ from karenina_engine.scheduling.executor_selection import configured_executor, s
 from karenina_engine.scheduling.find_observers import find_observers
 from karenina_engine.scheduling.find_panel import find_panel
 from karenina_engine.scheduling.matrix import Matrix
+from karenina_engine.scheduling.owned_fields import OwnedFields
 from karenina_engine.scheduling.planner import Planner
 from karenina_engine.scheduling.plugin_checks import check_selection, warn_about_plugins
 from karenina_engine.scheduling.prepared_run import PreparedRun
@@ -69,7 +70,7 @@ def make_prepared_run(
     check_configuration(plugins, config)
     found = find_observers(plugins, config, observers)
     planner = Planner(config, plugins, found)
-    survey = planner.survey(questions)
+    survey = planner.survey(questions, OwnedFields(plugins), trust)
     _warn_about_traits(config, len(questions), survey.with_traits)
     needs = check_stages(plugins, config, questions, trust, survey.stages, offline=offline)
     warn_about_unused_fields(plugins, config, needs)

@@ -35,7 +35,7 @@ def read_rules(benchmark: Benchmark) -> tuple[Mapping[str, FieldRules], list[str
 def rule_text(primitive: Primitive) -> str:
     """Return a primitive with the parameters that differ from their defaults: `NumericTolerance (tolerance 0.05)`."""
     parts = ", ".join(_parameters(primitive))
-    return f"{type(primitive).__name__} ({parts})" if parts else type(primitive).__name__
+    return f"{primitive.full_name()} ({parts})" if parts else primitive.full_name()
 
 
 def _parameters(primitive: Primitive) -> Iterator[str]:

@@ -7,6 +7,7 @@ import builtins
 import inspect
 import json
 import re
+import sys
 import textwrap
 from types import FunctionType
 
@@ -16,6 +17,7 @@ from karenina_template.templates.class_build_lock import CLASS_BUILD_LOCK
 from karenina_template.templates.errors import TemplateError, UntrustedTemplate
 from karenina_template.templates.expressions import is_known
 from karenina_template.templates.loading import load_template
+from karenina_template.templates.primitives import Primitive
 from karenina_template.templates.shape import Shape, shape_of_class
 from karenina_template.templates.template import Template
 
@@ -42,6 +44,7 @@ def source_of(answer: type[BaseAnswer], shape: Shape, key: AnswerKey) -> str | N
     source = _rename_to_answer(textwrap.dedent("".join(lines)), answer.__name__)
     if source is None:
         return None
+    source = _import_primitives(source, answer.__module__)
     try:
         again = load_template(source)
     except UntrustedTemplate:
@@ -66,6 +69,21 @@ def _rename_to_answer(source: str, name: str) -> str | None:
     lines = source.split("\n")
     lines[cls.lineno - 1] = re.sub(rf"^class(\s+){name}\b", r"class\1Answer", lines[cls.lineno - 1])
     return "\n".join(lines)
+
+
+def _import_primitives(source: str, module: str) -> str:
+    """Return the source after imports of the primitives of third parties that it uses from around the class."""
+    around = vars(sys.modules[module])
+    finder = _Names()
+    with CLASS_BUILD_LOCK:
+        finder.visit(ast.parse(source))
+    used = {name: around.get(name) for name in sorted(finder.loaded)}
+    lines = [
+        f"from {one.full_name().rpartition('.')[0]} import {one.__name__}{f' as {name}' * (name != one.__name__)}"
+        for name, one in used.items()
+        if isinstance(one, type) and issubclass(one, Primitive) and "." in one.full_name()
+    ]
+    return "\n".join([*lines, "", "", source]) if lines else source
 
 
 def _has_schema(again: Template, shape: Shape) -> bool:

@@ -55,14 +55,24 @@ def is_karenina_module(module: str) -> bool:
 
 def known_names(module: str) -> frozenset[str]:
     """Return the names of `module` that templates may import; empty if the module is unknown."""
-    return karenina_names() if is_karenina_module(module) else _MODULES.get(module, frozenset())
+    if is_karenina_module(module):
+        return karenina_names()
+    package = module.partition(".")[0]
+    others = {name.partition(".")[2] for name in known_primitives() if name.startswith(f"{package}.")}
+    return _MODULES.get(module, frozenset()) | others
 
 
 def is_known_import(module: str, name: str) -> bool:
     """Return whether `name` is one of those `known_names` of the module."""
     if not is_karenina_module(module):
-        return name in _MODULES.get(module, ())
+        return name in _MODULES.get(module, ()) or f"{module.partition('.')[0]}.{name}" in known_primitives()
     return name in _OURS or name in known_primitives()
+
+
+def full_name(module: str, name: str) -> str:
+    """Return the name under which `name` of a known module is known: a third party's primitive with its package."""
+    full = f"{module.partition('.')[0]}.{name}"
+    return full if full in known_primitives() else name
 
 
 @dataclass
@@ -88,7 +98,9 @@ class Scope:
             return node.id if is_known(node.id) else None
         if isinstance(node, ast.Attribute):
             module = self._module(node.value)
-            return node.attr if module is not None and is_known_import(module, node.attr) else None
+            if module is None or not is_known_import(module, node.attr):
+                return None
+            return full_name(module, node.attr)
         return None
 
     def _module(self, node: ast.expr) -> str | None:
@@ -96,7 +108,7 @@ class Scope:
             return self.modules.get(node.id)
         if isinstance(node, ast.Attribute):
             outer = self._module(node.value)
-            return f"{outer}.{node.attr}" if outer is not None and is_karenina_module(outer) else None
+            return f"{outer}.{node.attr}" if outer is not None and known_names(outer) else None
         return None
 
     def code(self, node: ast.AST, what: str) -> UntrustedTemplate:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date
 from decimal import Decimal
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Union, get_args, get_origin
 
-from pydantic import Field, PydanticUserError, TypeAdapter, ValidationError
+from pydantic import Field, JsonValue, PydanticUserError, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
+from karenina_core.namespaces import flatten, is_owned
 from karenina_core.text import did_you_mean
 from karenina_template.templates.class_build_lock import CLASS_BUILD_LOCK
 from karenina_template.templates.errors import TemplateError
@@ -44,14 +45,21 @@ class _Unset:
 UNSET: Final = _Unset()
 
 
+NO_OPTIONS: Final[Mapping[str, object]] = {}
+
+
 @dataclass(frozen=True, slots=True)
 class FieldRule:
-    """The verification of a field: the `primitive`, the `truth`, the `weight` in granular scores, and a `hint`."""
+    """The verification of a field: the `primitive`, the `truth`, the `weight` in granular scores, and a `hint`.
+
+    `options` are the values that plugins own (`Stage.field_settings`), by their full names.
+    """
 
     primitive: Primitive
     truth: object
     weight: float = 1.0
     hint: str | None = None
+    options: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def reads_trace(self) -> bool:
@@ -83,8 +91,17 @@ class FieldRule:
         return self if truth is self.truth else replace(self, truth=truth)
 
 
+def is_option(name: str) -> bool:
+    """Return whether a parameter of `VerifiedField` is an option that a plugin owns, or a table of its namespace."""
+    return name not in FIELD_OPTIONS and is_owned(name, "template_fields")
+
+
 def make_rule(
-    ground_truth: object, verify_with: object, weight: object = 1.0, extraction_hint: object = None
+    ground_truth: object,
+    verify_with: object,
+    weight: object = 1.0,
+    extraction_hint: object = None,
+    options: Mapping[str, object] = NO_OPTIONS,
 ) -> FieldRule:
     """Return the rule of a field; `UNSET` means that an argument was not given. Raises `TemplateError` if invalid."""
     if not isinstance(verify_with, Primitive):
@@ -102,7 +119,16 @@ def make_rule(
         raise TemplateError(f"ground_truth is invalid: {error}{missing}") from error
     if verify_with.reads_trace and truth is None:
         truth = True
-    return FieldRule(verify_with, truth, float(weight), extraction_hint or None)
+    return FieldRule(verify_with, truth, float(weight), extraction_hint or None, _read_options(options))
+
+
+def _read_options(options: Mapping[str, object]) -> Mapping[str, object]:
+    if not options:
+        return NO_OPTIONS
+    try:
+        return TypeAdapter(dict[str, JsonValue]).validate_python(flatten(options))
+    except ValueError as error:
+        raise TemplateError(f"the options of plugins must be JSON values: {error}") from error
 
 
 def VerifiedField(  # noqa: N802 - used like pydantic's Field
@@ -120,23 +146,24 @@ def VerifiedField(  # noqa: N802 - used like pydantic's Field
       default if the primitive reads the raw response; such a field is not filled by a judge.
     - `verify_with`: the primitive that compares the field with the truth.
     - `weight`: a finite number of at least 0, used only in granular scores.
-    - `options`: those of pydantic's `Field`, such as `default`, `alias` and `min_length`. A default is used only in
-      answers that you make yourself: a field that a judge leaves out is None.
+    - `options`: those of pydantic's `Field`, such as `default`, `alias` and `min_length`, and those that plugins own,
+      as a table of the plugin: `my_package={"words": 3}`. A default is used only in answers that you make yourself: a
+      field that a judge leaves out is None.
 
     Raises `TemplateError` if weight, hint or primitive are invalid, or the truth is invalid for the primitive. Whether
     the truth is valid for the annotation is checked when the class is built.
     """
+    owned = {name: options.pop(name) for name in list(options) if is_option(name)}
     for name in options:
         if name not in FIELD_OPTIONS:
-            raise TemplateError(
-                f"VerifiedField has no parameter {name!r}{did_you_mean(name, (*VERIFIED, *FIELD_OPTIONS))}"
-            )
-    rule = make_rule(ground_truth, verify_with, weight, extraction_hint)
+            raise TemplateError(f"VerifiedField has no parameter {name!r}{describe_parameter(name)}")
+    rule = make_rule(ground_truth, verify_with, weight, extraction_hint, owned)
     kept = {
         "ground_truth": rule.truth,
         "verify_with": rule.primitive,
         "weight": rule.weight,
         "extraction_hint": rule.hint,
+        "options": dict(rule.options),
     }
     extra = options.pop("json_schema_extra", None) or {}
     if not isinstance(extra, Mapping):
@@ -144,6 +171,12 @@ def VerifiedField(  # noqa: N802 - used like pydantic's Field
     if rule.reads_trace and "default_factory" not in options:
         options.setdefault("default", None)
     return Field(description=description or None, json_schema_extra={**extra, VERIFICATION: kept}, **options)
+
+
+def describe_parameter(name: str) -> str:
+    """Return what an unknown parameter of `VerifiedField` may mean."""
+    near = did_you_mean(name, (*VERIFIED, *FIELD_OPTIONS), "")
+    return near or f"; if it is the package of a plugin, install it: pip install {name.replace('_', '-')}"
 
 
 def is_verified(info: FieldInfo) -> bool:
@@ -157,7 +190,9 @@ def rule_of(info: FieldInfo) -> FieldRule | None:
     kept = extra.get(VERIFICATION) if isinstance(extra, Mapping) else None
     if not isinstance(kept, Mapping):
         return None
-    return make_rule(kept["ground_truth"], kept["verify_with"], kept["weight"], kept["extraction_hint"])
+    return make_rule(
+        kept["ground_truth"], kept["verify_with"], kept["weight"], kept["extraction_hint"], kept["options"]
+    )
 
 
 class TruthCoercer:

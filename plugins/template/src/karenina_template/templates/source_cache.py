@@ -15,7 +15,7 @@ import ast
 import inspect
 from bisect import bisect_left
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import RLock
 from typing import Any, Final
@@ -24,7 +24,7 @@ from karenina_template.templates.answer_key import AnswerKey
 from karenina_template.templates.compose import Tree
 from karenina_template.templates.declaration import Declaration
 from karenina_template.templates.expressions import Scope, read_arguments, read_value
-from karenina_template.templates.field import UNSET, VERIFIED, FieldRule, make_rule
+from karenina_template.templates.field import NO_OPTIONS, UNSET, VERIFIED, FieldRule, make_rule
 from karenina_template.templates.literal_split import (
     LiteralSplit,
     is_comment,
@@ -140,8 +140,9 @@ class ParsedPattern:
     """
 
     free: tuple[tuple[int, str], ...]
-    fields: tuple[tuple[str, bool, tuple[_Argument, ...] | str | None], ...]
-    """For each field: its name, whether it has a description, and its arguments, or a plain field's description."""
+    fields: tuple[tuple[str, bool, tuple[_Argument, ...] | str | None, Mapping[str, object]], ...]
+    """For each field: its name, whether it has a description, its arguments or a plain field's description, and the
+    options that plugins own, whose literals must be the same."""
     docstring: tuple[int, ...]
     shape: Shape
     strategy: Tree | None
@@ -153,7 +154,7 @@ class ParsedPattern:
             values[place] = literal_value(literals[place], prefix)
         rules: dict[str, FieldRule] = {}
         descriptions: dict[str, str] = {}
-        for name, described, arguments in self.fields:
+        for name, described, arguments, options in self.fields:
             description: object = arguments
             if isinstance(arguments, tuple):
                 given = {
@@ -165,6 +166,7 @@ class ParsedPattern:
                     given.get("verify_with", UNSET),
                     given.get("weight", 1.0),
                     given.get("extraction_hint"),
+                    options,
                 ).with_coerced_truth(self.shape.coercer, name)
             if bool(description) is not described:
                 raise _PatternMismatchError
@@ -200,11 +202,11 @@ def _make_pattern(
     if declared.keys() != answer.fields.keys():
         raise _PatternMismatchError  # the class inherits fields
     free: set[int] = set()
-    fields: list[tuple[str, bool, tuple[_Argument, ...] | str | None]] = []
+    fields: list[tuple[str, bool, tuple[_Argument, ...] | str | None, Mapping[str, object]]] = []
     for name, item in answer.fields.items():
         call = declared[name].value
         if item.rule is None or not isinstance(call, ast.Call):
-            fields.append((name, bool(item.description), item.description))
+            fields.append((name, bool(item.description), item.description, NO_OPTIONS))
             continue
         positional, named = read_arguments(call, scope)
         given = {**dict(zip(VERIFIED, positional, strict=False)), **named}
@@ -212,7 +214,7 @@ def _make_pattern(
             _Argument(key, one, scope, tuple(places.constants(one))) for key, one in given.items() if key in VERIFIED
         )
         free.update(place for one in arguments for _, found in one.constants for place in found)
-        fields.append((name, bool(item.description), arguments))
+        fields.append((name, bool(item.description), arguments, item.rule.options))
     for constant in _bare_constants(tree):
         free.update(places.find(constant))
     first = node.body[0]

@@ -21,13 +21,14 @@ from karenina_template.templates.declaration import (
 from karenina_template.templates.errors import TemplateError, missing_answer_class
 from karenina_template.templates.expressions import (
     Scope,
+    full_name,
     is_known_import,
     known_names,
     read_arguments,
     read_value,
     shorten_source,
 )
-from karenina_template.templates.field import FIELD_OPTIONS, UNSET, VERIFIED, make_rule
+from karenina_template.templates.field import FIELD_OPTIONS, UNSET, VERIFIED, describe_parameter, is_option, make_rule
 
 _CONSTRAINTS: Final = (
     "ge", "gt", "le", "lt", "max_length", "min_length", "multiple_of", "pattern",
@@ -105,7 +106,7 @@ def _check_statement(statement: ast.stmt, scope: Scope) -> None:
                         statement,
                         f"`from {module} import {alias.name}` imports a name that only trusted code may import",
                     )
-                scope.names[alias.asname or alias.name] = alias.name
+                scope.names[alias.asname or alias.name] = full_name(module, alias.name)
         case ast.Import(names=names):
             for alias in names:
                 if not known_names(alias.name):
@@ -270,9 +271,10 @@ def _field(name: str, node: ast.AnnAssign, scope: Scope) -> FieldDeclaration:
         return FieldDeclaration(name, node.lineno, annotation, default=read_value(value, scope))
     kind = scope.meaning(value.func)
     if kind == "VerifiedField":
-        own, others = _split(value, scope)
+        own, others, options = _split(value, scope)
         constraints, _ = _options(name, value, others, scope, verified=True)
         given = {key: read_value(argument, scope) for key, argument in own.items()}
+        given["options"] = {key: read_value(argument, scope) for key, argument in options.items()}
         rule = _rule(name, value, given)
         description = _text(given.get("description"), "description", value)
         return FieldDeclaration(name, node.lineno, annotation, description, constraints, rule=rule)
@@ -288,23 +290,24 @@ def _rule(name: str, node: ast.Call, given: dict[str, Any]) -> Any:
             given.get("verify_with", UNSET),
             given.get("weight", 1.0),
             given.get("extraction_hint"),
+            given["options"],
         )
     except TemplateError as error:
         raise TemplateError(f"field {name!r}: {error.reason}", line=node.lineno) from error
 
 
-def _split(node: ast.Call, scope: Scope) -> tuple[dict[str, ast.expr], dict[str, ast.expr]]:
-    """Return the arguments of a `VerifiedField` by name: its own, and those that it shares with pydantic's `Field`."""
+def _split(node: ast.Call, scope: Scope) -> tuple[dict[str, ast.expr], dict[str, ast.expr], dict[str, ast.expr]]:
+    """Return the arguments of a `VerifiedField` by name: its own, those of pydantic's `Field`, and those of plugins."""
     positional, named = read_arguments(node, scope)
     if len(positional) > len(VERIFIED):
         raise TemplateError(f"VerifiedField takes at most {len(VERIFIED)} positional arguments", line=node.lineno)
     own = dict(zip(VERIFIED, positional, strict=False))
-    others: dict[str, ast.expr] = {}
+    others, options = dict[str, ast.expr](), dict[str, ast.expr]()
     for key, argument in named.items():
         if key in own:
             raise TemplateError(f"VerifiedField gets the argument {key!r} twice", line=node.lineno)
-        (own if key in VERIFIED else others)[key] = argument
-    return own, others
+        (own if key in VERIFIED else options if is_option(key) else others)[key] = argument
+    return own, others, options
 
 
 def _options(
@@ -328,7 +331,8 @@ def _options(
             raise scope.code(node, f"field {name!r} uses {function}({key}=...), which is not a declaration")
         else:
             known = [*(VERIFIED if verified else ("description",)), "default", *_CONSTRAINTS]
-            raise TemplateError(f"{function} has no parameter {key!r}{did_you_mean(key, known)}", line=node.lineno)
+            cure = did_you_mean(key, known, "" if verified else None) or describe_parameter(key)
+            raise TemplateError(f"{function} has no parameter {key!r}{cure}", line=node.lineno)
     return tuple(sorted(constraints.items())), default
 
 

@@ -142,6 +142,10 @@ class BoundTemplate:
         rules = self.template.key.rules
         return {name: hint for name in self.judge_fields if name in rules and (hint := rules[name].hint)}
 
+    def options(self) -> dict[str, Mapping[str, object]]:
+        """Return the options that plugins own, by field."""
+        return {name: rule.options for name, rule in self.template.key.rules.items() if rule.options}
+
     def bind(self, values: Mapping[str, object], response: str = "") -> BaseAnswer:
         """Return the answer with the judge's `values`, and with the id, truths, weights and the raw `response`.
 
@@ -248,7 +252,13 @@ def _convert_errors(error: ValidationError) -> Iterable[InitErrorDetails]:
 
 def _describe_class(answer: type[BaseAnswer], shape: Shape, key: AnswerKey) -> str:
     rules = {
-        name: [as_json(rule.truth), rule.primitive.to_json(), rule.weight, rule.hint]
+        name: [
+            as_json(rule.truth),
+            rule.primitive.to_json(),
+            rule.weight,
+            rule.hint,
+            *([dict(rule.options)] if rule.options else []),
+        ]
         for name, rule in key.rules.items()
     }
     return json.dumps([answer.__qualname__, shape.schema_json, rules, repr(key.strategy)], sort_keys=True)

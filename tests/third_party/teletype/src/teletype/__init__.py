@@ -32,7 +32,7 @@ class plugin:
         """Return one interface with all three ports."""
         return [
             AdapterSpec(
-                interface="teletype",
+                interface="teletype.line",
                 description="A machine that types lines.",
                 llm=_port,
                 parser=_port,

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict
 
+from karenina_core.namespaces import namespace_of
+
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
 
@@ -63,9 +65,14 @@ class Primitive(BaseModel):
         Called once for each primitive of a run, before any call.
         """
 
+    @classmethod
+    def full_name(cls) -> str:
+        """Return the name in files: that of the class, after its package (`my_package.Close`) for third parties."""
+        return namespace_of(cls) + cls.__name__
+
     def to_json(self) -> dict[str, Any]:
         """Return the primitive as JSON: `{"type": name, ...parameters}`, which `primitive_from_json` reads."""
-        return {"type": type(self).__name__, **self.model_dump(mode="json")}
+        return {"type": self.full_name(), **self.model_dump(mode="json")}
 
     def _wrong_truth(self, needed: str, expected: object) -> ValueError:
         return ValueError(f"{type(self).__name__} needs {needed} as ground truth, not {expected!r:.200}")

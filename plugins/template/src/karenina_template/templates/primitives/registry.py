@@ -55,7 +55,7 @@ class UnknownPrimitive(ValueError):
 
 
 def register_primitive(primitive: P) -> P:
-    """Register a class of primitives under its name. Can be used as a decorator.
+    """Register a class of primitives under its full name (`Primitive.full_name`). Can be used as a decorator.
 
     Registering a class again has no effect. Raises `DuplicatePrimitive` if another class has the name, and `TypeError`
     for anything but a subclass of `Primitive`.
@@ -63,9 +63,10 @@ def register_primitive(primitive: P) -> P:
     candidate: object = primitive  # plugins may not be type-checked
     if not (isinstance(candidate, type) and issubclass(candidate, Primitive)) or candidate is Primitive:
         raise TypeError(f"a primitive must be a subclass of Primitive, not {primitive!r}")
-    known = _known.setdefault(primitive.__name__, primitive)
+    name = primitive.full_name()
+    known = _known.setdefault(name, primitive)
     if known is not primitive:
-        raise DuplicatePrimitive(primitive.__name__, (known.__module__, primitive.__module__))
+        raise DuplicatePrimitive(name, (known.__module__, primitive.__module__))
     return primitive
 
 

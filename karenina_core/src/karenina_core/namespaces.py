@@ -1,0 +1,91 @@
+"""Namespaces: names that a third party owns begin with its import package, `my_package.words`.
+
+They are settings, fields of questions, traits and templates, interfaces, primitives and kinds of traits. Members of
+this project have plain names, and so has what a program registers itself without being installed as a plugin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+
+from karenina_core.catalog import install_command, read_catalog
+from karenina_core.text import did_you_mean
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+M = TypeVar("M", bound="BaseModel")
+
+installed: Final = cache(entry_points)
+"""Return the entry points of all groups, which are found once per process."""
+
+
+@cache
+def third_parties() -> frozenset[str]:
+    """Return the import packages of the installed plugins that are not members of this project."""
+    members = {name.replace("-", "_") for name in read_catalog()["members"]}
+    groups = (group for group in installed().groups if group.startswith("karenina."))
+    found = {point.module.partition(".")[0] for group in groups for point in installed().select(group=group)}
+    return frozenset(found - members)
+
+
+def namespace_of(owner: object) -> str:
+    """Return the beginning of the names that a module, class or object owns: `my_package.`, or nothing."""
+    package = str(getattr(owner, "__module__", None) or getattr(owner, "__name__", "")).partition(".")[0]
+    return f"{package}." if package in third_parties() else ""
+
+
+def check_name(kind: str, name: str, owner: object) -> None:
+    """Raise `ValueError` if `owner` gives something a name outside of its namespace."""
+    prefix = namespace_of(owner)
+    if not name.startswith(prefix):
+        raise ValueError(
+            f"the {kind} {name!r} must begin with its package, so that files tell which plugin to install: "
+            f"write {prefix + name.rpartition('.')[2]!r}"
+        )
+
+
+def flatten(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return names and values with each table of a namespace, `my_package: {words: 3}`, as `my_package.words: 3`.
+
+    Raises `ValueError` for a name that is given in both forms.
+    """
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        is_table = name in third_parties() and isinstance(value, Mapping)
+        for key, one in (
+            {f"{name}.{inner}": one for inner, one in value.items()}.items() if is_table else [(name, value)]
+        ):
+            if key in found or (is_table and key in values):
+                raise ValueError(f"{key} is given twice: remove one of the two")
+            found[key] = one
+    return found
+
+
+def is_owned(name: str, kind: Literal["trait_fields", "question_fields", "template_fields"]) -> bool:
+    """Return whether a key of a file is a field that plugins own, or a table of their namespace."""
+    return "." in name or name in third_parties() or name in read_catalog()[kind]
+
+
+def owned_fields(models: Iterable[type[BaseModel] | None]) -> dict[str, type[BaseModel]]:
+    """Return the full names of the fields of models, each with its model. None in `models` is ignored."""
+    return {namespace_of(model) + name: model for model in models if model is not None for name in model.model_fields}
+
+
+def read_owned(model: type[M], values: Mapping[str, Any]) -> M:
+    """Return an owner's model with its values among those of several owners. Raises pydantic's `ValidationError`."""
+    prefix = namespace_of(model)
+    return model.model_validate({name: values[prefix + name] for name in model.model_fields if prefix + name in values})
+
+
+def describe_unknown(name: str, known: Iterable[str], owners: Mapping[str, str]) -> str:
+    """Return why a field has no owner, with the cure. `owners` are the members that own fields of this kind."""
+    package = name.rpartition(".")[0]
+    if name in owners:
+        return f"its plugin is not installed: {install_command(owners[name])}"
+    if package and package not in third_parties():
+        return f"no plugin {package} is installed: pip install {package.replace('_', '-')}"
+    return f"no plugin has such a field{did_you_mean(name, known)}"

@@ -1,0 +1,94 @@
+"""The check of the fields that plugins own: those of questions, of traits, and of the fields of templates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import BaseModel, ValidationError
+
+from karenina_core.catalog import read_catalog
+from karenina_core.data.rubrics import LLMRubricTrait
+from karenina_core.data.trust import NO_TRUST, Trust
+from karenina_core.namespaces import describe_unknown, namespace_of, owned_fields, read_owned, third_parties
+from karenina_core.stages.stage import registered_stages
+from karenina_template.question_template import template_of
+from karenina_template.templates.errors import TemplateError
+
+if TYPE_CHECKING:
+    from karenina_core.data.question import Question
+    from karenina_core.data.rubrics import Rubric
+    from karenina_core.plugins import Plugins
+
+Kind = Literal["question_fields", "trait_fields", "template_fields"]
+Models = Mapping[str, type[BaseModel]]
+Given = tuple[Kind, str, Mapping[str, object]]
+"""The values of one question, trait or template field: their kind, where they are, and the values by full name."""
+
+
+class OwnedFields:
+    """The fields that installed plugins own, by their full names, each with the model that declares it."""
+
+    def __init__(self, plugins: Plugins) -> None:
+        stages = [one.stage for one in registered_stages(plugins)]
+        self.models: Mapping[Kind, Models] = {
+            "question_fields": owned_fields(stage.question_settings for stage in stages),
+            "trait_fields": owned_fields(stage.trait_settings for stage in stages),
+            "template_fields": owned_fields(stage.field_settings for stage in stages),
+        }
+
+    def problems(self, question: Question, trust: Trust = NO_TRUST) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """Yield what is wrong with the values of a question, each with the path of the value in the question.
+
+        Wrong are names without an owner, also those of plugins that are not installed, and invalid values.
+        """
+        yield from self.problems_in(given_fields(question, trust))
+
+    def problems_in(self, given: Iterable[Given]) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """Yield what is wrong with values, as `problems` does."""
+        for kind, place, values in given:
+            models = self.models[kind]
+            path = ("answer", place) if kind == "template_fields" else ()
+            where = f"field {place!r}: " if kind == "template_fields" else f"trait {place!r}: " if place else ""
+            for name in values:
+                if name not in models and (kind != "trait_fields" or "." in name):
+                    why = describe_unknown(name, models, read_catalog()[kind])
+                    yield f"{where}{name}: {why}", (*path, name)
+            for model in {models[name]: None for name in values if name in models}:
+                try:
+                    read_owned(model, values)
+                except ValidationError as error:
+                    for one in error.errors(include_url=False):
+                        name = namespace_of(model) + ".".join(map(str, one["loc"]))
+                        yield f"{where}{name}: {one['msg'].removeprefix('Value error, ')}", (*path, name)
+
+
+def given_fields(question: Question, trust: Trust = NO_TRUST) -> Iterator[Given]:
+    """Yield the values of a question that plugins own: its own, those of its traits, and those of its template."""
+    if question.extra:
+        yield "question_fields", "", question.extra
+    yield from trait_fields(question.rubric, question.dynamic_rubric)
+    if _may_have_options(question):
+        try:
+            template = template_of(question, trust)
+        except TemplateError:  # reported by the stage that loads it
+            return
+        for name, rule in template.key.rules.items() if template is not None else ():
+            if rule.options:
+                yield "template_fields", name, rule.options
+
+
+def trait_fields(*rubrics: Rubric | None) -> Iterator[Given]:
+    """Yield the values of traits that plugins own."""
+    for rubric in rubrics:
+        for trait in rubric.traits if rubric is not None else ():
+            if isinstance(trait, LLMRubricTrait) and trait.extra:
+                yield "trait_fields", trait.name, trait.extra
+
+
+def _may_have_options(question: Question) -> bool:
+    """Return whether a template may give options to plugins, without loading it: most have none."""
+    if question.answer_class is not None:
+        return True
+    source = question.answer_template or ""
+    return any(f"{name}=" in source for name in (*third_parties(), *read_catalog()["template_fields"]))
