@@ -26,16 +26,20 @@ installed: Final = cache(entry_points)
 @cache
 def third_parties() -> frozenset[str]:
     """Return the import packages of the installed plugins that are not members of this project."""
-    members = {name.replace("-", "_") for name in read_catalog()["members"]}
     groups = (group for group in installed().groups if group.startswith("karenina."))
     found = {point.module.partition(".")[0] for group in groups for point in installed().select(group=group)}
-    return frozenset(found - members)
+    return frozenset(found - _members())
+
+
+@cache
+def _members() -> frozenset[str]:
+    return frozenset(name.replace("-", "_") for name in read_catalog()["members"])
 
 
 def namespace_of(owner: object) -> str:
     """Return the beginning of the names that a module, class or object owns: `my_package.`, or nothing."""
     package = str(getattr(owner, "__module__", None) or getattr(owner, "__name__", "")).partition(".")[0]
-    return f"{package}." if package in third_parties() else ""
+    return f"{package}." if package not in _members() and package in third_parties() else ""
 
 
 def check_name(kind: str, name: str, owner: object) -> None:
@@ -55,7 +59,7 @@ def flatten(values: Mapping[str, Any]) -> dict[str, Any]:
     """
     found: dict[str, Any] = {}
     for name, value in values.items():
-        is_table = name in third_parties() and isinstance(value, Mapping)
+        is_table = isinstance(value, Mapping) and name in third_parties()
         for key, one in (
             {f"{name}.{inner}": one for inner, one in value.items()}.items() if is_table else [(name, value)]
         ):
@@ -67,7 +71,7 @@ def flatten(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def is_owned(name: str, kind: Literal["trait_fields", "question_fields", "template_fields"]) -> bool:
     """Return whether a key of a file is a field that plugins own, or a table of their namespace."""
-    return "." in name or name in third_parties() or name in read_catalog()[kind]
+    return "." in name or name in read_catalog()[kind] or name in third_parties()
 
 
 def owned_fields(models: Iterable[type[BaseModel] | None]) -> dict[str, type[BaseModel]]:

@@ -197,7 +197,8 @@ def read_question(section: Section, id: str) -> Question:
     problems = Problems()
     attempt = problems.attempt
     given = section.value
-    attempt(section.check_keys, [*QUESTION_KEYS, *(key for key in given if is_owned(key, "question_fields"))])
+    others = [key for key in given if key not in QUESTION_KEYS]
+    attempt(section.check_keys, [*QUESTION_KEYS, *(key for key in others if is_owned(key, "question_fields"))])
     values: dict[str, Any] = {name: attempt(section.text, name) for name in _QUESTION_TEXTS if name in given}
     misspelt = any(nearest_key(key, QUESTION_KEYS) == "question" for key in given if key not in QUESTION_KEYS)
     if given.get("question") in (None, "") and not misspelt:
@@ -216,7 +217,7 @@ def read_question(section: Section, id: str) -> Question:
         values["dynamic_rubric"] = attempt(_read_rubric, section, "dynamic_rubric", DynamicRubric)
     values |= {name: given[name] for name in ("author", "sources") if name in given}
     values |= {name: attempt(_read_mapping, section, name) for name in ("metadata", "unread") if name in given}
-    values["extra"] = attempt(_read_owned, section)
+    values["extra"] = (attempt(_read_owned, section) or {}) if others else {}
     problems.raise_all()
     try:
         question = Question.model_validate(values)

@@ -16,7 +16,6 @@ from pydantic import BaseModel, SecretStr
 from rich.text import Text
 
 from karenina_cli.screen import print_wrapped
-from karenina_core.namespaces import namespace_of
 from karenina_toolkit.printable import clean
 
 if TYPE_CHECKING:
@@ -67,9 +66,9 @@ class ListedField:
 
 
 def list_fields(model: type[BaseModel], without: Collection[str] = ()) -> list[ListedField]:
-    """Return the fields of `model`, except those in `without`, by their names in files."""
+    """Return the fields of `model`, except those in `without`."""
     return [
-        ListedField(namespace_of(model) + name, type_of(info), default_of(info), info.description or "")
+        ListedField(name, type_of(info), default_of(info), info.description or "")
         for name, info in model.model_fields.items()
         if name not in without
     ]

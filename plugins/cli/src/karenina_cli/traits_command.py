@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -64,6 +65,7 @@ def _fields_of(kind: type[RubricTrait]) -> list[ListedField]:
     """Return the fields as files have them: those that plugins own in place of `extra`."""
     from karenina_cli.field_listing import list_fields
     from karenina_core import plugins
+    from karenina_core.namespaces import namespace_of
     from karenina_core.stages.stage import registered_stages
 
     fields = list_fields(kind, without=_NOT_WRITTEN)
@@ -71,7 +73,7 @@ def _fields_of(kind: type[RubricTrait]) -> list[ListedField]:
         return fields
     stages = registered_stages(plugins.active_plugins())
     models = dict.fromkeys(one.stage.trait_settings for one in stages if one.stage.trait_settings is not None)
-    owned = [field for model in models for field in list_fields(model)]
+    owned = [replace(field, name=namespace_of(model) + field.name) for model in models for field in list_fields(model)]
     return [*(one for one in fields if one.name != "extra"), *owned]
 
 

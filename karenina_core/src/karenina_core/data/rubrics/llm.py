@@ -34,10 +34,11 @@ class LLMRubricTrait(ScaledTrait):
     @model_validator(mode="before")
     @classmethod
     def _collect_extra(cls, values: Any) -> Any:
-        if not isinstance(values, Mapping):
+        if not isinstance(values, Mapping) or not values.keys() - cls.model_fields.keys():
             return values
         values = flatten({str(name): value for name, value in values.items()})
-        owned = {name: values[name] for name in values if is_owned(name, "trait_fields")}
+        others = values.keys() - cls.model_fields.keys()
+        owned = {name: values[name] for name in values if name in others and is_owned(name, "trait_fields")}
         rest = {name: values[name] for name in values if name not in owned}
         extra = rest.get("extra", {})
         if not owned or not isinstance(extra, Mapping):
