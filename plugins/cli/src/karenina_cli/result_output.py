@@ -40,8 +40,9 @@ STYLES: Final[Mapping[Outcome, str]] = {
     Outcome.STAGE_ERROR: "magenta",
     Outcome.TIMED_OUT: "magenta",
     Outcome.RUBRIC_ERROR: "magenta",
+    Outcome.UNDECIDED: "magenta",
 }
-_PLAIN: Final[Mapping[str, str]] = {"✓": "+", "◐": "~", "•": "*", "✗": "x", "!": "!", "…": "..."}
+_PLAIN: Final[Mapping[str, str]] = {"✓": "+", "◐": "~", "•": "*", "✗": "x", "!": "!", "?": "?", "…": "..."}
 MAX_DETAILED: Final = 20_000
 """The most characters of a text that are wrapped; more would take seconds."""
 MAX_ROWS: Final = 100
@@ -83,7 +84,7 @@ def print_result(
     grid.add_row("Answer", Group(answer, Text(models_text(result), style="dim")))
     rows = field_rows(result)
     if rows and (result.template.parsed_llm_response is not None or result.template.field_results):
-        grid.add_row("Fields", _fields(rows, console))
+        grid.add_row("Fields", _fields(rows, result.undecided_fields(), console))
     elif rows or meta.raw_answer:
         truths = "\n".join(f"{name}: {truth}" for name, _, truth, _ in rows)
         grid.add_row("Truth", _cut(truths or _raw_truth(result)))
@@ -248,14 +249,19 @@ def _cut(text: str, most: int = MAX_DETAILED, way_on: str = "") -> Text:
     return Text(beginning) + Text(note, style="dim")
 
 
-def _fields(rows: Sequence[tuple[str, str, str, bool | None]], console: Console) -> RenderableType:
+def _fields(
+    rows: Sequence[tuple[str, str, str, bool | None]], undecided: Sequence[str], console: Console
+) -> RenderableType:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("")
     for name in ("field", "extracted", "truth"):
         table.add_column(name, overflow="fold")
     good, bad = ("✓", "✗") if _unicode(console) else ("+", "x")
     for name, found, truth, passed in rows:
-        mark = Text("") if passed is None else Text(good, "green") if passed else Text(bad, "red")
+        if passed is None:
+            mark = Text("?" if name in undecided else "")
+        else:
+            mark = Text(good, "green") if passed else Text(bad, "red")
         table.add_row(mark, Text(clean(name)), _cut(found), _cut(truth))
     return table
 
