@@ -62,7 +62,7 @@ WRONG = {"verify_result": False, "field_results": {"gene": False, "dose": True}}
         ),
         (
             result("undecided", template=UNDECIDED),
-            (None, "undecided", "undecided fields: day", "undecided"),
+            (None, "undecided", "undecided: day", "undecided"),
             "field day: 01/02/2024 can be two dates",
         ),
     ],

@@ -191,6 +191,7 @@ class Failures:
         self._count = count
         self._first: dict[str, int] = {}
         self._others: dict[int, list[int]] = {}
+        self._undecided: set[int] = set()
 
     def repeats(self, result: VerificationResult, number: int) -> bool:
         """Return whether an earlier item failed for the same reason. In a file or a pipe, print a line for the item."""
@@ -199,19 +200,24 @@ class Failures:
         from karenina_engine.results.failure_counts import failure_kind
 
         first = self._first.setdefault(failure_kind(result.why(), result.question_id), number)
+        if result.outcome is Outcome.UNDECIDED:
+            self._undecided.add(first)
         if first == number:
             return False
         self._others.setdefault(first, []).append(number)
         if not self._console.is_terminal:
             head = _head(self._console, result, f"{number}/{self._count}")
-            self._console.print(head.append(f"  failed like item {first}"), soft_wrap=True)
+            state = "undecided" if first in self._undecided else "failed"
+            self._console.print(head.append(f"  {state} like item {first}"), soft_wrap=True)
         return True
 
     def print(self, path: Path | None) -> None:
         """Print which items failed for the same reason as one that was printed. `path` is the result file."""
         for first, numbers in self._others.items():
-            items = f"{'Items' if len(numbers) > 1 else 'Item'} {format_ranges(numbers)} failed like item {first}, for "
-            items += "the same reason"
+            several = len(numbers) > 1
+            verb = f"{'are' if several else 'is'} undecided" if first in self._undecided else "failed"
+            items = f"{'Items' if several else 'Item'} {format_ranges(numbers)} {verb} like item {first}, for the same "
+            items += "reason"
             how = f"; `karenina show {quote(str(path))} -q {numbers[0]}` prints item {numbers[0]}"
             self._console.print(Text(clean(f"{items}{how if path is not None else ''}")))
         if self._others:

@@ -81,7 +81,7 @@ def _why_without_content(result: VerificationResult) -> str:
     if result.vetoes:
         return "; ".join(f"{veto.stage} vetoed" for veto in result.vetoes)
     if result.outcome is Outcome.UNDECIDED:
-        return f"undecided fields: {', '.join(result.undecided_fields()) or 'none'}"
+        return f"undecided: {', '.join(result.undecided_fields()) or 'verify()'}"
     if result.template.field_verification_error:
         return "verify() failed"
     if result.outcome is Outcome.RUBRIC_ERROR:
