@@ -190,7 +190,7 @@ def _change(then: EarlierResult, now: VerificationResult) -> Change | None:
     return Change(now.item, then.outcome, now.outcome, fields, traits, granular, now.why())
 
 
-def _field_results(result: VerificationResult | EarlierResult) -> dict[str, bool]:
+def _field_results(result: VerificationResult | EarlierResult) -> dict[str, bool | None]:
     template = result.template
     return {**(template.field_results or {}), **(template.regex_validation_results or {})}
 

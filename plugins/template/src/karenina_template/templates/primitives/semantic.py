@@ -44,7 +44,7 @@ class SemanticMatch(Primitive):
         truth, text = self._truth(expected), text_of(extracted)
         if text is None or not text.strip():
             return False
-        return similarity(text, truth, self.model) >= self.threshold
+        return bool(similarity(text, truth, self.model) >= self.threshold)  # a provider may return numbers of NumPy
 
     def _truth(self, expected: object) -> str:
         truth = text_of(expected)
