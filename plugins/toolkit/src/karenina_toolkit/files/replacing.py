@@ -1,0 +1,129 @@
+"""Replace a file in one step: `replace_file`."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import stat
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import BinaryIO, Final
+
+_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_NEW: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_SHOWN: Final = 40
+"""The characters of a file's name that its temporary file shows; systems limit names to 255 bytes."""
+
+
+def replace_file(
+    path: str | Path,
+    write: Callable[[BinaryIO], object],
+    *,
+    private: bool = False,
+    follow: bool = False,
+    sync: bool = True,
+    dir_fd: int | None = None,
+) -> None:
+    """Replace the content of a file in one step: readers see the old file or the new one, never a part.
+
+    `write` gets a new file in the same folder, opened for reading and writing, which takes the name `path` when it is
+    complete. If anything fails before, the old file stays, and the new one is removed; a process that is killed leaves
+    the old or the new file, and at most a file `.NAME.RANDOM.new`, which nothing reads. Of writers at the same time,
+    the last one wins.
+
+    - `private`: the file is readable and writable for its owner only, from its creation on. Otherwise a new file gets
+      the permissions that the umask leaves, and a replaced one keeps its own; set-user-ID and set-group-ID are dropped.
+    - `follow`: a link at `path` is followed, so that its target is replaced and the link stays. Otherwise a link is
+      refused: following it would write to a place that the name does not show, and replacing it would separate the
+      file from the place where its owner put it, both without a word.
+    - `sync`: content and name are on the disk when this returns, so that they survive a loss of power. Without it,
+      they survive only the end of this process.
+    - `dir_fd`: an open folder that contains `path`, which must then be a name alone; nothing swapped in above that
+      folder leads out of it.
+
+    The file gets a new inode: other hard links keep the old content. Raises `OSError`, whose `filename` is `path`: for
+    a folder in which no file can be created, a file that is read-only or is a folder, pipe or device, a link, and a
+    full disk. Errors of `write` are raised as they are; an `OSError` without a file name gets that of `path`.
+    """
+    shown = os.fspath(path)
+    if follow:
+        if dir_fd is not None:
+            raise ValueError("a path in an open folder is not followed: leave out `follow` or `dir_fd`")
+        path = os.path.realpath(path)
+    folder_path, name = os.path.split(path)
+    if not name:
+        raise IsADirectoryError(errno.EISDIR, "it is a folder", shown)
+    try:
+        folder = os.dup(dir_fd) if dir_fd is not None else os.open(folder_path or ".", _FOLDER)
+    except OSError as error:
+        raise _error(error, shown, "its folder cannot be opened: ") from error
+    try:
+        _replace(name, folder, write, shown, private=private, sync=sync)
+    finally:
+        os.close(folder)
+
+
+def sync_folder(folder: int | str | Path) -> None:
+    """Write the names in a folder, a path or an open one, to the disk. Nothing happens if the system cannot do so."""
+    with suppress(OSError):
+        handle = folder if isinstance(folder, int) else os.open(folder, _FOLDER)
+        try:
+            os.fsync(handle)
+        finally:
+            if handle is not folder:
+                os.close(handle)
+
+
+def _replace(
+    name: str, folder: int, write: Callable[[BinaryIO], object], shown: str, *, private: bool, sync: bool
+) -> None:
+    mode = _mode_to_keep(name, folder, shown)
+    temporary = f".{name[:_SHOWN]}.{secrets.token_hex(8)}.new"
+    try:
+        handle = os.open(temporary, _NEW, 0o600 if private else 0o666 if mode is None else mode, dir_fd=folder)
+    except OSError as error:
+        raise _error(error, shown, "no file can be created in its folder: ") from error
+    try:
+        with os.fdopen(handle, "w+b") as file:
+            write(file)
+            file.flush()
+            mode = 0o600 if private else _mode_to_keep(name, folder, shown)  # `write` may have taken its time
+            if mode is not None:
+                os.fchmod(handle, mode)
+            if sync:
+                os.fsync(handle)
+        os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except BaseException as error:
+        with suppress(OSError):
+            os.unlink(temporary, dir_fd=folder)
+        if isinstance(error, OSError) and error.filename in (None, temporary):
+            raise _error(error, shown) from error
+        raise
+    if sync:
+        sync_folder(folder)
+
+
+def _mode_to_keep(name: str, folder: int, shown: str) -> int | None:
+    """Return the permissions of the file, None if there is none. Raises `OSError` if it must not be replaced."""
+    try:
+        mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
+    except FileNotFoundError:
+        return None
+    if stat.S_ISLNK(mode):
+        raise OSError(errno.ELOOP, "it is a link, and was not changed; give the path of its target", shown)
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, "it is a folder", shown)
+    if not stat.S_ISREG(mode):
+        raise OSError(errno.EINVAL, "it is a pipe, a socket or a device, not a file", shown)
+    if not os.access(name, os.W_OK, dir_fd=folder):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), shown)
+    return stat.S_IMODE(mode) & 0o777
+
+
+def _error(error: OSError, path: str, before: str = "") -> OSError:
+    """Return an error of the system as one of `path`."""
+    if error.errno is None:
+        return OSError(f"{before}{error}")
+    return OSError(error.errno, f"{before}{error.strerror}", path)
