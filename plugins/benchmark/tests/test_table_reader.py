@@ -77,7 +77,7 @@ WRONG = [
     ("t.csv", "q,a\n1,2,3\n", "line 2: the row has 3 cells, but the file has 2 columns"),
     ("t.csv", 'q,a\n"b"c,2\n', "CSV is not valid"),
     ("t.jsonl", "", "the file is empty"),
-    ("t.jsonl", '{"q": 1}\n\n{"q"\n', "line 3: the JSON is not valid"),
+    ("t.jsonl", '{"q": 1}\n\n{"q"\n', "line 3, column 5: the JSON is incomplete"),
     ("t.jsonl", "[1]\n", "line 1: the line is not a JSON object"),
     ("t.xlsx", "nonsense", "the Excel file cannot be read"),
     ("t.parquet", "x", "'.parquet' are not supported; convert the file to .csv"),

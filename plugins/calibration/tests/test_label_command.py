@@ -191,7 +191,7 @@ def test_answers_that_look_like_formulas_are_texts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("item,asked,right\n{item},answer,perhaps\n", "row 2: 'perhaps' is not yes, no or unclear"),
+        ("item,asked,right\n{item},answer,perhaps\n", "line 2: 'perhaps' is not yes, no or unclear"),
         ("question,right\nx,yes\n", "needs a column `item` or `question_id`"),
         ("item,asked,right\n{item},gene,yes\n", "the column `asked` is 'gene'"),
     ],

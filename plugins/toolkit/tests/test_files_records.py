@@ -305,7 +305,6 @@ WRONG: dict[str, tuple[str, bytes, dict[str, Any], str]] = {
     "JSON of 300 levels": ("t.json", b"[" * 300 + b"]" * 300, {}, "nested more than 200 levels deep"),
     "half a character": ("t.jsonl", b'{"a": "\\ud800"}', {}, "line 1: a text holds half of a character"),
     "a long number": ("t.jsonl", b"[" + b"1" * 5000 + b"]", {}, "line 1: the JSON cannot be read: Exceeds the limit"),
-    "no row": ("t.json", b"[]", {}, "there are no rows"),
     "an object without rows": ("t.json", b'{"a": 1}', {}, "it is not a list of rows; give a file with a list of rows"),
     "a path to nothing": (
         "t.json",

@@ -55,7 +55,7 @@ def parse_json(
         found = _DECODER.decode(text)
     except json.JSONDecodeError as error:
         place = f"{where}, column {error.colno}" if where else f"line {error.lineno}, column {error.colno}"
-        if error.pos >= len(text.rstrip()):
+        if error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated"):
             raise FileError(path, place, "the JSON is incomplete", "correct it there") from error
         raise FileError(path, place, f"the JSON is not valid: {error.msg}", "correct it there") from error
     except _DuplicateKey as error:
@@ -79,13 +79,9 @@ def iter_rows(document: Any, rows: str | None, path: Path) -> Iterator[Record]:
         paths = suggest_rows(document)
         cure = f"name the path to its rows: {' or '.join(paths)}" if paths else "give a file with a list of rows"
         raise FileError(path, "", "it is not a list of rows", cure)
-    found = False
     walk = _Walk(path, tuple(rows.split(".")) if rows else (ANY,))
     for number, record in enumerate(walk.rows(document, 0, (), {}, None), 1):
-        found = True
         yield Record(path, record.where, number, record.value, record.outer, record.key)
-    if not found:
-        raise FileError(path, rows or "", "there are no rows", "give a path to rows, or a file that has some")
 
 
 class _Walk:

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-_NEW: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_BUFFER: Final = 1 << 18
 _SHOWN: Final = 40
 """The characters of a file's name that its temporary file shows; systems limit names to 255 bytes."""
 
@@ -28,10 +29,9 @@ def replace_file(
 ) -> None:
     """Replace the content of a file in one step: readers see the old file or the new one, never a part.
 
-    `write` gets a new file in the same folder, opened for reading and writing, which takes the name `path` when it is
-    complete. If anything fails before, the old file stays, and the new one is removed; a process that is killed leaves
-    the old or the new file, and at most a file `.NAME.RANDOM.new`, which nothing reads. Of writers at the same time,
-    the last one wins.
+    `write` gets a new file in the same folder, which takes the name `path` when it is complete. If anything fails
+    before, the old file stays, and the new one is removed; a process that is killed leaves the old or the new file, and
+    at most a file `.NAME.RANDOM.new`, which nothing reads. Of writers at the same time, the last one wins.
 
     - `private`: the file is readable and writable for its owner only, from its creation on. Otherwise a new file gets
       the permissions that the umask leaves, and a replaced one keeps its own; set-user-ID and set-group-ID are dropped.
@@ -43,7 +43,8 @@ def replace_file(
     - `dir_fd`: an open folder that contains `path`, which must then be a name alone; nothing swapped in above that
       folder leads out of it.
 
-    The file gets a new inode: other hard links keep the old content. Raises `OSError`, whose `filename` is `path`: for
+    The file gets a new inode: other hard links keep the old content. What is at `path` is checked when the new file is
+    complete, so that `write` may give an earlier file another name. Raises `OSError`, whose `filename` is `path`: for
     a folder in which no file can be created, a file that is read-only or is a folder, pipe or device, a link, and a
     full disk. Errors of `write` are raised as they are; an `OSError` without a file name gets that of `path`.
     """
@@ -79,17 +80,20 @@ def sync_folder(folder: int | str | Path) -> None:
 def _replace(
     name: str, folder: int, write: Callable[[BinaryIO], object], shown: str, *, private: bool, sync: bool
 ) -> None:
-    mode = _mode_to_keep(name, folder, shown)
+    mode = None
+    with suppress(OSError):
+        mode = stat.S_IMODE(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode) & 0o666
     temporary = f".{name[:_SHOWN]}.{secrets.token_hex(8)}.new"
     try:
         handle = os.open(temporary, _NEW, 0o600 if private else 0o666 if mode is None else mode, dir_fd=folder)
     except OSError as error:
         raise _error(error, shown, "no file can be created in its folder: ") from error
     try:
-        with os.fdopen(handle, "w+b") as file:
+        with os.fdopen(handle, "wb", buffering=_BUFFER) as file:
             write(file)
             file.flush()
-            mode = 0o600 if private else _mode_to_keep(name, folder, shown)  # `write` may have taken its time
+            mode = _mode_to_keep(name, folder, shown)
+            mode = 0o600 if private else mode
             if mode is not None:
                 os.fchmod(handle, mode)
             if sync:
