@@ -271,7 +271,7 @@ def test_what_cannot_be_done_is_an_error(run: Path, arguments: tuple[str, ...], 
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        ("{", "line 2 is not a label: it is not valid JSON"),
+        ("{", "line 2 is not a label: the JSON is incomplete; remove the line"),
         ('{"label": {"item": "x"}}', "line 2 is not a label: labeller: Field required"),
         ('{"metadata": {}}', "is neither a draw nor a label"),
         ('{"draw": {"format": 9}}', "is of another version"),

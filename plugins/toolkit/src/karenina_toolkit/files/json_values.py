@@ -80,8 +80,11 @@ def iter_rows(document: Any, rows: str | None, path: Path) -> Iterator[Record]:
         cure = f"name the path to its rows: {' or '.join(paths)}" if paths else "give a file with a list of rows"
         raise FileError(path, "", "it is not a list of rows", cure)
     walk = _Walk(path, tuple(rows.split(".")) if rows else (ANY,))
-    for number, record in enumerate(walk.rows(document, 0, (), {}, None), 1):
-        yield Record(path, record.where, number, record.value, record.outer, record.key)
+    for number, record in enumerate(walk.rows(document, 0, (), (), None), 1):
+        yield Record(path, record.where, number, record.value, record.around, record.key)
+
+
+Around = tuple[tuple[str, Mapping[str, Any]], ...]
 
 
 class _Walk:
@@ -91,32 +94,28 @@ class _Walk:
         self._path = path
         self._parts = parts
 
-    def rows(
-        self, value: Any, at: int, place: tuple[str, ...], outer: Mapping[str, Any], key: str | None
-    ) -> Iterator[Record]:
+    def rows(self, value: Any, at: int, place: tuple[str, ...], around: Around, key: str | None) -> Iterator[Record]:
         """Yield the rows in a value that `at` parts of the path lead to."""
         if at == len(self._parts):
             if isinstance(value, list) and self._parts[-1] != ANY:
                 for number, one in enumerate(value):
-                    yield Record(self._path, ".".join((*place, str(number))), 0, one, outer, key)
+                    yield Record(self._path, ".".join((*place, str(number))), 0, one, around, key)
             else:
-                yield Record(self._path, ".".join(place), 0, value, outer, key)
+                yield Record(self._path, ".".join(place), 0, value, around, key)
             return
         part = self._parts[at]
         if isinstance(value, Mapping):
-            names = [one for one in self._parts[:at] if one != ANY]
-            scalars = {".".join([*names, name]): one for name, one in value.items() if not isinstance(one, dict | list)}
-            outer = {**outer, **scalars}
+            around = (*around, (".".join(one for one in self._parts[:at] if one != ANY), value))
         if part == ANY and isinstance(value, Mapping):
             for name, one in value.items():
-                yield from self.rows(one, at + 1, (*place, name), outer, name)
+                yield from self.rows(one, at + 1, (*place, name), around, name)
         elif part == ANY and isinstance(value, list):
             for number, one in enumerate(value):
-                yield from self.rows(one, at + 1, (*place, str(number)), outer, key)
+                yield from self.rows(one, at + 1, (*place, str(number)), around, key)
         elif isinstance(value, Mapping) and part in value:
-            yield from self.rows(value[part], at + 1, (*place, part), outer, key)
+            yield from self.rows(value[part], at + 1, (*place, part), around, key)
         elif isinstance(value, list) and part.isdecimal() and int(part) < len(value):
-            yield from self.rows(value[int(part)], at + 1, (*place, part), outer, key)
+            yield from self.rows(value[int(part)], at + 1, (*place, part), around, key)
         else:
             what = f"it has no {part!r}" if part != ANY else "it is neither a list nor an object"
             full = ".".join(self._parts)

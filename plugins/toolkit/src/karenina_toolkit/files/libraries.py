@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import IO, Any, Final
-from zipfile import ZipFile
 
 from karenina_toolkit import bounded_files
 from karenina_toolkit.bounded_files import FileError
@@ -68,6 +67,8 @@ def _first_cause(error: BaseException) -> BaseException:
 
 def _check_unpacked(path: Path, opened: IO[bytes]) -> None:
     """Raise if an Excel file is larger than the limit when unpacked. zipfile unpacks no more than the stated sizes."""
+    from zipfile import ZipFile
+
     with ZipFile(opened) as archive:
         check_unpacked_size(path, sum(part.file_size for part in archive.infolist()))
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, Final
+from typing import Any
 
 from karenina_toolkit.bounded_files import FileError
-
-_NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,16 +19,16 @@ class Record:
     are counted from 1.
 
     `value` is a mapping from the columns to the cells, of which empty ones are None, or any JSON value. Excel and
-    Parquet have values of their own types, such as dates. `outer` are the scalars of the objects around the row of a
-    JSON document by their path without `*`, such as `data.title`, and `key` is the row's key if rows are the values of
-    an object. `problem` says why a row could not be read, which then has no value.
+    Parquet have values of their own types, such as dates. `around` are the objects around the row of a JSON document,
+    the nearest one last, each with its path without `*`; `key` is the row's key if rows are the values of an object.
+    `problem` says why a row could not be read, which then has no value.
     """
 
     file: Path
     where: str
     number: int
     value: Any = None
-    outer: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+    around: tuple[tuple[str, Mapping[str, Any]], ...] = ()
     key: str | None = None
     problem: FileError | None = None
 
@@ -45,6 +42,16 @@ class Record:
         kind = "line" if self.where.startswith("line ") else "row"
         raise FileError(self.file, self.where, f"the {kind} is not a JSON object", f"write one object per {kind}")
 
+    @property
+    def outer(self) -> Mapping[str, Any]:
+        """The scalars of the objects around the row, by their path without `*`, such as `data.title`."""
+        return {
+            f"{path}.{name}" if path else name: value
+            for path, one in self.around
+            for name, value in one.items()
+            if not isinstance(value, dict | list)
+        }
+
     def get(self, name: str, default: Any = None) -> Any:
         """Return the value of a column, in upper or lower case, else that of the nearest object around the row.
 
@@ -54,12 +61,16 @@ class Record:
         column = find_column(values, name)
         if column is not None:
             return values[column]
-        outer = find_column(reversed([*self.outer]), name)
-        if outer is None:
-            by_end = {path.rpartition(".")[2]: path for path in self.outer}  # the last one is the nearest
-            end = find_column(by_end, name)
-            outer = by_end[end] if end is not None else None
-        return self.outer[outer] if outer is not None else default
+        for path, one in reversed(self.around):
+            begins = f"{path}." if path else ""
+            for wanted in (
+                name,
+                name[len(begins) :] if begins and name.casefold().startswith(begins.casefold()) else "",
+            ):
+                column = find_column(one, wanted) if wanted else None
+                if column is not None and not isinstance(one[column], dict | list):
+                    return one[column]
+        return default
 
     def __str__(self) -> str:
         return f"{self.file}, {self.where}" if self.where else str(self.file)
