@@ -62,12 +62,10 @@ class Record:
         if column is not None:
             return values[column]
         for path, one in reversed(self.around):
-            begins = f"{path}." if path else ""
-            for wanted in (
-                name,
-                name[len(begins) :] if begins and name.casefold().startswith(begins.casefold()) else "",
-            ):
-                column = find_column(one, wanted) if wanted else None
+            start = f"{path}." if path else ""
+            is_path = name.casefold().startswith(start.casefold())
+            for wanted in (name, name[len(start) :]) if is_path else (name,):
+                column = find_column(one, wanted)
                 if column is not None and not isinstance(one[column], dict | list):
                     return one[column]
         return default

@@ -49,21 +49,40 @@ def replace_file(
     full disk. Errors of `write` are raised as they are; an `OSError` without a file name gets that of `path`.
     """
     shown = os.fspath(path)
+    if dir_fd is not None and (follow or Path(path).name != shown):
+        raise ValueError("with `dir_fd`, the path is a name, and `follow` is not possible")
     if follow:
-        if dir_fd is not None:
-            raise ValueError("a path in an open folder is not followed: leave out `follow` or `dir_fd`")
         path = os.path.realpath(path)
-    folder_path, name = os.path.split(path)
+    folder, name = os.path.split(path)
     if not name:
         raise IsADirectoryError(errno.EISDIR, "it is a folder", shown)
+    temporary = os.fspath(Path(folder) / f".{name[:_SHOWN]}.{secrets.token_hex(8)}.new")
+    mode = None
+    with suppress(OSError):
+        mode = stat.S_IMODE(os.stat(path, dir_fd=dir_fd, follow_symlinks=False).st_mode) & 0o666
     try:
-        folder = os.dup(dir_fd) if dir_fd is not None else os.open(folder_path or ".", _FOLDER)
+        handle = os.open(temporary, _NEW, 0o600 if private else 0o666 if mode is None else mode, dir_fd=dir_fd)
     except OSError as error:
-        raise _error(error, shown, "its folder cannot be opened: ") from error
+        raise _error(error, shown, "no file can be created in its folder: ") from error
     try:
-        _replace(name, folder, write, shown, private=private, sync=sync)
-    finally:
-        os.close(folder)
+        with os.fdopen(handle, "wb", buffering=_BUFFER) as file:
+            write(file)
+            file.flush()
+            mode = _mode_to_keep(path, dir_fd, shown)
+            mode = 0o600 if private else mode
+            if mode is not None:
+                os.fchmod(handle, mode)
+            if sync:
+                os.fsync(handle)
+        os.replace(temporary, path, src_dir_fd=dir_fd, dst_dir_fd=dir_fd)
+    except BaseException as error:
+        with suppress(OSError):
+            os.unlink(temporary, dir_fd=dir_fd)
+        if isinstance(error, OSError) and error.filename in (None, temporary):
+            raise _error(error, shown) from error
+        raise
+    if sync:
+        sync_folder(folder or "." if dir_fd is None else dir_fd)
 
 
 def sync_folder(folder: int | str | Path) -> None:
@@ -77,42 +96,10 @@ def sync_folder(folder: int | str | Path) -> None:
                 os.close(handle)
 
 
-def _replace(
-    name: str, folder: int, write: Callable[[BinaryIO], object], shown: str, *, private: bool, sync: bool
-) -> None:
-    mode = None
-    with suppress(OSError):
-        mode = stat.S_IMODE(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode) & 0o666
-    temporary = f".{name[:_SHOWN]}.{secrets.token_hex(8)}.new"
-    try:
-        handle = os.open(temporary, _NEW, 0o600 if private else 0o666 if mode is None else mode, dir_fd=folder)
-    except OSError as error:
-        raise _error(error, shown, "no file can be created in its folder: ") from error
-    try:
-        with os.fdopen(handle, "wb", buffering=_BUFFER) as file:
-            write(file)
-            file.flush()
-            mode = _mode_to_keep(name, folder, shown)
-            mode = 0o600 if private else mode
-            if mode is not None:
-                os.fchmod(handle, mode)
-            if sync:
-                os.fsync(handle)
-        os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
-    except BaseException as error:
-        with suppress(OSError):
-            os.unlink(temporary, dir_fd=folder)
-        if isinstance(error, OSError) and error.filename in (None, temporary):
-            raise _error(error, shown) from error
-        raise
-    if sync:
-        sync_folder(folder)
-
-
-def _mode_to_keep(name: str, folder: int, shown: str) -> int | None:
+def _mode_to_keep(path: str | Path, dir_fd: int | None, shown: str) -> int | None:
     """Return the permissions of the file, None if there is none. Raises `OSError` if it must not be replaced."""
     try:
-        mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
+        mode = os.stat(path, dir_fd=dir_fd, follow_symlinks=False).st_mode
     except FileNotFoundError:
         return None
     if stat.S_ISLNK(mode):
@@ -121,7 +108,7 @@ def _mode_to_keep(name: str, folder: int, shown: str) -> int | None:
         raise IsADirectoryError(errno.EISDIR, "it is a folder", shown)
     if not stat.S_ISREG(mode):
         raise OSError(errno.EINVAL, "it is a pipe, a socket or a device, not a file", shown)
-    if not os.access(name, os.W_OK, dir_fd=folder):
+    if not os.access(path, os.W_OK, dir_fd=dir_fd):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), shown)
     return stat.S_IMODE(mode) & 0o777
 
