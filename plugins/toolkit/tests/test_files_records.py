@@ -334,6 +334,11 @@ WRONG: dict[str, tuple[str, bytes, dict[str, Any], str]] = {
         {"max_bytes": 200_000},
         "line 2: the table has more than 100,000 cells",
     ),
+    "a quote without an end": (
+        *("t.csv", b'q\n"' + b"text\n" * 3_300_000, {}),
+        "line 3200001: the row is longer than 16,000,000 characters; close its quotes, or use JSONL",
+    ),
+    "a long line": ("t.csv", b"q\n" + b"x" * 16_000_001, {}, "line 2: the line is longer than 16 MB"),
     "a large file": ("t.csv", b"q\n" * 100, {"max_bytes": 50}, "it has 200 bytes, and at most 50 bytes are read"),
 }
 
@@ -440,6 +445,24 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path, name: str) -> None:
 
     peak(1000)  # imports the libraries
     assert peak(100_000) < 2 * peak(10_000)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pyarrow.Array.from_buffers(
+            pyarrow.string(), 1, [None, pyarrow.py_buffer(b"\0\0\0\0\1\0\0\0"), pyarrow.py_buffer(b"\xff")]
+        ),
+        pyarrow.array([2**31 - 1], pyarrow.int32()).cast(pyarrow.date32()),
+        pyarrow.array([2**62], pyarrow.int64()).cast(pyarrow.timestamp("us")),
+    ],
+    ids=["text", "date", "time"],
+)
+def test_cells_of_parquet_that_are_no_values_are_an_error(tmp_path: Path, column: Any) -> None:
+    path = tmp_path / "t.parquet"
+    pyarrow.parquet.write_table(pyarrow.table({"q": column}), path)
+    with pytest.raises(FileError, match="it cannot be read as parquet: "):
+        read(path)
 
 
 def test_few_bytes_of_parquet_do_not_become_many_rows(tmp_path: Path) -> None:

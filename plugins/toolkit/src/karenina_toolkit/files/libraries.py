@@ -97,7 +97,8 @@ class ParquetRows:
         except ImportError as error:
             raise missing_library(path, "parquet", error, f"{package}[{PARQUET}]") from error
         self._path = path
-        self._errors = (OSError, pyarrow.ArrowException)
+        # The last two are for cells that Python cannot represent, such as texts that are not UTF-8.
+        self._errors = (OSError, pyarrow.ArrowException, ValueError, ArithmeticError)
         try:
             self._file = ParquetFile(file, pre_buffer=False, buffer_size=_BUFFER)  # else all of it is held
             about, schema = self._file.metadata, self._file.schema_arrow

@@ -91,10 +91,10 @@ def read_records(
     which cannot be written to a file again. With `keep_problems`, a line of JSON that cannot be read is a record with
     its `problem`, in place of an error.
 
-    At most 100 MB of a file are read (of Excel and Parquet: unpacked), 64 MB of a line or a cell, and five million
-    cells; `max_bytes` or the environment variable `KARENINA_MAX_FILE_BYTES` changes the first and the last of these
-    bounds, and `any_size`, for files that the user has written, lifts them. `package` is the distribution whose extras
-    `excel` and `parquet` bring the libraries, for messages.
+    At most 100 MB of a file are read (of Excel and Parquet: unpacked), 64 MB of a line, 16 million characters of a row
+    of CSV, and five million cells; `max_bytes` or the environment variable `KARENINA_MAX_FILE_BYTES` changes the first
+    and the last of these bounds, and `any_size`, for files that the user has written, lifts them. `package` is the
+    distribution whose extras `excel` and `parquet` bring the libraries, for messages.
 
     Raises `FileError`, with the place in the file and the cure, for a file that cannot be read, an unknown encoding,
     two columns with one name or one without, and a row with more cells than columns.

@@ -17,6 +17,8 @@ from karenina_toolkit.files.texts import iter_lines
 Cells = Iterator[tuple[int, list[Any]]]
 """The rows of a table, each with its number."""
 DELIMITERS: Final = (",", ";", "\t")
+_LONGEST_ROW: Final = 16_000_000
+"""The characters of a row of CSV; the reader of Python's library holds some 10 bytes for each."""
 _CELLS_PER_ROW: Final = 5
 _MIN_CELL_LIMIT: Final = 100_000
 _BYTES_PER_CELL: Final = 20
@@ -28,9 +30,10 @@ def read_csv(file: IO[bytes], path: Path, encoding: str | None, delimiter: str |
 
     By default, the delimiter is the most frequent of comma, semicolon and tab in the first line that is not blank.
     """
-    # The limit is one of the whole process and by default 131,072 characters; texts in tables are longer.
+    # This limit is one of the whole process, and of 131,072 characters by default; texts in tables are longer.
     csv.field_size_limit(max(csv.field_size_limit(), bounded_files.LONGEST_LINE))
-    lines = iter_lines(file, path, encoding, newline="", any_size=any_size)
+    longest = bounded_files.LONGEST_LINE if any_size else _LONGEST_ROW
+    lines = iter_lines(file, path, encoding, newline="", any_size=any_size, longest=longest)
     start = []
     for line in lines:
         start.append(line)
@@ -38,10 +41,22 @@ def read_csv(file: IO[bytes], path: Path, encoding: str | None, delimiter: str |
             break
     header = start[-1] if start else ""
     chosen = delimiter or max(DELIMITERS, key=lambda one: sum(part.count(one) for part in header.split('"')[::2]))
-    reader = csv.reader(chain(start, lines), delimiter=chosen, strict=True)
+    length = 0
+
+    def limit_row() -> Iterator[str]:
+        nonlocal length
+        for line in chain(start, lines):
+            length += len(line)
+            if length > longest:
+                what, cure = f"the row is longer than {longest:,} characters", "close its quotes, or use JSONL"
+                raise FileError(path, f"line {reader.line_num + 1}", what, cure)
+            yield line
+
+    reader = csv.reader(limit_row(), delimiter=chosen, strict=True)
     try:
         for cells in reader:
             yield reader.line_num, [cell if cell != "" else None for cell in cells]
+            length = 0
     except csv.Error as error:
         what, cure = f"the CSV is not valid: {error}", "correct the quotes there, or use JSONL"
         raise FileError(path, f"line {reader.line_num}", what, cure) from error

@@ -68,14 +68,21 @@ def decode(data: bytes, path: Path, encoding: str | None = None, where: str = ""
 
 
 def iter_lines(
-    file: IO[bytes], path: Path, encoding: str | None = None, *, newline: str = "\n", any_size: bool = False
+    file: IO[bytes],
+    path: Path,
+    encoding: str | None = None,
+    *,
+    newline: str = "\n",
+    any_size: bool = False,
+    longest: int = bounded_files.LONGEST_LINE,
 ) -> Iterator[str]:
     """Yield the lines of an open file, decoded by pieces, with their ends. Raises `FileError`.
 
-    `newline` is that of `io.StringIO`: with `""`, lines also end at a carriage return.
+    `newline` is that of `io.StringIO`: with `""`, lines also end at a carriage return. A line has at most `longest`
+    characters.
     """
     most = bounded_files.max_file_bytes()
-    longest = bounded_files.LONGEST_LINE if any_size else min(bounded_files.LONGEST_LINE, most)
+    longest = longest if any_size else min(longest, most)
     waiting: list[str] = []
     length, number = 0, 1
     for piece in _iter_pieces(file, path, encoding, newline, None if any_size else most):
