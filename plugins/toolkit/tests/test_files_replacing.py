@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
-import signal
 import stat
 import subprocess
 import sys
@@ -190,7 +190,7 @@ except OSError as error:
 """
 
 
-def run(program: str, *arguments: str, ready: object = None) -> subprocess.CompletedProcess[str]:
+def run(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     found = [sys.executable, "-c", program, *arguments]
     return subprocess.run(
         found,
@@ -242,89 +242,73 @@ def test_a_full_disk_leaves_the_old_file_and_names_it(file: Path) -> None:
 
 
 KILLED = """
-import os, signal, sys
+import json, os, signal, sys
+from pathlib import Path
 import karenina_toolkit.files.replacing as replacing
 
-path, step, options = sys.argv[1], int(sys.argv[2]), eval(sys.argv[3])
+file, exists, options, by_line = Path(sys.argv[1]), *json.loads(sys.argv[2])
+OLD, NEW = b"old\\n" * 10_000, b"new\\n" * 20_000
 count = 0
+
+def reach():
+    global count
+    count += 1
+    if count == step:
+        os.kill(os.getpid(), signal.SIGKILL)
 
 def trace(frame, event, argument):
-    global count
-    if frame.f_code.co_filename == replacing.__file__ or frame.f_code.co_name == "write":
-        count += 1
-        if count == step:
-            os.kill(os.getpid(), signal.SIGKILL)
+    if frame.f_code.co_filename == replacing.__file__ or frame.f_code is write.__code__:
+        reach()
         return trace
 
-def write(file):
+def watch(event, arguments):
+    if event in ("open", "os.rename", "os.chmod", "os.remove"):
+        reach()
+
+def write(new):
     for _ in range(4):
-        file.write(b"new\\n" * 5_000)
+        new.write(NEW[: len(NEW) // 4])
+        new.flush()
 
-sys.settrace(trace)
-replacing.replace_file(path, write, **options)
-sys.settrace(None)
-print(count)
-"""
+def replace():
+    sys.settrace(trace) if by_line else sys.addaudithook(watch)
+    replacing.replace_file(file, write, **options)
 
-
-@pytest.mark.parametrize("options", ["{}", "{'private': True}", "{'follow': True, 'sync': False}"])
-@pytest.mark.parametrize("exists", [True, False])
-def test_a_kill_at_any_line_leaves_the_old_or_the_new_file(tmp_path: Path, options: str, exists: bool) -> None:
-    folder = tmp_path / "data"
-    folder.mkdir()
-    file = folder / "genes.yaml"
+step, found = 0, []
+while True:
+    step += 1
+    file.unlink(missing_ok=True)
     if exists:
         file.write_bytes(OLD)
-    steps = int(run(KILLED, str(file), "0", options).stdout)
-    found, leftovers = set(), 0
-    for step in range(1, steps + 1):
-        file.unlink(missing_ok=True)
-        if exists:
-            file.write_bytes(OLD)
-        done = run(KILLED, str(file), str(step), options)
-        assert done.returncode == -signal.SIGKILL, (step, done.stderr)
-        content = file.read_bytes() if file.exists() else None
-        assert content in ((OLD if exists else None), NEW), step
-        found.add(content == NEW)
-        leftovers = len([*folder.iterdir()]) - file.exists()
-
-    assert found == {True, False}, "there were kills before and after the step that replaces it"
-    assert steps > 30
-    assert leftovers > 0
-    replace_file(file, write_new)
-    assert file.read_bytes() == NEW, "temporary files of killed processes do not matter"
-
-
-CALLS = """
-import os, signal, sys
-from karenina_toolkit.files import replace_file
-
-path, step = sys.argv[1], int(sys.argv[2])
-watched = ("open", "os.rename", "os.chmod", "os.remove")
-count = 0
-
-def watch(event, arguments):
-    global count
-    if event in watched:
-        count += 1
-        if count == step:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-sys.addaudithook(watch)
-replace_file(path, lambda file: file.write(b"new\\n" * 20_000))
-print(count)
+    child = os.fork()
+    if not child:
+        replace()
+        os._exit(0)
+    if not os.WIFSIGNALED(os.waitpid(child, 0)[1]):
+        break
+    content = file.read_bytes() if file.exists() else None
+    found.append("new" if content == NEW else "old" if content == (OLD if exists else None) else "torn")
+print(json.dumps(found))
 """
 
 
-def test_a_kill_before_any_call_of_the_system_leaves_a_whole_file(file: Path) -> None:
-    steps = int(run(CALLS, str(file), "0").stdout)
-    for step in range(1, steps + 1):
-        file.write_bytes(OLD)
-        done = run(CALLS, str(file), str(step))
-        assert done.returncode == -signal.SIGKILL, done.stderr
-        assert file.read_bytes() in (OLD, NEW)
+@pytest.mark.parametrize("by_line", [True, False], ids=["at any line", "before any call of the system"])
+@pytest.mark.parametrize("options", [{}, {"private": True}, {"follow": True, "sync": False}], ids=str)
+@pytest.mark.parametrize("exists", [True, False], ids=["an old file", "no file"])
+def test_a_kill_at_any_step_leaves_the_old_or_the_new_file(
+    tmp_path: Path, exists: bool, options: dict[str, bool], by_line: bool
+) -> None:
+    file = tmp_path / "genes.yaml"
+    done = run(KILLED, str(file), json.dumps([exists, options, by_line]))
+    found = json.loads(done.stdout)
 
-    assert steps >= 4
+    assert set(found) <= {"old", "new"}, done.stderr
+    assert found == sorted(found, reverse=True), "first the old file, then the new one"
+    assert len(found) > (30 if by_line else 1)
+    assert ("new" in found) or not by_line
+    assert len([*tmp_path.iterdir()]) > 1, "killed processes leave temporary files"
+    replace_file(file, write_new)
+    assert file.read_bytes() == NEW, "which do not matter"
 
 
 def test_of_writers_at_once_the_last_one_wins_and_no_file_is_torn(file: Path) -> None:
