@@ -162,6 +162,21 @@ def test_notes_with_any_line_end_are_read_back(run: Path, tmp_path: Path) -> Non
     assert "1 of 20 drawn answers are labelled" in done.err
 
 
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_a_sheet_that_a_spreadsheet_saved_otherwise_is_read(run: Path, tmp_path: Path, encoding: str) -> None:
+    """Spreadsheets of many countries save CSV with semicolons; people write names of columns as they like."""
+    karenina("label", run, "--n", "20", type="q\n")
+    (item, *_) = lines(labels_of(run), "draw")[0]["items"]
+    sheet = tmp_path / "notes.csv"
+    sheet.write_text(f"Item;Right;Note\n{item['item']};Yes;clear\n", encoding)
+
+    done = karenina("label", run, "--from", sheet, "--labeller", "ann")
+
+    assert done.code == 0, done.err
+    (label,) = lines(labels_of(run), "label")
+    assert (label["right"], label["note"]) == (True, "clear")
+
+
 def test_an_excel_sheet_is_filled_in_and_read(run: Path, tmp_path: Path) -> None:
     sheet = tmp_path / "sheet.xlsx"
     karenina("label", run, "--sheet", sheet, "--n", "10")
