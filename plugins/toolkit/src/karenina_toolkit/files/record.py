@@ -10,7 +10,7 @@ from typing import Any
 from karenina_toolkit.bounded_files import FileError
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Record:
     """A row of a file of records, with its place for messages.
 

@@ -36,6 +36,9 @@ class Records(Iterator[Record]):
         self.columns: tuple[str, ...] = columns
         self.metadata: Mapping[bytes, bytes] = metadata
 
+    def __iter__(self) -> Iterator[Record]:
+        return self if self._max_bytes is not None else self._rows
+
     def __next__(self) -> Record:
         if self._max_bytes is None:
             return self._next()

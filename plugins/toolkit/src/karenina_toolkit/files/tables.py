@@ -55,7 +55,7 @@ def read_csv(file: IO[bytes], path: Path, encoding: str | None, delimiter: str |
     reader = csv.reader(limit_row(), delimiter=chosen, strict=True)
     try:
         for cells in reader:
-            yield reader.line_num, [cell if cell != "" else None for cell in cells]
+            yield reader.line_num, [cell or None for cell in cells]
             length = 0
     except csv.Error as error:
         what, cure = f"the CSV is not valid: {error}", "correct the quotes there, or use JSONL"
@@ -104,15 +104,17 @@ def iter_records(
     kept = [column if only is None or column in only else None for column in columns]
     empty = array("Q")
     for number, cells in rows:
-        if all(cell is None for cell in cells):
+        if cells.count(None) == len(cells):
             empty.append(number)
             continue
         for one in empty:
             yield Record(path, where(one), one, {name: None for name in kept if name is not None})
         del empty[:]
-        if any(cell is not None for cell in cells[width:]):
+        if len(cells) > width and any(cell is not None for cell in cells[width:]):
             what = f"the row has {len(cells)} cells, but the file has {width} columns"
             raise FileError(path, where(number), what, "put texts that contain the delimiter into quotes")
-        cells += [None] * (width - len(cells))
-        found = {name: cell for name, cell in zip(kept, cells, strict=False) if name is not None}
+        if len(cells) < width:
+            cells += [None] * (width - len(cells))
+        found = dict(zip(kept, cells, strict=False))
+        found.pop(None, None)
         yield Record(path, where(number), number, found)

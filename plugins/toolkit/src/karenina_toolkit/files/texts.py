@@ -87,6 +87,10 @@ def iter_lines(
     length, number = 0, 1
     for piece in _iter_pieces(file, path, encoding, newline, None if any_size else most):
         for line in io.StringIO(piece, newline=newline):
+            if not waiting and line[-1] == "\n" and len(line) <= longest:
+                yield line
+                number += 1
+                continue
             waiting.append(line)
             length += len(line)
             if length > longest:
