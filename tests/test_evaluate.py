@@ -207,7 +207,7 @@ def test_a_text_file_is_one_output(judge: Judge) -> None:
     [
         ("{}\n", "line 1 holds no output: it needs one of the keys response, output"),
         ('"a"\n[1]\n', "line 2 is neither a JSON text nor an object"),
-        ("{\n", "line 1 is not JSON"),
+        ("{\n", "line 1, column 2: the JSON is incomplete"),
         ("", "holds no outputs"),
         ('{"id": "a", "response": "x"}\n{"id": "a", "response": "y"}\n', "two outputs have the id 'a'"),
     ],

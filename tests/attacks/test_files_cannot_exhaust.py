@@ -122,6 +122,15 @@ WORKBOOKS: dict[str, tuple[Callable[[Path], Path], str]] = {
         lambda file: workbook(
             file, HEAD, *(f'<row r="{row}">{cell("Q", f"XFD{row}")}</row>' for row in range(2, 5000)), TAIL
         ),
+        "row 2: the row has 16384 cells, but the file has 1 columns",
+    ),
+    "rows of empty cells as wide as can be": (
+        lambda file: workbook(
+            file,
+            HEAD,
+            *(f'<row r="{row}">{cell(f"Q{row}", f"A{row}")}<c r="XFD{row}"/></row>' for row in range(2, 5000)),
+            TAIL,
+        ),
         "more than 5,000,000 cells",
     ),
     "a billion laughs in the sheet": (entities(LAUGHS), "declares entities"),

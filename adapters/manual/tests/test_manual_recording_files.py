@@ -27,7 +27,11 @@ FIRST = '{"id": "a", "response": "x"}\n'
 @pytest.mark.parametrize(
     ("name", "content", "problem"),
     [
-        ("a.jsonl", FIRST + '{"id": "b", "resp', "a.jsonl, line 2: the JSON is invalid "),
+        (
+            "a.jsonl",
+            FIRST + '{"id": "b", "resp',
+            "a.jsonl, line 2, column 13: the JSON is incomplete",
+        ),
         ("a.jsonl", FIRST + "\n[1]\n", "line 3: the row is list, not an object"),
         ("a.jsonl", FIRST + '{"response": "x"}', "line 2: the question is missing.*question_id, id, question"),
         ("a.jsonl", FIRST + '{"id": "b", "said": "x"}', "line 2: the recording is missing.*response, answer"),
@@ -50,13 +54,13 @@ FIRST = '{"id": "a", "response": "x"}\n'
         ("a.jsonl", '{"id": "a", "exchanges": [{"request": {}}]}', "line 1: .*exchange 1: its response is NoneType"),
         ("a.jsonl", '{"id": "a", "exchanges": []}', "line 1: .*there is no exchange"),
         ("a.jsonl", "\n", "has no recording"),
-        ("a.jsonl", FIRST.encode() + b'{"id": "\xff"}', "line 2: not UTF-8"),
-        ("a.json", '{"a": ', "a.json: the JSON is incomplete"),
+        ("a.jsonl", FIRST.encode() + b'{"id": "\xff"}', "line 2, byte 8: the text is not UTF-8"),
+        ("a.json", '{"a": ', "a.json, line 1, column 7: the JSON is incomplete"),
         ("a.json", '"x"', "must contain an object"),
         ("a.json", '{"a": "x", "b": {"response": "y"}}', "key 'b': the recording is neither text"),
         ("a.json", '{"a": "x", "a": "y"}', "'a' occurs twice"),
         ("a.json", '[{"id": "a", "response": "x"}, {}]', "entry 2: the question is missing"),
-        ("a.json", "[" * 100_000, "the JSON is invalid"),
+        ("a.json", "[" * 100_000, "the JSON cannot be read"),
         ("a.txt", "x", "must end in .json, .jsonl or .ndjson"),
     ],
 )

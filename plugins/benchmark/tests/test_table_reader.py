@@ -40,6 +40,23 @@ def test_csv_dialects_are_recognised(tmp_path, text):
     assert [dict(row.values) for row in table.rows] == [{"q": "Whô?", "a": "Ann"}]
 
 
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32"])
+@pytest.mark.parametrize(("name", "text"), [("t.csv", "q;a\nWhô?;Ann\n"), ("t.jsonl", '{"q": "Whô?", "a": "Ann"}\n')])
+def test_byte_order_marks_name_the_encoding(tmp_path, name, text, encoding):
+    (row,) = read_rows(written(tmp_path / name, text, encoding)).rows
+    assert row.values == {"q": "Whô?", "a": "Ann"}
+
+
+def test_texts_of_any_length_fit_a_cell(tmp_path):
+    (row,) = read_rows(written(tmp_path / "t.csv", f"q\n{'x' * 200_000}\n")).rows
+    assert len(row.values["q"]) == 200_000
+
+
+def test_a_key_with_two_values_is_an_error(tmp_path):
+    with pytest.raises(CheckpointError, match="line 1: the key 'a' occurs twice, with different values"):
+        read_rows(written(tmp_path / "t.jsonl", '{"q": "Who?", "a": "Ann", "a": "Bob"}\n'))
+
+
 def test_cells_with_delimiters_quotes_and_line_breaks(tmp_path):
     table = read_rows(written(tmp_path / "t.csv", 'q,a\n"a, ""b""\nc",d\ne,f\n'))
     assert [(row.line, row.values["q"]) for row in table.rows] == [(3, 'a, "b"\nc'), (4, "e")]
@@ -77,7 +94,7 @@ WRONG = [
     ("t.csv", "q,a\n1,2,3\n", "line 2: the row has 3 cells, but the file has 2 columns"),
     ("t.csv", 'q,a\n"b"c,2\n', "CSV is not valid"),
     ("t.jsonl", "", "the file is empty"),
-    ("t.jsonl", '{"q": 1}\n\n{"q"\n', "line 3: the JSON is not valid"),
+    ("t.jsonl", '{"q": 1}\n\n{"q"\n', "line 3, column 5: the JSON is incomplete"),
     ("t.jsonl", "[1]\n", "line 1: the line is not a JSON object"),
     ("t.xlsx", "nonsense", "the Excel file cannot be read"),
     ("t.parquet", "x", "'.parquet' are not supported; convert the file to .csv"),

@@ -162,6 +162,21 @@ def test_notes_with_any_line_end_are_read_back(run: Path, tmp_path: Path) -> Non
     assert "1 of 20 drawn answers are labelled" in done.err
 
 
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_a_sheet_that_a_spreadsheet_saved_otherwise_is_read(run: Path, tmp_path: Path, encoding: str) -> None:
+    """Spreadsheets of many countries save CSV with semicolons; people write names of columns as they like."""
+    karenina("label", run, "--n", "20", type="q\n")
+    (item, *_) = lines(labels_of(run), "draw")[0]["items"]
+    sheet = tmp_path / "notes.csv"
+    sheet.write_text(f"Item;Right;Note\n{item['item']};Yes;clear\n", encoding)
+
+    done = karenina("label", run, "--from", sheet, "--labeller", "ann")
+
+    assert done.code == 0, done.err
+    (label,) = lines(labels_of(run), "label")
+    assert (label["right"], label["note"]) == (True, "clear")
+
+
 def test_an_excel_sheet_is_filled_in_and_read(run: Path, tmp_path: Path) -> None:
     sheet = tmp_path / "sheet.xlsx"
     karenina("label", run, "--sheet", sheet, "--n", "10")
@@ -191,7 +206,7 @@ def test_answers_that_look_like_formulas_are_texts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("item,asked,right\n{item},answer,perhaps\n", "row 2: 'perhaps' is not yes, no or unclear"),
+        ("item,asked,right\n{item},answer,perhaps\n", "line 2: 'perhaps' is not yes, no or unclear"),
         ("question,right\nx,yes\n", "needs a column `item` or `question_id`"),
         ("item,asked,right\n{item},gene,yes\n", "the column `asked` is 'gene'"),
     ],
@@ -271,7 +286,7 @@ def test_what_cannot_be_done_is_an_error(run: Path, arguments: tuple[str, ...], 
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        ("{", "line 2 is not a label: it is not valid JSON"),
+        ("{", "line 2 is not a label: the JSON is incomplete; remove the line"),
         ('{"label": {"item": "x"}}', "line 2 is not a label: labeller: Field required"),
         ('{"metadata": {}}', "is neither a draw nor a label"),
         ('{"draw": {"format": 9}}', "is of another version"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -75,6 +76,20 @@ def test_a_file_of_results_holds_them_all(tmp_path: Path) -> None:
     )
     results.save(tmp_path / "r.jsonl")
     assert list(VerificationResultSet.load(tmp_path / "r.jsonl")) == list(results)
+
+
+def test_results_are_saved_through_a_link_as_the_umask_says(tmp_path: Path) -> None:
+    results = VerificationResultSet([VerificationResult(metadata=metadata(), outcome=Outcome.WRONG)])
+    (tmp_path / "link.jsonl").symlink_to("r.jsonl")
+    before = os.umask(0o027)
+    try:
+        results.save(tmp_path / "link.jsonl")
+    finally:
+        os.umask(before)
+
+    assert (tmp_path / "link.jsonl").is_symlink()
+    assert (tmp_path / "r.jsonl").stat().st_mode & 0o777 == 0o640
+    assert len(VerificationResultSet.load(tmp_path / "r.jsonl")) == 1
 
 
 def test_a_broken_line_is_named(tmp_path: Path) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from karenina_toolkit.nofollow_files import NotAFileError, open_file, open_file_at, open_folder, replace_file
+from karenina_toolkit.files import replace_file
+from karenina_toolkit.nofollow_files import NotAFileError, open_file, open_file_at, open_folder
 
 SECRET = b"SECRET-4711"
 
@@ -26,6 +27,16 @@ def root(tmp_path: Path) -> Path:
     return folder
 
 
+def write(root: Path, file: Path) -> None:
+    with open_folder(root, file.parent, make=True) as folder:
+        replace_file(file.name, lambda new: new.write(b"theirs"), dir_fd=folder)
+
+
+def test_a_file_in_a_new_folder_is_written(root: Path) -> None:
+    write(root, root / "new/folder/code.txt")
+    assert (root / "new/folder/code.txt").read_bytes() == b"theirs"
+
+
 def test_a_plain_file_is_opened(root: Path) -> None:
     with open_file(root, root / "data/code.txt") as file:
         assert file.read() == b"QX1"
@@ -35,7 +46,7 @@ def test_a_link_to_a_folder_is_not_followed(root: Path) -> None:
     with pytest.raises(OSError, match=r"Not a directory|Too many levels"):
         open_file(root, root / "out/secret.txt")
     with pytest.raises(OSError, match=r"Not a directory|Too many levels"):
-        replace_file(root, root / "out/secret.txt", b"theirs")
+        write(root, root / "out/secret.txt")
     assert (root.parent / "outside/secret.txt").read_bytes() == SECRET
 
 
@@ -44,11 +55,10 @@ def test_a_link_to_a_file_is_not_followed(root: Path) -> None:
         open_file(root, root / "data/secret.txt")
 
 
-def test_a_link_is_replaced_and_its_target_is_kept(root: Path) -> None:
-    replace_file(root, root / "data/secret.txt", b"theirs")
-
-    assert (root / "data/secret.txt").read_bytes() == b"theirs"
-    assert not (root / "data/secret.txt").is_symlink()
+def test_a_link_is_not_replaced(root: Path) -> None:
+    with pytest.raises(OSError, match="it is a link, and was not changed"):
+        write(root, root / "data/secret.txt")
+    assert (root / "data/secret.txt").is_symlink()
     assert (root.parent / "outside/secret.txt").read_bytes() == SECRET
 
 

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from karenina_core.models.adapters import AdapterConfigError
 from karenina_manual.recording_index import Recording, RecordingIndex, is_digest, parse_headings
-from karenina_toolkit import bounded_files
-from karenina_toolkit.value_limits import find_problem_in_json
+from karenina_toolkit.files import LINES, FileError, read_json, read_records
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from karenina_manual.settings import ManualExtra
-
-_LINES = (".jsonl", ".ndjson")
 
 
 def read_recordings(path: Path, extra: ManualExtra) -> RecordingIndex:
@@ -33,28 +29,21 @@ def read_recordings(path: Path, extra: ManualExtra) -> RecordingIndex:
 def _read_cached(path: Path, _changed: int, _size: int, extra: ManualExtra) -> RecordingIndex:
     index = RecordingIndex(str(path))
     try:
-        if path.suffix.lower() in _LINES:
-            for place, row in _lines(path):
-                index.add_row(place, row, extra)
+        if path.suffix.lower() in LINES:
+            with read_records(path, surrogates=True) as records:
+                for record in records:
+                    index.add_row(str(record), record.value, extra)
         elif path.suffix.lower() == ".json":
             _add_json(path, index, extra)
         else:
             raise AdapterConfigError(f"recordings {path}: the name must end in .json, .jsonl or .ndjson")
-    except bounded_files.FileError as error:
+    except FileError as error:
         raise AdapterConfigError(f"recordings {error} (see manual_traces)") from None
     return index
 
 
-def _lines(path: Path) -> Iterator[tuple[str, Any]]:
-    with bounded_files.open_file(path) as file:
-        for number, line in enumerate(bounded_files.iter_lines(file, path), 1):
-            if line.strip():
-                place = f"{path}, line {number}"
-                yield place, _parse_json(line, place)
-
-
 def _add_json(path: Path, index: RecordingIndex, extra: ManualExtra) -> None:
-    data = _parse_json(bounded_files.read_bytes(path), str(path))
+    data = read_json(path, surrogates=True)
     if isinstance(data, list):
         for number, row in enumerate(data, 1):
             index.add_row(f"{path}, entry {number}", row, extra)
@@ -66,33 +55,3 @@ def _add_json(path: Path, index: RecordingIndex, extra: ManualExtra) -> None:
         raise AdapterConfigError(
             f"recordings {path}: the file must contain an object (id or question to recording) or a list of rows"
         )
-
-
-def _parse_json(raw: bytes, place: str) -> Any:
-    try:
-        text = raw.decode("utf-8-sig")
-        found = json.loads(text, object_pairs_hook=_check_keys)
-    except UnicodeDecodeError as error:
-        raise AdapterConfigError(f"recordings {place}: not UTF-8 (byte {error.start})") from None
-    except json.JSONDecodeError as error:
-        what = (
-            "is incomplete"
-            if error.pos >= len(error.doc.rstrip())
-            else f"is invalid ({error.msg}, column {error.colno})"
-        )
-        raise AdapterConfigError(f"recordings {place}: the JSON {what}; correct it there") from None
-    except (ValueError, RecursionError) as error:
-        raise AdapterConfigError(f"recordings {place}: the JSON is invalid ({error})") from None
-    trouble = find_problem_in_json(text, found, halves=False)
-    if trouble is not None:
-        raise AdapterConfigError(f"recordings {place}: {trouble.what}; {trouble.cure}")
-    return found
-
-
-def _check_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        for key, value in pairs:
-            if found[key] != value:
-                raise ValueError(f"the key {key!r} occurs twice, with different values")
-    return found

@@ -14,6 +14,7 @@ from karenina_core.config import VerificationConfig, read_environment
 from karenina_core.errors import ConfigError
 from karenina_core.models.model import SECRECY
 from karenina_toolkit import bounded_files
+from karenina_toolkit.files import replace_file
 from karenina_toolkit.value_limits import MAX_DIGITS, find_problem
 
 _SECRET_NAME: Final = re.compile(
@@ -39,7 +40,8 @@ def save_config(config: VerificationConfig, path: str | Path) -> None:
         raise ConfigError([f"{file}: a configuration is saved as JSON; name the file {file.stem or 'karenina'}.json"])
     values, left_out = values_to_save(config)
     try:
-        file.write_bytes(to_json(values, indent=2))
+        data = to_json(values, indent=2)
+        replace_file(file, lambda new: new.write(data), follow=True)
     except (PydanticSerializationError, OSError) as error:
         raise ConfigError([f"the configuration cannot be saved in {file}: {error}"]) from error
     warn_of_secrets(file, left_out)

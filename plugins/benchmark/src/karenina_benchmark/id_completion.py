@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from karenina_benchmark.question_ids import make_question_id
+from karenina_toolkit.files import LINES, read_records
 
 MAX_BYTES: Final = 2_000_000
 
@@ -28,13 +27,14 @@ def read_question_ids(path: Path) -> list[str]:
     """
     if not path.is_file():
         raise FileNotFoundError(path)
+    suffix = path.suffix.lower()
+    if suffix in (*LINES, ".csv", ".tsv"):
+        return list(dict.fromkeys(_ids_of(_read_rows(path))))
     with path.open("rb") as file:
         data = file.read(MAX_BYTES)
         whole = not file.read(1)
     text = data.decode("utf-8-sig", "strict" if whole else "ignore")
-    read = {".yaml": _read_yaml, ".yml": _read_yaml, ".jsonl": _read_lines, ".ndjson": _read_lines}
-    read |= {".json": _read_checkpoint, ".jsonld": _read_checkpoint, ".csv": _read_table, ".tsv": _read_table}
-    suffix = path.suffix.lower()
+    read = {".yaml": _read_yaml, ".yml": _read_yaml, ".json": _read_checkpoint, ".jsonld": _read_checkpoint}
     return list(dict.fromkeys(read[suffix](text, whole))) if suffix in read else []
 
 
@@ -53,23 +53,21 @@ def _read_yaml(text: str, whole: bool) -> Iterable[str]:
     return _ids_of(found.get("questions") or ())
 
 
-def _read_lines(text: str, whole: bool) -> Iterable[str]:
-    lines = text.split("\n") if whole else text.split("\n")[:-1]
-    rows = (json.loads(line) for line in lines if line.strip())
-    return _ids_of(row for row in rows if "karenina" not in row)
-
-
 def _read_checkpoint(text: str, whole: bool) -> Iterable[str]:
     if not whole:
         return _ITEM_ID.findall(text)
     return [str(item["@id"]) for item in json.loads(text)["dataFeedElement"] if item.get("@id")]
 
 
-def _read_table(text: str, whole: bool) -> Iterable[str]:
-    lines = io.StringIO(text if whole else text.rpartition("\n")[0], newline="")
-    header, _, _ = text.partition("\n")
-    rows = csv.DictReader(lines, delimiter="\t" if "\t" in header else ";" if ";" in header else ",")
-    return _ids_of({str(name).lower(): value for name, value in row.items()} for row in rows)
+def _read_rows(path: Path) -> Iterator[Mapping[str, Any]]:
+    read = 0
+    with read_records(path, any_size=True) as records:
+        for record in records:
+            read += len(str(record.value))
+            if read > MAX_BYTES:
+                return
+            if "karenina" not in record.values:
+                yield {name: record.get(name) for name in ("id", "question")}
 
 
 def _ids_of(questions: Iterable[Mapping[str, Any]]) -> Iterable[str]:

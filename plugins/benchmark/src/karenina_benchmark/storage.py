@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from karenina_benchmark.errors import CheckpointError
 from karenina_benchmark.format_registry import describe_suffixes, find_format, list_formats
-from karenina_benchmark.text_files import read_text, replace_file
+from karenina_benchmark.text_files import read_text
 from karenina_core import plugins
 from karenina_core.errors import KareninaError, type_and_message
+from karenina_toolkit.files import replace_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -124,7 +125,21 @@ def save_benchmark(benchmark: BenchmarkContent, path: Path) -> None:
     """Write a benchmark in the format that the suffix of `path` selects. Raises `CheckpointError`."""
     offer = find_format(plugins.active_plugins(), path, path.suffix.lower(), writes=True)
     assert offer.value.write is not None, "find_format leaves out formats that cannot be written"
-    replace_file(path, offer.value.write(benchmark, path))
+    texts = offer.value.write(benchmark, path)
+    parts = (text if isinstance(text, bytes) else _encode(text, path) for text in texts)
+    try:
+        replace_file(path, lambda file: file.writelines(parts), follow=True)
+    except OSError as error:
+        what = f"the file cannot be written: {error.strerror}"
+        raise CheckpointError(path, "", what, "check that the folder exists and that you may write to it") from error
+
+
+def _encode(text: str, path: Path) -> bytes:
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        what = f"a text holds half of a character (a lone surrogate): {text[max(0, error.start - 20) : error.end]!r}"
+        raise CheckpointError(path, "", what, "remove it") from error
 
 
 def _guess_suffix(path: Path) -> str:

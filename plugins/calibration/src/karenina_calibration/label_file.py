@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from pydantic_core import from_json
 
 from karenina_calibration.answers import Kind
 from karenina_calibration.draw import FORMAT, Draw
 from karenina_core.errors import ConfigError
-from karenina_toolkit import bounded_files
+from karenina_toolkit.files import FileError, read_records
 
 if TYPE_CHECKING:
     from karenina_calibration.answers import Answers, Extraction
@@ -113,17 +112,14 @@ def read_labels(files: Iterable[Path]) -> Labels:
 
 def _read_lines(file: Path) -> Iterator[tuple[str, Any]]:
     try:
-        text = bounded_files.read_text(file)
-    except bounded_files.FileError as error:
+        records = list(read_records(file, suffix=".jsonl", keep_problems=True))
+    except FileError as error:
         raise ConfigError([f"the labels {error.path} cannot be read: {error.what}; {error.cure}"]) from error
-    for number, line in enumerate(text.split("\n"), 1):  # JSON texts may contain other line ends, such as U+2028
-        if not line.strip():
-            continue
-        place = f"{file}, line {number}"
-        try:
-            value = from_json(line)
-        except ValueError as error:
-            raise ConfigError([f"{place} is not a label: it is not valid JSON; remove the line"]) from error
+    for record in records:
+        place = str(record)
+        if record.problem is not None:
+            raise ConfigError([f"{place} is not a label: {record.problem.what}; remove the line"]) from record.problem
+        value = record.value
         kind = next(iter(value), None) if isinstance(value, dict) and len(value) == 1 else None
         if kind == "draw":
             yield kind, value[kind]

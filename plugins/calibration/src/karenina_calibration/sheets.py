@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
+from typing import TYPE_CHECKING, BinaryIO, Final, cast
 
 from pydantic_core import from_json, to_json
 
@@ -18,7 +18,7 @@ from karenina_core.errors import ConfigError
 from karenina_engine.results.tables import LibraryMissing
 from karenina_report.exports.spreadsheets import FORMULA_STARTS
 from karenina_report.output_file import write_whole
-from karenina_toolkit import bounded_files
+from karenina_toolkit.files import FileError, plain_cell, read_records
 
 if TYPE_CHECKING:
     from karenina_calibration.answers import Answer, Answers, Kind
@@ -125,13 +125,12 @@ def read_sheet(path: Path, answers: Answers, *, labeller: str, time: str) -> tup
     and `replicate` if a question has several answers; `labeller` is optional. Rows without a label are left out.
     Raises `ConfigError` for anything but yes, no and unclear, with the row.
     """
-    rows = _read_excel(path) if path.suffix.lower() == EXCEL else _read_csv(path)
     found: dict[tuple[str, str], list[tuple[str, Row]]] = defaultdict(list)
     strange = 0
     by_question: dict[str, list[Answer]] = defaultdict(list)
     for answer in answers.by_id.values():
         by_question[answer.question_id].append(answer)
-    for place, row in rows:
+    for place, row in _read_rows(path):
         if not any(row.get(name, "").strip() for name in (*RIGHT, "own")):
             continue
         about = _answer_of(row, answers, by_question, place)
@@ -212,26 +211,12 @@ def _parse_answer(text: str, place: str) -> bool | None:
     raise ConfigError([f"{place}: {text.strip()!r} is not yes, no or unclear"])
 
 
-def _read_csv(path: Path) -> Iterator[tuple[str, Row]]:
+def _read_rows(path: Path) -> Iterator[tuple[str, Row]]:
     try:
-        text = bounded_files.read_text(path)
-        for number, row in enumerate(csv.DictReader(io.StringIO(text, newline="")), 2):
-            yield f"{path}, row {number}", {str(name): str(cell or "") for name, cell in row.items()}
-    except (bounded_files.FileError, csv.Error) as error:
-        raise ConfigError([f"{path} cannot be read as CSV: {error}"]) from error
-
-
-def _read_excel(path: Path) -> Iterator[tuple[str, Row]]:
-    try:
-        from openpyxl import load_workbook
-    except ImportError as error:
-        raise LibraryMissing("openpyxl is not installed: pip install 'karenina-calibration[excel]'") from error
-    try:
-        book = load_workbook(io.BytesIO(bounded_files.read_bytes(path)), read_only=True)
-    except Exception as error:  # openpyxl raises errors of many types for a file of another kind
-        raise ConfigError([f"{path} cannot be read as an Excel workbook: {error}"]) from error
-    rows: Iterator[tuple[Any, ...]] = iter(book.worksheets[0].iter_rows(values_only=True))
-    names = [str(cell or "") for cell in next(rows, ())]
-    for number, row in enumerate(rows, 2):
-        cells = ["" if cell is None else str(cell) for cell in row]
-        yield f"{path}, row {number}", dict(zip(names, cells, strict=False))
+        with read_records(path, package="karenina-calibration") as records:
+            names = {column: column.lower() for column in reversed(records.columns)}
+            for record in records:
+                cells = {name: plain_cell(record.values[column]) for column, name in names.items()}
+                yield str(record), {name: "" if cell is None else str(cell) for name, cell in cells.items()}
+    except FileError as error:
+        raise ConfigError([f"the sheet cannot be read: {error}"]) from error

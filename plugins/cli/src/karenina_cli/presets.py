@@ -49,8 +49,9 @@ def save_preset(name: str, config: VerificationConfig, names: Collection[str]) -
 
     from karenina_benchmark.config_files import values_to_save, warn_of_secrets
     from karenina_core.errors import ConfigError
-    from karenina_engine.results.private_files import locked, replace_private
+    from karenina_engine.results.private_files import locked
     from karenina_toolkit.file_names import is_plain_name
+    from karenina_toolkit.files import replace_file
 
     if not is_plain_name(name) or Path(name).suffix:
         raise ConfigError([f"{name!r} cannot be the name of a preset: use letters, digits, '_' and '-'"])
@@ -59,7 +60,7 @@ def save_preset(name: str, config: VerificationConfig, names: Collection[str]) -
     path = presets_folder() / f"{name}{_SUFFIX}"
     try:
         with locked(path):
-            replace_private(path, to_json(kept, indent=2).decode())
+            replace_file(path, lambda file: file.write(to_json(kept, indent=2)), private=True)
     except (PydanticSerializationError, OSError) as error:
         raise ConfigError([f"the preset cannot be saved in {path}: {error}"]) from error
     warn_of_secrets(path, [place for place in left_out if place.partition(".")[0] in names])

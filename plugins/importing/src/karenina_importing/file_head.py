@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import Any, Final
 
 from karenina_benchmark.errors import CheckpointError
-from karenina_importing.source_files import bounded, parse_json, read_json
+from karenina_importing.source_files import bounded, read_json
 from karenina_toolkit import bounded_files
+from karenina_toolkit.files import read_records
 
 _LINES: Final = 50
 _BLANK: Final = b" \t\r\n\xef\xbb\xbf"
@@ -31,20 +33,15 @@ class FileHead:
     @cached_property
     def lines(self) -> list[Any]:
         """The JSON values of the first lines; empty unless each of them is one."""
-        found: list[Any] = []
         if not self.start.lstrip(_BLANK).startswith((b"{", b"[", b'"')):
-            return found
-        with bounded(self.path), bounded_files.open_file(self.path) as file:
-            for line in bounded_files.iter_lines(file, self.path):
-                if len(found) == _LINES:
-                    break
-                if line.strip(_BLANK):
-                    try:
-                        found.append(parse_json(line.strip(_BLANK), self.path, ""))
-                    except CheckpointError:
-                        # A file cut within its first lines is still one of lines if the lines before are whole.
-                        return found
-        return found
+            return []
+        with (
+            bounded(self.path),
+            read_records(self.path, suffix=".jsonl", surrogates=True, keep_problems=True) as records,
+        ):
+            # A file cut within its first lines is still one of lines if the lines before are whole.
+            whole = takewhile(lambda record: record.problem is None, records)
+            return [record.value for record in islice(whole, _LINES)]
 
     @cached_property
     def record(self) -> Mapping[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import struct
 import zipfile
 import zlib
@@ -14,11 +13,8 @@ from typing import Any, Final, cast
 
 from karenina_benchmark.errors import CheckpointError
 from karenina_importing.source_row import SourceRow
-from karenina_toolkit import bounded_files
-from karenina_toolkit.value_limits import find_problem_in_json
+from karenina_toolkit import bounded_files, files
 
-_BLANK: Final = b" \t\r\n"
-_BOM: Final = b"\xef\xbb\xbf"
 _ZSTANDARD: Final = 93
 """The method of entries of archives that are compressed with Zstandard, as those of Inspect."""
 _ENCRYPTED: Final = 1
@@ -38,44 +34,25 @@ def bounded(path: Path) -> Iterator[None]:
 def read_json(path: Path) -> Any:
     """Return the JSON value of a file. Raises `CheckpointError`."""
     with bounded(path):
-        return parse_json(bounded_files.read_bytes(path), path, "")
+        return files.read_json(path, surrogates=True)
 
 
 def read_lines(path: Path) -> Iterator[SourceRow]:
     """Yield the JSON objects of a file with one on each line; a line that is none has a problem."""
-    with bounded(path), bounded_files.open_file(path) as file:
-        for number, line in enumerate(bounded_files.iter_lines(file, path), 1):
-            text = line.removeprefix(_BOM) if number == 1 else line
-            if not text.strip(_BLANK):
-                continue
-            place = f"line {number}"
-            try:
-                values = parse_json(text, path, place)
-            except CheckpointError as error:
-                yield SourceRow(place, {}, error.what)
-                continue
-            if isinstance(values, Mapping):
-                yield SourceRow(place, values)
+    with bounded(path), files.read_records(path, suffix=".jsonl", surrogates=True, keep_problems=True) as records:
+        for record in records:
+            if record.problem is not None:
+                yield SourceRow(record.where, {}, record.problem.what)
+            elif isinstance(record.value, Mapping):
+                yield SourceRow(record.where, record.value)
             else:
-                yield SourceRow(place, {}, "the line is not a JSON object")
+                yield SourceRow(record.where, {}, "the line is not a JSON object")
 
 
 def parse_json(data: bytes, path: Path, place: str) -> Any:
     """Return the value of JSON in UTF-8. NaN and the infinities are allowed. Raises `CheckpointError`."""
-    try:
-        text = data.decode("utf-8-sig")
-        found = json.loads(text)
-    except UnicodeDecodeError as error:
-        raise CheckpointError(path, place, "the text is not UTF-8", "save it with the encoding UTF-8") from error
-    except json.JSONDecodeError as error:
-        where = place or f"line {error.lineno}, column {error.colno}"
-        raise CheckpointError(path, where, f"the JSON is not valid: {error.msg}", "correct it there") from error
-    except (ValueError, RecursionError) as error:
-        raise CheckpointError(path, place, f"the JSON cannot be read: {error}", "correct it there") from error
-    trouble = find_problem_in_json(text, found, halves=False)
-    if trouble is not None:
-        raise CheckpointError(path, place, trouble.what, trouble.cure)
-    return found
+    with bounded(path):
+        return files.parse_json(data, path, place, surrogates=True)
 
 
 @contextmanager
@@ -84,12 +61,7 @@ def open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
     with bounded(path), bounded_files.open_file(path) as file:
         try:
             with zipfile.ZipFile(file) as archive:
-                limit = bounded_files.max_file_bytes()
-                size = sum(entry.file_size for entry in archive.infolist())
-                if size > limit:
-                    unpacked, allowed = bounded_files.format_size(size), bounded_files.format_size(limit)
-                    what = f"it has {unpacked} unpacked, and at most {allowed} are read"
-                    raise bounded_files.too_large_error(path, what, limit)
+                files.check_unpacked_size(path, sum(entry.file_size for entry in archive.infolist()))
                 yield archive
         except (zipfile.BadZipFile, NotImplementedError, struct.error, UnicodeDecodeError, OverflowError) as error:
             raise CheckpointError(path, "", f"the archive is damaged: {error}", "get the file again") from error

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
 from karenina_engine.results.result_file import check_output, prepare_output
 from karenina_report.options import config_error
+from karenina_toolkit.files import replace_file
 
 
 def write_whole(output: Path, begins: Sequence[bytes], write: Callable[[BinaryIO], None]) -> Path | None:
@@ -19,25 +18,16 @@ def write_whole(output: Path, begins: Sequence[bytes], write: Callable[[BinaryIO
     begins otherwise, and if the output cannot be written.
     """
     check_output(output, lines=begins)
+    moved: Path | None = None
+
+    def write_and_make_room(file: BinaryIO) -> None:
+        nonlocal moved
+        write(file)
+        file.flush()  # a full disk is known before an earlier file gets another name
+        moved = prepare_output(output, lines=begins)
+
     try:
-        part = _write_beside(output, write)
-        try:
-            moved = prepare_output(output, lines=begins)
-            part.chmod(output.stat().st_mode & 0o777)
-            part.replace(output)
-        finally:
-            part.unlink(missing_ok=True)
+        replace_file(output, write_and_make_room)
     except OSError as error:
         raise config_error(f"the output {output} cannot be written: {error.strerror or error}") from error
     return moved
-
-
-def _write_beside(output: Path, write: Callable[[BinaryIO], None]) -> Path:
-    handle, name = tempfile.mkstemp(dir=output.parent, prefix=f".{output.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            write(file)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-    return Path(name)

@@ -12,9 +12,10 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import to_json
 
 from karenina_core.version import __version__
-from karenina_engine.results.private_files import locked, read_private, replace_private
+from karenina_engine.results.private_files import locked, read_private
 from karenina_engine.results.rates import Rate
 from karenina_selftest.scores import JudgeScore
+from karenina_toolkit.files import replace_file
 from karenina_toolkit.state_folder import UserStateError, make_own_folder, state_folder
 
 if TYPE_CHECKING:
@@ -72,9 +73,14 @@ def store_scores(scores: Iterable[JudgeScore], *, cases: str, settings: str, res
             make_own_folder(path.parent)
             with locked(path):
                 kept = [one for one in read_scores(score.judge) if (one.cases, one.settings) != (cases, settings)]
-                replace_private(path, _Scores(scores=[*kept[-_MOST + 1 :], stored]).model_dump_json(indent=1))
+                _write(path, [*kept[-_MOST + 1 :], stored])
         except OSError as error:
             raise UserStateError(f"the score of {score.judge} cannot be stored: {error}") from error
+
+
+def _write(path: Path, scores: list[StoredScore]) -> None:
+    text = _Scores(scores=scores).model_dump_json(indent=1)
+    replace_file(path, lambda file: file.write(text.encode()), private=True)
 
 
 def read_scores(judge: str) -> Sequence[StoredScore]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -20,7 +19,6 @@ FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # O_NONBLOCK: opening a FIFO would otherwise wait for a writer before its type can be checked.
 FILE: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 """Flags for opening a file to read."""
-_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class NotAFileError(OSError):
@@ -62,35 +60,3 @@ def open_file_at(name: str, folder: int) -> IO[bytes]:
         os.close(handle)
         raise NotAFileError("it is not a file")
     return os.fdopen(handle, "rb")
-
-
-def replace_file(root: Path, file: Path, content: bytes) -> None:
-    """Replace `file`, below `root`, with a new file that has `content`; missing folders are created.
-
-    Hard links to the old file keep the old content. Raises `OSError`.
-    """
-    with open_folder(root, file.parent, make=True) as folder:
-        mode = _mode_to_keep(file.name, folder)
-        temporary = f".{secrets.token_hex(8)}.new"
-        handle = os.open(temporary, _NEW, 0o666, dir_fd=folder)
-        try:
-            with os.fdopen(handle, "wb") as new:
-                new.write(content)
-                if mode is not None:
-                    os.fchmod(handle, mode)
-            os.replace(temporary, file.name, src_dir_fd=folder, dst_dir_fd=folder)
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(temporary, dir_fd=folder)
-            raise
-
-
-def _mode_to_keep(name: str, folder: int) -> int | None:
-    """Return the mode of the existing file, None if there is none. Raises `PermissionError` if it is not writable."""
-    try:
-        mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
-    except FileNotFoundError:
-        return None
-    if not os.access(name, os.W_OK, dir_fd=folder):
-        raise PermissionError(13, "Permission denied")
-    return mode & 0o777

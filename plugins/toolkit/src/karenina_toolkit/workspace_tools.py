@@ -19,7 +19,8 @@ from typing import IO, Any, ClassVar, Final
 from anyio import to_thread
 
 from karenina_core.models.ports import Tool
-from karenina_toolkit.nofollow_files import NotAFileError, open_file, open_folder, replace_file
+from karenina_toolkit.files import replace_file
+from karenina_toolkit.nofollow_files import NotAFileError, open_file, open_folder
 from karenina_toolkit.tool_error import ToolError
 
 MOST_CHARACTERS: Final = 50_000
@@ -288,7 +289,9 @@ class WriteFile(_WorkspaceTool):
             raise ToolError(f"{len(content)} characters are too many for one file: {MOST_WRITTEN} are the limit")
         if file.exists() and not file.is_file():
             raise ToolError(f"{arguments['path']!r} is not a file and cannot be written")
-        replace_file(self._root, file, content.encode("utf-8", "replace"))
+        data = content.encode("utf-8", "replace")
+        with open_folder(self._root, file.parent, make=True) as folder:
+            replace_file(file.name, lambda new: new.write(data), dir_fd=folder, sync=False)
         return f"{self.show(file)} has {len(content)} characters now"
 
 

@@ -35,6 +35,7 @@ from karenina_engine.journal.schema import (
     with_digest,
 )
 from karenina_engine.results.result_file import free_name
+from karenina_toolkit.files import sync_folder
 
 TABLES: Final = ("replies", "results", "runs", "sessions", "spent")
 _UNREADABLE_FILE: Final = (sqlite3.DatabaseError, UnicodeDecodeError)
@@ -142,12 +143,7 @@ def _put_in_place(ready: Path, path: Path) -> None:
     for ending in ("-wal", "-shm", "-journal"):  # first, since SQLite would apply them to the new file
         path.with_name(path.name + ending).unlink(missing_ok=True)
     ready.replace(path)
-    with contextlib.suppress(OSError):  # not every system supports it
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+    sync_folder(path.parent)
 
 
 def _remove(file: Path) -> None:

@@ -12,7 +12,8 @@ from typing import Any
 from karenina_core.data.trust import Trust
 from karenina_core.errors import KareninaError
 from karenina_core.text import replace_surrogates
-from karenina_engine.results.private_files import locked, read_private, replace_private
+from karenina_engine.results.private_files import locked, read_private
+from karenina_toolkit.files import replace_file
 
 _DIGEST_LENGTH = 64
 
@@ -58,7 +59,8 @@ def store_trust(digests: Iterable[str], note: str = "") -> Path:
             entries = _read(path)
             for digest in wanted:
                 entries.setdefault(digest, {"note": replace_surrogates(note), "trusted_at": now})
-            replace_private(path, json.dumps({"version": 1, "trusted": entries}, indent=2, ensure_ascii=False))
+            text = json.dumps({"version": 1, "trusted": entries}, indent=2, ensure_ascii=False)
+            replace_file(path, lambda file: file.write(text.encode()), private=True)
     except OSError as error:
         raise TrustFileError(f"{path}: the trusted digests cannot be written: {error}") from error
     return path

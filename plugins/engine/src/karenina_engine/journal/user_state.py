@@ -19,7 +19,7 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from karenina_engine.results.private_files import replace_private
+from karenina_toolkit.files import replace_file
 from karenina_toolkit.state_folder import (
     MOST_BYTES,
     UserStateError,
@@ -86,7 +86,7 @@ def store_command(id: str, journal: Path, command: Mapping[str, Any]) -> None:
         make_own_folder(folder)
         path = os.path.realpath(journal)
         text = json.dumps({"version": _VERSION, "journal": path, "command": command})
-        replace_private(folder / f"{id}.json", text)
+        replace_file(folder / f"{id}.json", lambda file: file.write(text.encode()), private=True)
         _remove_stale_commands(folder, id, path)
     except (OSError, UserStateError) as error:
         why = error.strerror or error if isinstance(error, OSError) else error

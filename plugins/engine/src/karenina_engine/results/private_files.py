@@ -1,12 +1,14 @@
-"""Files that hold decisions of one user, read and replaced so that no other user can have written them."""
+"""Files that hold decisions of one user, read so that no other user can have written them.
+
+`karenina_toolkit.files.replace_file` replaces them, as `private`, under the lock of `locked`.
+"""
 
 from __future__ import annotations
 
 import os
 import stat
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -35,26 +37,6 @@ def read_private(path: Path) -> str | None:
         check_folder(path.parent)
         _check_owner(path, found)
         return file.read().decode("utf-8")
-
-
-def replace_private(path: Path, text: str) -> None:
-    """Replace the content of a file atomically, readable for its owner only. Raises `OSError`.
-
-    A link at `path` is refused, so that no other file is changed or shared.
-    """
-    if path.is_symlink():
-        raise _link(path)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f"{path.stem}-", suffix=".new")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).replace(path)
-    except BaseException:
-        with suppress(OSError):
-            Path(temporary).unlink()
-        raise
 
 
 @contextmanager

@@ -6,7 +6,6 @@ import asyncio
 import errno
 import os
 import stat
-import tempfile
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final, Self
 
 from karenina_core.errors import ConfigError
 from karenina_engine.results.header import is_header
+from karenina_toolkit.files import replace_file
 
 if TYPE_CHECKING:
     from io import FileIO
@@ -213,17 +213,14 @@ class ResultFile:
         if all(line == at for at, line in enumerate(order)):
             return
         self._check_not_replaced()
-        handle, name = tempfile.mkstemp(dir=self._path.parent, prefix=f".{self._path.name}.")
-        try:
-            with os.fdopen(handle, "wb", buffering=_BUFFER) as out, self._path.open("rb", buffering=0) as lines:
+
+        def write(file: BinaryIO) -> None:
+            with self._path.open("rb", buffering=0) as lines:
                 for at in range(0, len(order), _SORT_BATCH):
-                    out.writelines(self._read(lines, order[at : at + _SORT_BATCH]))
-            Path(name).chmod(self._path.stat().st_mode & 0o777)
+                    file.writelines(self._read(lines, order[at : at + _SORT_BATCH]))
             self._check_not_replaced()
-            Path(name).replace(self._path)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+
+        replace_file(self._path, write)
 
     def _check_not_replaced(self) -> None:
         """Raise `OSError` if the path now names another file, which must not be replaced."""

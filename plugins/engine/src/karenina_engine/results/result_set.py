@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import logging
-import os
 import re
-import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
@@ -23,6 +21,7 @@ from karenina_engine.results.result_html import set_html
 from karenina_engine.results.summary_text import summary_rows
 from karenina_engine.results.tables import Table, result_table
 from karenina_toolkit import bounded_files
+from karenina_toolkit.files import replace_file
 from karenina_toolkit.printable import quantity
 from karenina_toolkit.text_layout import Facts, Title, format_repr
 
@@ -114,18 +113,11 @@ class VerificationResultSet:
         return self.table(table).to_arrow()
 
     def save(self, path: str | Path) -> None:
-        """Write all results or none: the file is replaced when everything has been written."""
+        """Write all results or none: the file is replaced when everything has been written. A link is followed."""
         file = Path(path)
         file.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as out:
-                for result in self.results:
-                    out.write(result.model_dump_json() + "\n")
-            Path(name).replace(file)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+        lines = (result.model_dump_json().encode() + b"\n" for result in self.results)
+        replace_file(file, lambda new: new.writelines(lines), follow=True)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:

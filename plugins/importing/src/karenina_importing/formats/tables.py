@@ -15,23 +15,21 @@ from karenina_importing.field_mapping import FieldMapping
 from karenina_importing.file_head import FileHead
 from karenina_importing.formats.dataset_rows import find_classes, is_page, name_classes, page_rows
 from karenina_importing.import_format import Fit, make_import_format
-from karenina_importing.source_files import read_json, read_lines
+from karenina_importing.source_files import bounded, read_json, read_lines
 from karenina_importing.source_row import SourceRow
+from karenina_toolkit.files import LINES, TABLES, read_records
 
 _PARQUET: Final = b"PAR1"
-_TABLES: Final = (".csv", ".tsv", ".xlsx")
-_LINES: Final = (".jsonl", ".ndjson")
-_BATCH: Final = 1000
 
 
 def _detect(head: FileHead) -> Fit:
     if head.start.startswith(_PARQUET) or is_page(head.document):
         return Fit.YES
-    if head.path.suffix.lower() in _TABLES:
+    if head.path.suffix.lower() in TABLES:
         return Fit.YES
     found = head.document
     is_list = isinstance(found, list) and bool(found) and all(isinstance(one, Mapping) for one in found)
-    is_named = found is None or len(head.lines) > 1 or head.path.suffix.lower() in _LINES
+    is_named = found is None or len(head.lines) > 1 or head.path.suffix.lower() in LINES
     is_lines = is_named and bool(head.lines) and all(isinstance(one, Mapping) for one in head.lines)
     return Fit.MAYBE if is_list or is_lines else Fit.NO
 
@@ -40,7 +38,7 @@ def _rows(path: Path) -> Iterator[SourceRow]:
     head = FileHead(path)
     if head.start.startswith(_PARQUET):
         yield from _parquet_rows(path)
-    elif path.suffix.lower() in _TABLES:
+    elif path.suffix.lower() in TABLES:
         for row in read_rows(path).rows:
             yield SourceRow(f"line {row.line}", row.values)
     elif head.document is not None and not (head.record and not is_page(head.document)):
@@ -64,36 +62,16 @@ def _json_rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _parquet_rows(path: Path) -> Iterator[SourceRow]:
-    try:
-        from pyarrow import ArrowException
-        from pyarrow.parquet import ParquetFile
-    except ImportError as error:
-        cure = 'install it: pip install "karenina-importing[parquet]"'
-        raise CheckpointError(path, "", "reading parquet needs pyarrow, which is not installed", cure) from error
-    from karenina_toolkit import bounded_files
-
-    number = 0
-    try:
-        with ParquetFile(path) as file:
-            limit, size = bounded_files.max_file_bytes(), _unpacked_size(file.metadata)
-            if size > limit:
-                unpacked, allowed = bounded_files.format_size(size), bounded_files.format_size(limit)
-                what = f"it has {unpacked} unpacked, and at most {allowed} are read"
-                raise CheckpointError(path, "", what, bounded_files.size_limit_cure(limit))
-            classes = _parquet_classes(file.schema_arrow.metadata)
-            for batch in file.iter_batches(batch_size=_BATCH):
-                for values in batch.to_pylist():
-                    number += 1
-                    yield SourceRow(f"row {number}", name_classes(_as_plain(values), classes))
-    except (OSError, ArrowException) as error:
-        what = f"it cannot be read as parquet: {' '.join(str(error).split())[:200]}"
-        raise CheckpointError(path, f"after row {number}" if number else "", what, "get the file again") from error
+    with bounded(path), read_records(path, suffix=".parquet", package="karenina-importing") as records:
+        classes = _parquet_classes(records.metadata)
+        for record in records:
+            yield SourceRow(record.where, name_classes(_as_plain(record.values), classes))
 
 
-def _parquet_classes(metadata: Mapping[bytes, bytes] | None) -> dict[str, list[Any]]:
+def _parquet_classes(metadata: Mapping[bytes, bytes]) -> dict[str, list[Any]]:
     """Return the names of classes that the library `datasets` writes into the metadata of a file, if it did."""
     try:
-        found = json.loads((metadata or {}).get(b"huggingface", b"{}"))
+        found = json.loads(metadata.get(b"huggingface", b"{}"))
     except (ValueError, RecursionError):
         return {}
     info = found.get("info") if isinstance(found, Mapping) else None
@@ -110,10 +88,6 @@ def _as_plain(value: Any) -> Any:
     if isinstance(value, date | time):
         return value.isoformat()
     return str(value) if isinstance(value, Decimal) else value
-
-
-def _unpacked_size(metadata: Any) -> int:
-    return sum(metadata.row_group(group).total_byte_size for group in range(metadata.num_row_groups))
 
 
 HUGGINGFACE: Final = make_import_format(

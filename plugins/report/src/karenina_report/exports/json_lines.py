@@ -14,7 +14,7 @@ from karenina_engine.results.header import header_line
 from karenina_engine.results.recordings import recorded_answer
 from karenina_engine.results.result_set import parse_result, read_results
 from karenina_report.exports.exporter import Exporter
-from karenina_toolkit import bounded_files
+from karenina_toolkit.files import FileError, read_records
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
@@ -45,12 +45,11 @@ def _write_json(request: ExportRequest, file: BinaryIO) -> None:
 
 def _read_json(path: Path) -> Iterator[VerificationResult]:
     try:
-        found = json.loads(bounded_files.read_bytes(path))
-        results = found["results"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise ConfigError([f'{path} is not an export of results: it has no JSON object with "results"']) from error
-    for number, one in enumerate(results, 1):
-        yield parse_result(json.dumps(one), f"{path}, result {number}")
+        for record in read_records(path, suffix=".json", rows="results", surrogates=True):
+            yield parse_result(json.dumps(record.value), f"{path}, result {record.number}")
+    except FileError as error:
+        what = f'{path} is not an export of results, a JSON object with "results": {error.what}; {error.cure}'
+        raise ConfigError([what]) from error
 
 
 def _write_recording(request: ExportRequest, file: BinaryIO) -> None:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import csv
 import io
-import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import datetime
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
@@ -18,6 +18,7 @@ from karenina_core.errors import ConfigError
 from karenina_engine.results.result_set import parse_result
 from karenina_engine.results.tables import LibraryMissing, as_json
 from karenina_report.exports.exporter import Exporter
+from karenina_toolkit.files import FileError, read_records
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
@@ -61,17 +62,19 @@ def _write_csv(request: ExportRequest, file: BinaryIO) -> None:
 
 
 def _read_csv(path: Path) -> Iterator[VerificationResult]:
-    csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
+    return read_result_column(path, "CSV")
+
+
+def read_result_column(path: Path, kind: str) -> Iterator[VerificationResult]:
+    """Yield the whole results in the last column of a table that an export wrote. Raises `ConfigError`."""
     try:
-        with path.open(encoding="utf-8", newline="") as file:
-            for number, row in enumerate(csv.DictReader(file), 2):
-                if RESULT_COLUMN not in row:
-                    raise ConfigError(
-                        [f"{path} has no column {RESULT_COLUMN!r}: it holds a table and no whole results"]
-                    )
-                yield parse_result(row[RESULT_COLUMN] or "", f"{path}, line {number}")
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise ConfigError([f"{path} cannot be read as CSV: {error}"]) from error
+        with read_records(path, only=[RESULT_COLUMN], any_size=True, package="karenina-report") as records:
+            if RESULT_COLUMN not in records.columns:
+                raise ConfigError([no_results(path)])
+            for record in records:
+                yield parse_result(record.values[RESULT_COLUMN] or "", str(record))
+    except FileError as error:
+        raise ConfigError([f"{path} cannot be read as {kind}: {error.what}; {error.cure}"]) from error
 
 
 def no_results(path: Path) -> str:
@@ -159,25 +162,13 @@ class _Sheets:
 
 def _read_excel(path: Path) -> Iterator[VerificationResult]:
     try:
-        from openpyxl import load_workbook
-    except ImportError as error:
-        raise LibraryMissing("openpyxl is not installed: pip install 'karenina-report[excel]'") from error
-    try:
-        book = load_workbook(path, read_only=True)
-    except Exception as error:
-        raise ConfigError([f"{path} cannot be read as an Excel workbook: {error}"]) from error
-    if _SHEET_OF_RESULTS not in book.sheetnames:
-        raise ConfigError([no_results(path)])
-    rows: Iterable[tuple[Any, ...]] = book[_SHEET_OF_RESULTS].iter_rows(min_row=2, values_only=True)
-    at, pieces = None, list[str]()
-    for number, piece in rows:
-        if number != at and pieces:
-            yield parse_result("".join(pieces), f"{path}, result {at}")
-            pieces = []
-        at = number
-        pieces.append(str(piece))
-    if pieces:
-        yield parse_result("".join(pieces), f"{path}, result {at}")
+        with read_records(path, sheet=_SHEET_OF_RESULTS, any_size=True, package="karenina-report") as records:
+            for number, pieces in groupby(records, lambda record: record.values["result"]):
+                yield parse_result("".join(str(one.values["json"]) for one in pieces), f"{path}, result {number}")
+    except FileError as error:
+        if error.what.startswith("the file has no sheet"):
+            raise ConfigError([no_results(path)]) from error
+        raise ConfigError([f"{path} cannot be read as an Excel workbook: {error.what}; {error.cure}"]) from error
 
 
 CSV = Exporter("csv", "one table as comma-separated values", (".csv",), _write_csv, takes_table=True, read=_read_csv)

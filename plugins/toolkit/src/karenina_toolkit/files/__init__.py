@@ -1,0 +1,31 @@
+"""Files: one reader of records, and one way to replace a file.
+
+`read_records` reads the rows of CSV, Excel, Parquet, JSON lines and JSON documents, each with its place for messages,
+within bounds. `replace_file` writes a file in one step. Errors of files are `FileError`.
+"""
+
+from karenina_toolkit.bounded_files import FileError
+from karenina_toolkit.files.json_values import iter_rows, parse_json, read_json, suggest_rows
+from karenina_toolkit.files.libraries import check_unpacked_size, plain_cell
+from karenina_toolkit.files.record import Record, find_column
+from karenina_toolkit.files.records import LINES, SUFFIXES, TABLES, Records, read_records
+from karenina_toolkit.files.replacing import replace_file, sync_folder
+
+__all__ = [
+    "LINES",
+    "SUFFIXES",
+    "TABLES",
+    "FileError",
+    "Record",
+    "Records",
+    "check_unpacked_size",
+    "find_column",
+    "iter_rows",
+    "parse_json",
+    "plain_cell",
+    "read_json",
+    "read_records",
+    "replace_file",
+    "suggest_rows",
+    "sync_folder",
+]

@@ -1,0 +1,150 @@
+"""JSON documents, and the path to the rows in one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from karenina_toolkit import bounded_files
+from karenina_toolkit.bounded_files import FileError
+from karenina_toolkit.files.record import Record
+from karenina_toolkit.files.texts import decode
+from karenina_toolkit.value_limits import find_problem_in_json
+
+ANY: Final = "*"
+_MOST_PATHS: Final = 3
+_LOOKED_AT: Final = 20
+"""The items of a list or an object in which the rows of a document are looked for."""
+_DEEPEST: Final = 8
+
+
+class _DuplicateKey(ValueError):
+    """A key that an object has twice, with different values."""
+
+
+def _check_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        for key, value in pairs:
+            if found[key] is not value and found[key] != value:
+                raise _DuplicateKey(f"the key {key!r} occurs twice, with different values")
+    return found
+
+
+_DECODER: Final = json.JSONDecoder(object_pairs_hook=_check_keys)
+
+
+def read_json(path: Path, *, encoding: str | None = None, surrogates: bool = False) -> Any:
+    """Return the JSON value of a file or a pipe. Raises `FileError`. The arguments are those of `parse_json`."""
+    return parse_json(bounded_files.read_bytes(path), path, encoding=encoding, surrogates=surrogates)
+
+
+def parse_json(
+    data: bytes | str, path: Path, where: str = "", *, encoding: str | None = None, surrogates: bool = False
+) -> Any:
+    """Return the value of a JSON text at the place `where` of a file. Raises `FileError`.
+
+    NaN and the infinities are allowed, as Python writes them. Refused are a key that an object has twice with different
+    values, values that are nested too deeply, whole numbers of thousands of digits and, unless `surrogates` is set,
+    halves of characters (lone surrogates).
+    """
+    text = decode(data, path, encoding, where) if isinstance(data, bytes) else data
+    try:
+        found = _DECODER.decode(text)
+    except json.JSONDecodeError as error:
+        place = f"{where}, column {error.colno}" if where else f"line {error.lineno}, column {error.colno}"
+        if error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated"):
+            raise FileError(path, place, "the JSON is incomplete", "correct it there") from error
+        raise FileError(path, place, f"the JSON is not valid: {error.msg}", "correct it there") from error
+    except _DuplicateKey as error:
+        raise FileError(path, where, str(error), "remove one of the two") from error
+    except (ValueError, RecursionError) as error:
+        raise FileError(path, where, f"the JSON cannot be read: {error}", "correct it there") from error
+    problem = find_problem_in_json(text, found, halves=not surrogates)
+    if problem is not None:
+        raise FileError(path, where, problem.what, problem.cure)
+    return found
+
+
+def iter_rows(document: Any, rows: str | None, path: Path) -> Iterator[Record]:
+    """Yield the rows of a JSON document at the path `rows`, without it those of a list. Raises `FileError`.
+
+    A path has names between dots, and `*` for every item of a list or an object, such as
+    `data.*.paragraphs.*.qas.*`; a `*` at the end may be left out for a list. The scalars of the objects on the way are
+    the `outer` values of a row.
+    """
+    if not rows and not isinstance(document, list):
+        paths = suggest_rows(document)
+        cure = f"name the path to its rows: {' or '.join(paths)}" if paths else "give a file with a list of rows"
+        raise FileError(path, "", "it is not a list of rows", cure)
+    walk = _Walk(path, tuple(rows.split(".")) if rows else (ANY,))
+    for number, record in enumerate(walk.rows(document, 0, (), (), None), 1):
+        yield Record(path, record.where, number, record.value, record.around, record.key)
+
+
+Around = tuple[tuple[str, Mapping[str, Any]], ...]
+
+
+class _Walk:
+    """A walk through a document along the parts of a path."""
+
+    def __init__(self, path: Path, parts: tuple[str, ...]) -> None:
+        self._path = path
+        self._parts = parts
+
+    def rows(self, value: Any, at: int, place: tuple[str, ...], around: Around, key: str | None) -> Iterator[Record]:
+        """Yield the rows in a value that `at` parts of the path lead to."""
+        if at == len(self._parts):
+            if isinstance(value, list) and self._parts[-1] != ANY:
+                for number, one in enumerate(value):
+                    yield Record(self._path, ".".join((*place, str(number))), 0, one, around, key)
+            else:
+                yield Record(self._path, ".".join(place), 0, value, around, key)
+            return
+        part = self._parts[at]
+        if isinstance(value, Mapping):
+            around = (*around, (".".join(one for one in self._parts[:at] if one != ANY), value))
+        if part == ANY and isinstance(value, Mapping):
+            for name, one in value.items():
+                yield from self.rows(one, at + 1, (*place, name), around, name)
+        elif part == ANY and isinstance(value, list):
+            for number, one in enumerate(value):
+                yield from self.rows(one, at + 1, (*place, str(number)), around, key)
+        elif isinstance(value, Mapping) and part in value:
+            yield from self.rows(value[part], at + 1, (*place, part), around, key)
+        elif isinstance(value, list) and part.isdecimal() and int(part) < len(value):
+            yield from self.rows(value[int(part)], at + 1, (*place, part), around, key)
+        else:
+            what = f"it has no {part!r}" if part != ANY else "it is neither a list nor an object"
+            full = ".".join(self._parts)
+            raise FileError(self._path, ".".join(place), what, f"correct it there, or the path to the rows, {full}")
+
+
+def suggest_rows(document: Any) -> list[str]:
+    """Return the paths of a JSON document that lead to rows, those with the most rows first.
+
+    Rows are objects in a list, or two or more objects with a common key in an object. The first items of each list are
+    looked at.
+    """
+    found: dict[str, int] = {}
+    _find_rows(document, (), found)
+    return sorted(found, key=lambda path: -found[path])[:_MOST_PATHS]
+
+
+def _find_rows(value: Any, parts: tuple[str, ...], found: dict[str, int]) -> None:
+    items = list(value.values()) if isinstance(value, Mapping) else value if isinstance(value, list) else []
+    objects = [one for one in items if isinstance(one, Mapping) and one]
+    alike = isinstance(value, list) or (len(objects) > 1 and set.intersection(*map(set, objects[:_LOOKED_AT])))
+    if objects and len(objects) == len(items) and alike:
+        path = ".".join((*parts, ANY))
+        found[path] = found.get(path, 0) + len(objects)
+    if len(parts) >= _DEEPEST:
+        return
+    if isinstance(value, Mapping) and not (alike and objects):
+        for name, one in list(value.items())[:_LOOKED_AT]:
+            _find_rows(one, (*parts, name), found)
+    else:
+        for one in items[:_LOOKED_AT]:
+            _find_rows(one, (*parts, ANY), found)

@@ -1,0 +1,137 @@
+"""Files that need a library to be read: Excel and Parquet. The libraries are imported when a file is read."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import IO, Any, Final
+
+from karenina_toolkit import bounded_files
+from karenina_toolkit.bounded_files import FileError
+from karenina_toolkit.files.tables import Cells
+
+EXCEL: Final = "excel"
+PARQUET: Final = "parquet"
+_BATCH: Final = 1000
+_BUFFER: Final = 1 << 16
+_LONGEST_REASON: Final = 200
+
+
+def read_excel(path: Path, sheet: str | None, *, any_size: bool, package: str) -> Cells:
+    """Yield the rows of a sheet, each with its number; the first sheet without a name. Raises `FileError`."""
+    try:
+        import openpyxl  # uses defusedxml if it is installed
+        from defusedxml import DefusedXmlException
+    except ImportError as error:
+        raise missing_library(path, "Excel files", error, f"{package}[{EXCEL}]") from error
+    try:
+        with bounded_files.open_file(path, any_size=any_size) as opened:
+            if not any_size:
+                _check_unpacked(path, opened)
+            with closing(openpyxl.load_workbook(opened, read_only=True, data_only=True)) as book:
+                if sheet is not None and sheet not in book.sheetnames:
+                    cure = f"use one of its sheets: {', '.join(book.sheetnames)}"
+                    raise FileError(path, "", f"the file has no sheet {sheet!r}", cure)
+                page = book[sheet] if sheet is not None else book.worksheets[0]
+                page.reset_dimensions()  # the dimensions that a file states may be far too large
+                for number, cells in enumerate(page.iter_rows(values_only=True), 1):
+                    yield number, [cell if cell != "" else None for cell in cells]
+    except FileError:
+        raise
+    # With a damaged or hostile file, openpyxl, zipfile and the XML parser raise exceptions of many types.
+    except Exception as error:
+        cause = _first_cause(error)
+        reason = f"{type(cause).__name__}: {_one_line(cause)}"
+        if isinstance(cause, DefusedXmlException):
+            reason = "its XML declares entities, which no spreadsheet program writes"
+        cure = "save it as .xlsx or .csv with a spreadsheet program"
+        raise FileError(path, "", f"the Excel file cannot be read: {reason}", cure) from error
+
+
+def plain_cell(cell: Any) -> Any:
+    """Return a cell of Excel as a value of JSON: whole numbers without a fraction, dates and times in ISO 8601."""
+    if isinstance(cell, float) and cell.is_integer():
+        return int(cell)
+    if cell is None or isinstance(cell, str | bool | int | float):
+        return cell
+    text: str = cell.isoformat() if hasattr(cell, "isoformat") else str(cell)
+    return text.removesuffix("T00:00:00")
+
+
+def _first_cause(error: BaseException) -> BaseException:
+    while (cause := error.__cause__ or error.__context__) is not None:
+        error = cause
+    return error
+
+
+def _check_unpacked(path: Path, opened: IO[bytes]) -> None:
+    """Raise if an Excel file is larger than the limit when unpacked. zipfile unpacks no more than the stated sizes."""
+    from zipfile import ZipFile
+
+    with ZipFile(opened) as archive:
+        check_unpacked_size(path, sum(part.file_size for part in archive.infolist()))
+
+
+def check_unpacked_size(path: Path, size: int) -> None:
+    """Raise `FileError` if `size`, that of the content of a file when unpacked, is larger than the bound."""
+    limit = bounded_files.max_file_bytes()
+    if size > limit:
+        unpacked, allowed = bounded_files.format_size(size), bounded_files.format_size(limit)
+        what = f"it has {unpacked} unpacked, and at most {allowed} are read"
+        raise bounded_files.too_large_error(path, what, limit)
+
+
+class ParquetRows:
+    """The rows of a Parquet file, with their `columns` and the `metadata` of the file.
+
+    Raises `FileError`, also while it is read. `only` limits the columns.
+    """
+
+    def __init__(
+        self, file: IO[bytes], path: Path, only: Collection[str] | None, *, any_size: bool, package: str
+    ) -> None:
+        try:
+            import pyarrow
+            from pyarrow.parquet import ParquetFile
+        except ImportError as error:
+            raise missing_library(path, "parquet", error, f"{package}[{PARQUET}]") from error
+        self._path = path
+        # The last two are for cells that Python cannot represent, such as texts that are not UTF-8.
+        self._errors = (OSError, pyarrow.ArrowException, ValueError, ArithmeticError)
+        try:
+            self._file = ParquetFile(file, pre_buffer=False, buffer_size=_BUFFER)  # else all of it is held
+            about, schema = self._file.metadata, self._file.schema_arrow
+            self.columns: tuple[str, ...] = tuple(schema.names)
+            self.metadata: Mapping[bytes, bytes] = schema.metadata or {}
+            size = sum(about.row_group(group).total_byte_size for group in range(about.num_row_groups))
+        except self._errors as error:
+            raise self._error(error, 0) from error
+        if not any_size:
+            check_unpacked_size(path, size)
+        self._only = None if only is None else [name for name in self.columns if name in only]
+
+    def __iter__(self) -> Iterator[Mapping[str, Any]]:
+        count = 0
+        try:
+            for batch in self._file.iter_batches(batch_size=_BATCH, columns=self._only):
+                for values in batch.to_pylist():
+                    count += 1
+                    yield values
+        except self._errors as error:
+            raise self._error(error, count) from error
+
+    def _error(self, error: BaseException, count: int) -> FileError:
+        what = f"it cannot be read as parquet: {_one_line(error)}"
+        return FileError(self._path, f"after row {count}" if count else "", what, "get the file again")
+
+
+def missing_library(path: Path, what: str, error: ImportError, package: str) -> FileError:
+    """Return the error of a library that is not installed, with the package that brings it."""
+    name = (error.name or "a library").partition(".")[0]
+    cure = f'install it: pip install "{package}"'
+    return FileError(path, "", f"reading {what} needs {name}, which is not installed", cure)
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())[:_LONGEST_REASON]

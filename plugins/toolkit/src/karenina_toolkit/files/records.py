@@ -1,0 +1,208 @@
+"""Read the records of a file, one after another: `read_records`."""
+
+from __future__ import annotations
+
+from codecs import BOM_UTF8
+from collections.abc import Collection, Generator, Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+from karenina_toolkit import bounded_files
+from karenina_toolkit.bounded_files import FileError
+from karenina_toolkit.files import json_values, libraries, tables, texts
+from karenina_toolkit.files.record import Record
+
+LINES: Final = (".jsonl", ".ndjson")
+TABLES: Final = (".csv", ".tsv", ".xlsx")
+SUFFIXES: Final = (*TABLES, ".parquet", *LINES, ".json")
+"""The endings of the names of files that have records."""
+_BLANK: Final = " \t\r\n\ufeff"
+
+
+class Records(Iterator[Record]):
+    """The records of an open file, to be read once; reading to the end, or leaving the context, closes the file.
+
+    `columns` are the names of the columns of a table or of Parquet; empty for JSON, whose rows name their own.
+    `metadata` is that of a Parquet file. Raises `FileError` for a row that cannot be read.
+    """
+
+    def __init__(self, path: Path, rows: Generator[Any, None, None], max_bytes: int | None) -> None:
+        self.path = path
+        self._rows = rows
+        self._max_bytes = max_bytes
+        with bounded_files.limit_file_size(max_bytes):
+            columns, metadata = next(rows)
+        self.columns: tuple[str, ...] = columns
+        self.metadata: Mapping[bytes, bytes] = metadata
+
+    def __iter__(self) -> Iterator[Record]:
+        return self if self._max_bytes is not None else self._rows
+
+    def __next__(self) -> Record:
+        if self._max_bytes is None:
+            return self._next()
+        with bounded_files.limit_file_size(self._max_bytes):  # the bound of this file alone, not of its reader's others
+            return self._next()
+
+    def _next(self) -> Record:
+        found: Record = next(self._rows)
+        return found
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._rows.close()
+
+
+def read_records(
+    path: str | Path,
+    *,
+    suffix: str | None = None,
+    sheet: str | None = None,
+    rows: str | None = None,
+    only: Collection[str] | None = None,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    surrogates: bool = False,
+    keep_problems: bool = False,
+    any_size: bool = False,
+    max_bytes: int | None = None,
+    package: str = "karenina-toolkit",
+) -> Records:
+    """Open a file of records: CSV, TSV, Excel, Parquet, JSON lines or JSON, by the suffix of its name or by `suffix`.
+
+    JSON lines, CSV and Parquet are read one row after another, in constant memory; a JSON document is read as a whole.
+
+    - CSV: the first row that is not empty names the columns. The delimiter is `delimiter`, or the most frequent of
+      comma, semicolon and tab in the header. Empty cells are None; short rows are filled with None, and empty ones are
+      records whose cells are all None, but dropped at the end of the file.
+    - Excel: the first sheet, or `sheet`. Cells have their own types: texts, numbers, booleans, dates and times.
+    - JSON lines: any value on each line; blank lines are skipped.
+    - JSON: the items of a list, or the `rows` of a document, such as `examples`, `*` (for rows by their ids) or
+      `data.*.paragraphs.*.qas.*`. The scalars of the objects around a row are its `outer` values.
+
+    `only` limits the columns of a table that the rows have. Text is UTF-8, or in the `encoding` that is given; a
+    byte-order mark of UTF-8, UTF-16 or UTF-32 decides before both. `surrogates` allows halves of characters in JSON,
+    which cannot be written to a file again. With `keep_problems`, a line of JSON that cannot be read is a record with
+    its `problem`, in place of an error.
+
+    At most 100 MB of a file are read (of Excel and Parquet: unpacked), 64 MB of a line, 16 million characters of a row
+    of CSV, and five million cells; `max_bytes` or the environment variable `KARENINA_MAX_FILE_BYTES` changes the first
+    and the last of these bounds, and `any_size`, for files that the user has written, lifts them. `package` is the
+    distribution whose extras `excel` and `parquet` bring the libraries, for messages.
+
+    Raises `FileError`, with the place in the file and the cure, for a file that cannot be read, an unknown encoding,
+    two columns with one name or one without, and a row with more cells than columns.
+    """
+    file = Path(path)
+    ending = (suffix or file.suffix).lower()
+    if sheet is not None and ending != ".xlsx":
+        raise FileError(file, "", "only Excel files have sheets", "leave `sheet` out")
+    if rows is not None and ending != ".json":
+        raise FileError(file, "", "only JSON documents have a path to their rows", "leave `rows` out")
+    reader: Generator[Any, None, None]
+    if ending in (".csv", ".tsv"):
+        reader = _read_csv(file, encoding, delimiter, only, any_size)
+    elif ending == ".xlsx":
+        reader = _read_table(
+            file, libraries.read_excel(file, sheet, any_size=any_size, package=package), "row", only, any_size
+        )
+    elif ending == ".parquet":
+        reader = _read_parquet(file, only, any_size, package)
+    elif ending in LINES:
+        reader = _read_lines(file, encoding, surrogates, keep_problems, any_size)
+    elif ending == ".json":
+        reader = _read_document(file, rows, encoding, surrogates)
+    else:
+        what = f"tables with the file name ending {ending!r} are not supported"
+        raise FileError(file, "", what, f"convert the file to {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}")
+    return Records(file, reader, max_bytes)
+
+
+def _read_csv(
+    path: Path, encoding: str | None, delimiter: str | None, only: Collection[str] | None, any_size: bool
+) -> Generator[Any, None, None]:
+    with texts.open_text(path, any_size=any_size) as file:
+        cells = tables.read_csv(file, path, encoding, delimiter, any_size=any_size)
+        yield from _read_table(path, cells, "line", only, any_size)
+
+
+def _read_table(
+    path: Path, cells: tables.Cells, unit: str, only: Collection[str] | None, any_size: bool
+) -> Generator[Any, None, None]:
+    def where(number: int) -> str:
+        return f"{unit} {number}"
+
+    limited = cells if any_size else tables.limit_cells(path, cells, where)
+    columns = tables.read_header(path, limited, where)
+    yield columns, {}
+    yield from tables.iter_records(path, columns, limited, where, only)
+
+
+def _read_parquet(path: Path, only: Collection[str] | None, any_size: bool, package: str) -> Generator[Any, None, None]:
+    with bounded_files.open_file(path, any_size=any_size) as file:
+        found = libraries.ParquetRows(file, path, only, any_size=any_size, package=package)
+        yield found.columns, found.metadata
+        rows: Iterator[tuple[int, Mapping[str, Any]]] = enumerate(found, 1)
+        if not any_size:  # a few bytes can stand for any number of equal rows
+            rows = _limit_rows(path, rows, len(found.columns))
+        for number, values in rows:
+            yield Record(path, f"row {number}", number, values)
+
+
+def _limit_rows(
+    path: Path, rows: Iterator[tuple[int, Mapping[str, Any]]], width: int
+) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    cells = [None] * width
+    counted = tables.limit_cells(path, ((number, [values, *cells]) for number, values in rows), "row {}".format)
+    return ((number, cells[0]) for number, cells in counted)
+
+
+def _read_lines(
+    path: Path, encoding: str | None, surrogates: bool, keep_problems: bool, any_size: bool
+) -> Generator[Any, None, None]:
+    with texts.open_text(path, any_size=any_size) as file:
+        name, mark = texts.find_encoding(file.read(4) or b"", path, encoding)
+        file.seek(mark if name == texts.UTF8 else 0)
+        yield (), {}
+        lines: Iterator[str | bytes] = (
+            bounded_files.iter_lines(file, path, any_size=any_size)
+            if name == texts.UTF8  # a line of bytes that are not text does not end the reading of the others
+            else texts.iter_lines(file, path, encoding, any_size=any_size)
+        )
+        for number, line in enumerate(lines, 1):
+            where = f"line {number}"
+            try:
+                text = _decode_line(line, path, where)
+                if not text:
+                    continue
+                value = json_values.parse_json(text, path, where, surrogates=surrogates)
+            except FileError as error:
+                if not keep_problems:
+                    raise
+                yield Record(path, where, number, problem=error)
+                continue
+            yield Record(path, where, number, value)
+
+
+def _decode_line(line: str | bytes, path: Path, where: str) -> str:
+    if isinstance(line, str):
+        return line.strip(_BLANK)
+    try:
+        return str(line.removeprefix(BOM_UTF8), texts.UTF8).strip(_BLANK)
+    except UnicodeDecodeError as error:
+        raise texts.encoding_error(path, error, texts.UTF8, None, where) from error
+
+
+def _read_document(path: Path, rows: str | None, encoding: str | None, surrogates: bool) -> Generator[Any, None, None]:
+    document = json_values.read_json(path, encoding=encoding, surrogates=surrogates)
+    yield (), {}
+    yield from json_values.iter_rows(document, rows, path)

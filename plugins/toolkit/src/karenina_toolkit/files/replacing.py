@@ -1,0 +1,120 @@
+"""Replace a file in one step: `replace_file`."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import stat
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import BinaryIO, Final
+
+_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_BUFFER: Final = 1 << 18
+_SHOWN: Final = 40
+"""The characters of a file's name that its temporary file shows; systems limit names to 255 bytes."""
+
+
+def replace_file(
+    path: str | Path,
+    write: Callable[[BinaryIO], object],
+    *,
+    private: bool = False,
+    follow: bool = False,
+    sync: bool = True,
+    dir_fd: int | None = None,
+) -> None:
+    """Replace the content of a file in one step: readers see the old file or the new one, never a part.
+
+    `write` gets a new file in the same folder, which takes the name `path` when it is complete. If anything fails
+    before, the old file stays, and the new one is removed; a process that is killed leaves the old or the new file, and
+    at most a file `.NAME.RANDOM.new`, which nothing reads. Of writers at the same time, the last one wins.
+
+    - `private`: the file is readable and writable for its owner only, from its creation on. Otherwise a new file gets
+      the permissions that the umask leaves, and a replaced one keeps its own; set-user-ID and set-group-ID are dropped.
+    - `follow`: a link at `path` is followed, so that its target is replaced and the link stays. Otherwise a link is
+      refused: following it would write to a place that the name does not show, and replacing it would separate the
+      file from the place where its owner put it, both without a word.
+    - `sync`: content and name are on the disk when this returns, so that they survive a loss of power. Without it,
+      they survive only the end of this process.
+    - `dir_fd`: an open folder that contains `path`, which must then be a name alone; nothing swapped in above that
+      folder leads out of it.
+
+    The file gets a new inode: other hard links keep the old content. What is at `path` is checked when the new file is
+    complete, so that `write` may give an earlier file another name. Raises `OSError`, whose `filename` is `path`: for
+    a folder in which no file can be created, a file that is read-only or is a folder, pipe or device, a link, and a
+    full disk. Errors of `write` are raised as they are; an `OSError` without a file name gets that of `path`.
+    """
+    shown = os.fspath(path)
+    if dir_fd is not None and (follow or Path(path).name != shown):
+        raise ValueError("with `dir_fd`, the path is a name, and `follow` is not possible")
+    if follow:
+        path = os.path.realpath(path)
+    folder, name = os.path.split(path)
+    if not name:
+        raise IsADirectoryError(errno.EISDIR, "it is a folder", shown)
+    temporary = os.fspath(Path(folder) / f".{name[:_SHOWN]}.{secrets.token_hex(8)}.new")
+    mode = None
+    with suppress(OSError):
+        mode = stat.S_IMODE(os.stat(path, dir_fd=dir_fd, follow_symlinks=False).st_mode) & 0o666
+    try:
+        handle = os.open(temporary, _NEW, 0o600 if private else 0o666 if mode is None else mode, dir_fd=dir_fd)
+    except OSError as error:
+        raise _error(error, shown, "no file can be created in its folder: ") from error
+    try:
+        with os.fdopen(handle, "wb", buffering=_BUFFER) as file:
+            write(file)
+            file.flush()
+            mode = _mode_to_keep(path, dir_fd, shown)
+            mode = 0o600 if private else mode
+            if mode is not None:
+                os.fchmod(handle, mode)
+            if sync:
+                os.fsync(handle)
+        os.replace(temporary, path, src_dir_fd=dir_fd, dst_dir_fd=dir_fd)
+    except BaseException as error:
+        with suppress(OSError):
+            os.unlink(temporary, dir_fd=dir_fd)
+        if isinstance(error, OSError) and error.filename in (None, temporary):
+            raise _error(error, shown) from error
+        raise
+    if sync:
+        sync_folder(folder or "." if dir_fd is None else dir_fd)
+
+
+def sync_folder(folder: int | str | Path) -> None:
+    """Write the names in a folder, a path or an open one, to the disk. Nothing happens if the system cannot do so."""
+    with suppress(OSError):
+        handle = folder if isinstance(folder, int) else os.open(folder, _FOLDER)
+        try:
+            os.fsync(handle)
+        finally:
+            if handle is not folder:
+                os.close(handle)
+
+
+def _mode_to_keep(path: str | Path, dir_fd: int | None, shown: str) -> int | None:
+    """Return the permissions of the file, None if there is none. Raises `OSError` if it must not be replaced."""
+    try:
+        mode = os.stat(path, dir_fd=dir_fd, follow_symlinks=False).st_mode
+    except FileNotFoundError:
+        return None
+    if stat.S_ISLNK(mode):
+        raise OSError(errno.ELOOP, "it is a link, and was not changed; give the path of its target", shown)
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, "it is a folder", shown)
+    if not stat.S_ISREG(mode):
+        raise OSError(errno.EINVAL, "it is a pipe, a socket or a device, not a file", shown)
+    if not os.access(path, os.W_OK, dir_fd=dir_fd):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), shown)
+    return stat.S_IMODE(mode) & 0o777
+
+
+def _error(error: OSError, path: str, before: str = "") -> OSError:
+    """Return an error of the system as one of `path`."""
+    if error.errno is None:
+        return OSError(f"{before}{error}")
+    return OSError(error.errno, f"{before}{error.strerror}", path)

@@ -1,0 +1,120 @@
+"""Tables: the names of the columns in the first row, and the rows below them."""
+
+from __future__ import annotations
+
+import csv
+from array import array
+from collections.abc import Callable, Collection, Iterable, Iterator
+from itertools import chain
+from pathlib import Path
+from typing import IO, Any, Final
+
+from karenina_toolkit import bounded_files
+from karenina_toolkit.bounded_files import FileError
+from karenina_toolkit.files.record import Record
+from karenina_toolkit.files.texts import iter_lines
+
+Cells = Iterator[tuple[int, list[Any]]]
+"""The rows of a table, each with its number."""
+DELIMITERS: Final = (",", ";", "\t")
+_LONGEST_ROW: Final = 16_000_000
+"""The characters of a row of CSV; the reader of Python's library holds some 10 bytes for each."""
+_CELLS_PER_ROW: Final = 5
+_MIN_CELL_LIMIT: Final = 100_000
+_BYTES_PER_CELL: Final = 20
+"""The limit on cells is the limit on bytes divided by this: five million cells by default."""
+
+
+def read_csv(file: IO[bytes], path: Path, encoding: str | None, delimiter: str | None, *, any_size: bool) -> Cells:
+    """Yield the rows of CSV, each with the line where it ends. Raises `FileError`.
+
+    By default, the delimiter is the most frequent of comma, semicolon and tab in the first line that is not blank.
+    """
+    # This limit is one of the whole process, and of 131,072 characters by default; texts in tables are longer.
+    csv.field_size_limit(max(csv.field_size_limit(), bounded_files.LONGEST_LINE))
+    longest = bounded_files.LONGEST_LINE if any_size else _LONGEST_ROW
+    lines = iter_lines(file, path, encoding, newline="", any_size=any_size, longest=longest)
+    start = []
+    for line in lines:
+        start.append(line)
+        if line.strip():
+            break
+    header = start[-1] if start else ""
+    chosen = delimiter or max(DELIMITERS, key=lambda one: sum(part.count(one) for part in header.split('"')[::2]))
+    length = 0
+
+    def limit_row() -> Iterator[str]:
+        nonlocal length
+        for line in chain(start, lines):
+            length += len(line)
+            if length > longest:
+                what, cure = f"the row is longer than {longest:,} characters", "close its quotes, or use JSONL"
+                raise FileError(path, f"line {reader.line_num + 1}", what, cure)
+            yield line
+
+    reader = csv.reader(limit_row(), delimiter=chosen, strict=True)
+    try:
+        for cells in reader:
+            yield reader.line_num, [cell or None for cell in cells]
+            length = 0
+    except csv.Error as error:
+        what, cure = f"the CSV is not valid: {error}", "correct the quotes there, or use JSONL"
+        raise FileError(path, f"line {reader.line_num}", what, cure) from error
+
+
+def limit_cells(path: Path, rows: Cells, where: Callable[[int], str]) -> Cells:
+    """Yield the rows; raise if there are too many cells. Each row counts for some cells, even if it is empty."""
+    most = bounded_files.max_file_bytes()
+    limit = max(_MIN_CELL_LIMIT, most // _BYTES_PER_CELL)
+    count = 0
+    for number, cells in rows:
+        count += len(cells) + _CELLS_PER_ROW
+        if count > limit:
+            cure = f"delete empty rows and columns, or {bounded_files.size_limit_cure(most)}"
+            raise FileError(path, where(number), f"the table has more than {limit:,} cells", cure)
+        yield number, cells
+
+
+def read_header(path: Path, rows: Cells, where: Callable[[int], str]) -> tuple[str, ...]:
+    """Return the names of the columns in the first row that is not empty. Raises `FileError`."""
+    number, cells = next(
+        ((number, cells) for number, cells in rows if any(cell is not None for cell in cells)), (0, [])
+    )
+    if not cells:
+        raise FileError(path, "", "the file is empty", "write the names of the columns in the first row")
+    while cells[-1] is None:
+        cells.pop()
+    columns = [str(cell).strip() if cell is not None else "" for cell in cells]
+    seen: set[str] = set()
+    for place, column in enumerate(columns, 1):
+        if not column:
+            raise FileError(path, where(number), f"column {place} has no name", "name it in the first row")
+        if column in seen:
+            raise FileError(path, where(number), f"two columns are named {column!r}", "rename one of them")
+        seen.add(column)
+    return tuple(columns)
+
+
+def iter_records(
+    path: Path, columns: Iterable[str], rows: Cells, where: Callable[[int], str], only: Collection[str] | None
+) -> Iterator[Record]:
+    """Yield the rows below the header as records; empty ones at the end are dropped. Raises `FileError`."""
+    columns = tuple(columns)
+    width = len(columns)
+    kept = [column if only is None or column in only else None for column in columns]
+    empty = array("Q")
+    for number, cells in rows:
+        if cells.count(None) == len(cells):
+            empty.append(number)
+            continue
+        for one in empty:
+            yield Record(path, where(one), one, {name: None for name in kept if name is not None})
+        del empty[:]
+        if len(cells) > width and any(cell is not None for cell in cells[width:]):
+            what = f"the row has {len(cells)} cells, but the file has {width} columns"
+            raise FileError(path, where(number), what, "put texts that contain the delimiter into quotes")
+        if len(cells) < width:
+            cells += [None] * (width - len(cells))
+        found = dict(zip(kept, cells, strict=False))
+        found.pop(None, None)
+        yield Record(path, where(number), number, found)
