@@ -22,6 +22,10 @@ class Fault:
     name: str
     change: Callable[[Request, Reply], Reply]
 
+    def __str__(self) -> str:
+        """Return the name."""
+        return self.name
+
     def __call__(self, request: Request, good: Reply) -> Reply:
         """Return the bad reply, or the good one if it has nothing that the fault could spoil."""
         bad = self.change(request, good)
