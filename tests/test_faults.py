@@ -32,6 +32,11 @@ ASKED_TO_WAIT: Final = 0.2
 SILENCE: Final = 3.0
 """Seconds that a request may take: far more than any needs here, so that only those time out that hang."""
 
+SPOILED: Final[Mapping[Fault, faults.Fault]] = {
+    "close": faults.close,
+    "hang": faults.hang,
+    "cut": faults.cut_json,
+}
 CATEGORIES: Final[Mapping[Fault, ErrorCategory]] = {
     "429": ErrorCategory.RATE_LIMIT,
     "500": ErrorCategory.SERVER,
@@ -54,15 +59,15 @@ class OpenAI(ChatCompletions):
 
 
 class Streamed(OpenAI):
-    """Each reply in two pieces."""
+    """Each reply in pieces."""
 
     fields = {"extra": {"stream": True}}
 
     def saying(self, text: str = "", *calls: ToolCall, finish_reason: FinishReason | None = None) -> Reply:
-        return _in_pieces(super().saying(text, *calls, finish_reason=finish_reason))
+        return spoken(STREAM, Say(text, calls, usage=self.usage))
 
     def filling(self, text: str) -> Callable[[Request], Reply]:
-        return lambda request: _in_pieces(super(Streamed, self).filling(text)(request))
+        return lambda request: spoken(request, Say(text, usage=self.usage))
 
 
 class LangchainOpenAI(ChatCompletions):
@@ -118,12 +123,7 @@ class Faulty:
         good = self.right(number)(request)
         if fault in ("429", "500"):
             return self.wire.failing(int(fault), "scripted", Retry_After=str(ASKED_TO_WAIT))
-        if fault == "close" or fault == "hang":
-            return Reply(fault=fault)
-        if fault == "cut":
-            body = good.body if isinstance(good.body, str) else json.dumps(good.body)
-            return replace(good, body=body[: len(body) // 3])
-        return good
+        return good if fault is None else SPOILED[fault](request, good)
 
     def _fault(self, number: str) -> Fault | None:
         self._asked[number] += 1

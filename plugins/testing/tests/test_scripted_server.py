@@ -286,4 +286,4 @@ def test_a_script_that_is_wrong_is_refused(tmp_path: Path, line: str, problem: s
 
 def test_a_case_is_read_with_its_name() -> None:
     case = {"case": "a", "side": "answer", "status": 400, "body": {"error": {}}, "right": "abstained"}
-    assert Reply.from_case(case) == Reply({"error": {}}, 400, fault="a")
+    assert Reply.from_case(case) == Reply({"error": {}}, 400, name="a")

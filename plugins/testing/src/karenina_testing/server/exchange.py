@@ -109,7 +109,7 @@ class Reply:
     - `delay` are seconds before the first byte.
     - `cut` is the share of the body that is sent; its announced length remains.
     - `end` is what happens to the connection afterwards: it is kept, closed, reset, or silent until the client leaves.
-    - `fault` is the name of the fault in the log.
+    - `name` is the name of the fault in the log.
     """
 
     body: Any = ""
@@ -121,14 +121,14 @@ class Reply:
     delay: float = 0
     cut: float | None = None
     end: End = "keep"
-    fault: str | None = None
+    name: str | None = None
 
     @staticmethod
     def from_case(case: Mapping[str, Any]) -> Reply:
         """Return the literal reply of a case: `status` and `body`, or `stream` (its events) and `done`.
 
-        `headers`, `delay`, `cut` and `end` have their meaning; `raw` is text. Names of other things are ignored, and
-        `case` names the fault.
+        `headers`, `delay`, `cut` and `end` have their meaning; `raw` is text. Other things are ignored, and `case`
+        is the name.
         """
         given = {
             name: case[name] for name in ("status", "body", "headers", "done", "delay", "cut", "end") if name in case
@@ -137,7 +137,7 @@ class Reply:
             given["chunks"] = case["stream"]
         if "raw" in case:
             given["raw"] = str(case["raw"]).encode()
-        return Reply(**given, fault=case.get("case"))
+        return Reply(**given, name=case.get("case"))
 
     @property
     def payload(self) -> bytes:

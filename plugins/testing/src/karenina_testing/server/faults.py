@@ -29,7 +29,7 @@ class Fault:
     def __call__(self, request: Request, good: Reply) -> Reply:
         """Return the bad reply, or the good one if it has nothing that the fault could spoil."""
         bad = self.change(request, good)
-        return good if bad is good else replace(bad, fault=self.name)
+        return good if bad is good else replace(bad, name=self.name)
 
 
 def status(code: int, retry_after: float | str | None = None, body: Any = None, **headers: str) -> Fault:

@@ -91,7 +91,7 @@ class Entry:
     @property
     def fault(self) -> str | None:
         """The name of the fault, if it met one."""
-        return self.reply.fault if self.reply is not None else None
+        return self.reply.name if self.reply is not None else None
 
     @property
     def status(self) -> int | None:

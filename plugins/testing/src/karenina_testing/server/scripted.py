@@ -37,8 +37,8 @@ class ScriptedServer:
     - `latency` are seconds before each reply. Calls that come while `allowed` are under way get `refusal`.
     - `tls` makes it an HTTPS server.
 
-    `url` has no path. A function of the script that raises is a problem of the test: it is raised at the end of the
-    block, and the connection is closed.
+    `url` ends with `path`, such as `/v1`. A function of the script that raises is a problem of the test: it is raised at
+    the end of the block, and the connection is closed.
     """
 
     def __init__(
@@ -56,6 +56,7 @@ class ScriptedServer:
         tls: ssl.SSLContext | None = None,
         host: str = "127.0.0.1",
         port: int = 0,
+        path: str = "",
         keep_log: bool = True,
     ) -> None:
         self.script = Script(Side.of(answers), None if judge is None else Side.of(judge), item_of, is_judge)
@@ -68,7 +69,7 @@ class ScriptedServer:
         self.connections = 0
         self.problems: list[BaseException] = []
         self.url = ""
-        self._tls, self._host, self._port, self._keep_log = tls, host, port, keep_log
+        self._tls, self._host, self._port, self._path, self._keep_log = tls, host, port, path, keep_log
         self._open: set[Connection] = set()
         self._counts = {"answered": 0, "refused": 0, "most": 0}
         self._under_way = 0
@@ -213,7 +214,7 @@ class ScriptedServer:
         door = socket.create_server((self._host, self._port), family=family, backlog=4096)
         listening = await self._loop.create_server(lambda: Connection(self), sock=door, ssl=self._tls, backlog=4096)
         name = f"[{self._host}]" if ":" in self._host else self._host
-        self.url = f"{'http' if self._tls is None else 'https'}://{name}:{door.getsockname()[1]}"
+        self.url = f"{'http' if self._tls is None else 'https'}://{name}:{door.getsockname()[1]}{self._path}"
         ready()
         try:
             await self._over.wait()
