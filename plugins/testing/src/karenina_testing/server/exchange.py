@@ -84,6 +84,7 @@ class Request:
 class Say:
     """What the model says: the server puts it into the format of the request, streamed if that asks for a stream.
 
+    A text that is a JSON object fills the tool that a request forces, as a judge's may.
     `usage` is one token for four characters unless given; `finish` is `stop` or `tool_calls` unless given, one of the
     core's finish reasons or the word of a provider. `logprobs` is sent as it is, with chat completions only.
     """

@@ -73,8 +73,8 @@ hang_in_body: Final = Fault("hang_in_body", lambda _, good: replace(good, cut=0.
 empty: Final = Fault("empty", lambda _, good: replace(good, body="", chunks=None, done=False))
 """The body is empty."""
 
-cut_json: Final = Fault("cut_json", lambda _, good: _with_body(good, lambda data: data[: len(data) * 2 // 3]))
-"""The body is cut off, and its length is right."""
+cut_json: Final = Fault("cut_json", lambda _, good: _with_body(good, lambda data: data[: len(data) // 3]))
+"""The body ends after a third, and its length is right."""
 
 invalid_utf8: Final = Fault("invalid_utf8", lambda _, good: _with_body(good, _spoil))
 """The first string of a model's text has bytes that are not UTF-8."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
-from karenina_core.models.ports import Usage
+from karenina_core.models.ports import ToolCall, Usage
 from karenina_testing.server.exchange import Reply, Request, Say, event
 
 _STOPS: Final[Mapping[str, str]] = {
@@ -29,7 +30,11 @@ _PIECE: Final = 16
 
 
 def spoken(request: Request, said: Say) -> Reply:
-    """Return what the model says in the format of `request`."""
+    """Return what the model says in the format of `request`.
+
+    A text that is a JSON object becomes a call of the tool that `request` forces, if it forces one.
+    """
+    said = as_forced_call(said, request)
     streamed = bool(request.fields.get("stream"))
     if request.speaks_messages:
         message = message_of(said, request)
@@ -40,6 +45,21 @@ def spoken(request: Request, said: Say) -> Reply:
     options = request.fields.get("stream_options")
     counted = isinstance(options, dict) and bool(options.get("include_usage"))
     return Reply(chunks=[*_completion_events(completion, counted)], done=True)
+
+
+def as_forced_call(said: Say, request: Request) -> Say:
+    """Return `said` as a call of the tool that `request` forces; or unchanged, if there is none or no object."""
+    choice = request.fields.get("tool_choice")
+    if said.calls or not isinstance(choice, dict):
+        return said
+    name = choice.get("name") or (choice.get("function") or {}).get("name")
+    try:
+        arguments = json.loads(said.text or "")
+    except ValueError:
+        return said
+    if not name or not isinstance(arguments, dict):
+        return said
+    return replace(said, text="", calls=(ToolCall("call_1", name, arguments),))
 
 
 def failure(request: Request, status: int, message: str) -> Any:

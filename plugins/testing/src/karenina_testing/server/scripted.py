@@ -37,7 +37,7 @@ class ScriptedServer:
     - `latency` are seconds before each reply. Calls that come while `allowed` are under way get `refusal`.
     - `tls` makes it an HTTPS server.
 
-    `url` ends with `path`, such as `/v1`. A function of the script that raises is a problem of the test: it is raised at
+    `url` ends with `path`, such as `/v1`. What a function of the script raises is a problem of the test: it is raised at
     the end of the block, and the connection is closed.
     """
 
