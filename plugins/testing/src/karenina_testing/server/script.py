@@ -74,7 +74,9 @@ class Side:
 
 @dataclass(eq=False)
 class Entry:
-    """One request and what it was sent. `call` counts the calls of its item on its side, from 1; `at` is a time of
+    """One request and what it was sent.
+
+    `call` counts the calls of its item on its side, from 1. `at` is when it came and `sent_at` when its reply was sent, by
     `time.monotonic`. `whole` says whether everything was sent while the client was still there, `refused` that too many
     calls were under way.
     """
@@ -87,6 +89,7 @@ class Entry:
     reply: Reply | None = None
     whole: bool = False
     refused: bool = False
+    sent_at: float | None = None
 
     @property
     def fault(self) -> str | None:

@@ -6,6 +6,8 @@ import asyncio
 import socket
 import ssl
 import threading
+import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -33,12 +35,14 @@ class ScriptedServer:
     - `is_judge` returns whether a request is the judge's. The default: its path begins with `/judge/`
       (`f"{server.url}/judge/v1"` is a base URL), or it asks for JSON (a response format or a forced tool).
     - `is_call` returns whether a request is a call. Others are not logged: `/v1/models` lists `models`, `/log` returns
-      the log as JSON lines, `/stats` numbers, and anything else an empty JSON object.
-    - `latency` are seconds before each reply. Calls that come while `allowed` are under way get `refusal`.
+      the log as JSON lines, `/stats` numbers (calls answered, and refused with status 429), and anything else an empty
+      JSON object.
+    - `latency` are seconds before each reply without a fault. Calls that come while `allowed` are under way get
+      `refusal`.
     - `tls` makes it an HTTPS server.
 
-    `url` ends with `path`, such as `/v1`. What a function of the script raises is a problem of the test: it is raised at
-    the end of the block, and the connection is closed.
+    `url` ends with `path`, such as `/v1`. What a function of the script raises is a problem of the test: it is raised
+    at the end of the block, and the connection is closed.
     """
 
     def __init__(
@@ -72,6 +76,7 @@ class ScriptedServer:
         self._tls, self._host, self._port, self._path, self._keep_log = tls, host, port, path, keep_log
         self._open: set[Connection] = set()
         self._counts = {"answered": 0, "refused": 0, "most": 0}
+        self._faults: Counter[str] = Counter()
         self._under_way = 0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
@@ -144,17 +149,18 @@ class ScriptedServer:
             reply = faults.close(request, Reply())
         if not isinstance(reply, Reply):
             return entry, self._awaited(entry, reply)
-        entry.reply = replace(reply, delay=reply.delay + self.latency) if self.latency else reply
+        entry.reply = self._late(reply)
         return entry, entry.reply
 
     def sent(self, note: Entry | None, whole: bool) -> None:
         """Write into the log whether everything was sent."""
         if note is None:
             return
-        note.whole = whole
+        note.whole, note.sent_at = whole, time.monotonic()
         if not note.refused:
             self._under_way -= 1
-            self._counts["answered"] += whole
+            refused = note.reply is not None and note.reply.status == 429
+            self._counts["refused" if refused else "answered"] += whole
 
     async def _awaited(self, entry: Entry, coming: Awaitable[Reply]) -> Reply:
         try:
@@ -162,16 +168,23 @@ class ScriptedServer:
         except Exception as problem:
             self.problems.append(problem)
             reply = faults.close(entry.request, Reply())
-        entry.reply = replace(reply, delay=reply.delay + self.latency)
+        entry.reply = self._late(reply)
         return entry.reply
+
+    def _late(self, reply: Reply) -> Reply:
+        if reply.name is not None:
+            self._faults[reply.name] += 1
+        elif self.latency:
+            return replace(reply, delay=reply.delay + self.latency)
+        return reply
 
     def _other(self, request: Request) -> Reply:
         path = request.path.partition("?")[0]
         if path.endswith("/models"):
             return Reply({"object": "list", "data": [{"id": name, "object": "model"} for name in self.models]})
-        if path == "/stats":
-            return Reply({**self._counts, "connections": self.connections, "faults": dict(self.log.faults())})
-        if path == "/log":
+        if path.endswith("/stats"):
+            return Reply({**self._counts, "connections": self.connections, "faults": dict(self._faults)})
+        if path.endswith("/log"):
             return Reply(self.log.to_jsonl(), headers={"Content-Type": "application/jsonl"})
         return Reply({})
 
