@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import zlib
+from itertools import repeat
 from typing import Any
 
 import pytest
@@ -210,6 +211,16 @@ def test_a_fault_spoils_the_next_reply_of_its_item() -> None:
         heard = [exchange(server.url, chat("The capital of Spain?")) for _ in range(3)]
     assert [one.end for one in heard] == ["open", "closed", "open"]
     assert all(b'"content": "Madrid.' in heard[number].body for number in (0, 2))
+
+
+def test_arbitrary_bytes_may_go_on_for_ever() -> None:
+    endless = Reply(raw=b"HTTP/1.1 200 OK\r\n", chunks=repeat(b"X-Long: yes\r\n" * 1000))
+    with ScriptedServer(endless) as server:
+        with connect(server.url) as connection:
+            connection.sendall(request(chat("Hi")))
+            heard = hear(connection, most=2**20).data
+        assert server.all_closed()
+    assert heard.startswith(b"HTTP/1.1 200 OK\r\nX-Long: yes\r\nX-Long: yes\r\n")
 
 
 def test_chunks_are_sent_word_by_word() -> None:

@@ -166,12 +166,12 @@ class Connection(asyncio.Protocol):
 
     async def _stream(self, reply: Reply) -> bool:
         """Send a stream in chunks. Return whether all of it was sent."""
-        chunked = "content-length" not in {name.lower() for name in reply.headers}
+        chunked = reply.raw is None and "content-length" not in {name.lower() for name in reply.headers}
         pieces = reply.pieces()
         if reply.cut is not None:
             every = list(pieces)
             pieces = every[: int(len(every) * reply.cut)]
-        waiting = [reply.start(None)]
+        waiting = [reply.start(None) if reply.raw is None else reply.raw]
         for piece in pieces:
             if not isinstance(piece, bytes):
                 self._transport.write(b"".join(waiting))

@@ -105,7 +105,7 @@ class Reply:
     - `body` is sent as it is if it is text or bytes, and as JSON otherwise.
     - `chunks` replace `body` by a stream: text and bytes are sent as they are, a number is a pause in seconds, and
       anything else is the JSON of a server-sent event. `done` adds `data: [DONE]`.
-    - `raw` replaces everything, status line and headers included.
+    - `raw` replaces everything, status line and headers included; only `chunks` follow it, as they are.
     - `headers` replace those that the server would send (`Content-Type`, `Content-Length`, `Transfer-Encoding`).
     - `delay` are seconds before the first byte.
     - `cut` is the share of the body that is sent; its announced length remains.

@@ -76,9 +76,9 @@ class Side:
 class Entry:
     """One request and what it was sent.
 
-    `call` counts the calls of its item on its side, from 1. `at` is when it came and `sent_at` when its reply was sent, by
-    `time.monotonic`. `whole` says whether everything was sent while the client was still there, `refused` that too many
-    calls were under way.
+    `call` counts the calls of its item on its side, from 1. `at` is when it came and `sent_at` when its reply was sent,
+    by `time.monotonic`. `whole` says whether everything was sent while the client was still there, `refused` that too
+    many calls were under way.
     """
 
     item: str
