@@ -149,7 +149,8 @@ class Connection(asyncio.Protocol):
         try:
             if reply is None:
                 reply = await coming  # type: ignore[misc]  # it is no reply, so it is awaitable
-            await self._sleep(reply.delay)
+            if reply.delay:
+                await self._sleep(reply.delay)
             if self._gone.is_set() or reply.chunks is None:
                 self._owner.sent(note, not self._gone.is_set())
                 self._write(reply, request, leaves)
@@ -182,6 +183,7 @@ class Connection(asyncio.Protocol):
                 if len(piece) > _LARGE or len(waiting) > _MANY:
                     self._transport.write(b"".join(waiting))
                     waiting = []
+                    await asyncio.sleep(0)  # others have their turn, however fast this client reads
                     await self._writable.wait()
             if self._gone.is_set():
                 return False
@@ -194,6 +196,7 @@ class Connection(asyncio.Protocol):
     async def _sleep(self, seconds: float) -> None:
         """Wait, but not longer than the client does."""
         if seconds <= 0:
+            await asyncio.sleep(0)
             return
         try:
             async with asyncio.timeout(seconds):

@@ -66,8 +66,8 @@ class ScriptedServer:
         self.script = Script(Side.of(answers), None if judge is None else Side.of(judge), item_of, is_judge)
         self.is_call = is_call
         self.latency = latency
-        self.allowed = allowed
-        self.refusal = refusal or faults.status(429)
+        self._allowed = allowed
+        self._refusal = refusal or faults.status(429)
         self.models = models
         self.log = Log()
         self.connections = 0
@@ -136,9 +136,9 @@ class ScriptedServer:
         entry = self.script.entry(request)
         if self._keep_log:
             self.log.add(entry)
-        if self.allowed is not None and self._under_way >= self.allowed:
+        if self._allowed is not None and self._under_way >= self._allowed:
             self._counts["refused"] += 1
-            entry.refused, entry.reply = True, self.refusal(request, Reply())
+            entry.refused, entry.reply = True, self._refusal(request, Reply())
             return entry, entry.reply
         self._under_way += 1
         self._counts["most"] = max(self._counts["most"], self._under_way)
