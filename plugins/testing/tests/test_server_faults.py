@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import threading
 import zlib
 from itertools import repeat
 from typing import Any
@@ -244,3 +245,12 @@ def test_a_fault_has_a_name(text: str, name: str) -> None:
 def test_a_name_that_is_none_is_refused(text: str, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         faults.named(text)
+
+
+def test_an_endless_stream_holds_up_nobody_else() -> None:
+    with ScriptedServer({"France": faults.endless}) as server, connect(server.url) as greedy:
+        greedy.sendall(request(chat("The capital of France?")))
+        reader = threading.Thread(target=hear, args=(greedy, 5, 2**28))
+        reader.start()
+        assert exchange(server.url, chat("Hi"), patience=5).whole
+        reader.join()
