@@ -2,7 +2,6 @@
 
 It speaks chat completions, the Messages API and, below `/mcp`, MCP over HTTP. A request whose text holds
 `ATTACK: name.` gets the attack of that name; all others, and those of a judge (below `/judge`), are answered well.
-Standard library only.
 """
 
 from __future__ import annotations
@@ -10,75 +9,49 @@ from __future__ import annotations
 import json
 import os
 import re
-import socket
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import preloaded
 from conftest import Environment
 
+from karenina_testing.server import Reply, Request, ScriptedServer
+
 MARK = re.compile(r"ATTACK: ([^.]+)\.")
-Attack = Callable[["Wire"], None]
+Attack = Callable[["Asked"], Reply]
 
 
-class Gone(Exception):
-    """Raised if the client has closed the connection."""
+class Asked(Request):
+    """A request, and replies in the words of the protocol that it speaks."""
 
+    def reply(self, body: bytes, *headers: str, status: int = 200, kind: str = "application/json") -> Reply:
+        """Return a whole reply."""
+        named = dict(header.split(": ", 1) for header in headers)
+        return Reply(body, status, {"Content-Type": kind, **named})
 
-@dataclass
-class Wire:
-    """One connection, and the request that came over it."""
+    def stream(self, *pieces: Any, kind: str = "application/json", packed: str = "") -> Reply:
+        """Return a reply in chunks; one iterable of pieces may be without an end."""
+        chunks = pieces[0] if len(pieces) == 1 and not isinstance(pieces[0], bytes) else pieces
+        return Reply(chunks=chunks, headers={"Content-Type": kind, **({"Content-Encoding": packed} if packed else {})})
 
-    socket: socket.socket
-    method: str = ""
-    path: str = ""
-    body: dict[str, Any] = field(default_factory=dict)
+    def says(self, text: str | None, **message: Any) -> Reply:
+        """Return a reply of the model."""
+        return self.reply(json.dumps(self.completion(text, **message)).encode())
 
-    def send(self, data: bytes) -> None:
-        """Send bytes. Raises `Gone`."""
-        try:
-            self.socket.sendall(data)
-        except OSError:
-            raise Gone from None
-
-    def reply(self, body: bytes, *headers: str, status: str = "200 OK", kind: str = "application/json") -> None:
-        """Send a whole reply."""
-        lines = [f"HTTP/1.1 {status}", f"Content-Type: {kind}", f"Content-Length: {len(body)}", *headers]
-        self.send("\r\n".join([*lines, "\r\n"]).encode() + body)
-
-    def begin(self, *headers: str, kind: str = "application/json") -> None:
-        """Send the head of a reply in chunks."""
-        lines = ["HTTP/1.1 200 OK", f"Content-Type: {kind}", "Transfer-Encoding: chunked", *headers]
-        self.send("\r\n".join([*lines, "\r\n"]).encode())
-
-    def chunk(self, data: bytes) -> None:
-        """Send a chunk."""
-        self.send(b"%x\r\n%b\r\n" % (len(data), data))
-
-    def says(self, text: str | None, **message: Any) -> None:
-        """Send a reply of the model, in the words of the protocol that was spoken."""
-        self.reply(json.dumps(self.completion(text, **message)).encode())
-
-    def result(self, result: Any = None, **instead: Any) -> None:
-        """Send the result of a request of MCP."""
-        self.reply(json.dumps(self.answer(result, **instead)).encode())
-
-    def answer(self, result: Any = None, **instead: Any) -> dict[str, Any]:
+    def result(self, result: Any = None, **instead: Any) -> Reply:
         """Return the result of a request of MCP."""
-        return {"jsonrpc": "2.0", "id": self.body.get("id"), **(instead or {"result": result})}
+        return Reply({"jsonrpc": "2.0", "id": self.fields.get("id"), **(instead or {"result": result})})
 
     def heard_tools(self) -> bool:
         """Return whether the request brings the result of a tool."""
-        text = json.dumps(self.body)
+        text = json.dumps(self.fields)
         return '"role": "tool"' in text or '"tool_result"' in text
 
     def completion(self, text: str | None, usage: Any = None, **message: Any) -> dict[str, Any]:
-        """Return a reply of the model, in the words of the protocol that was spoken."""
-        if self.path.endswith("/messages"):
+        """Return a reply of the model as JSON values."""
+        if self.speaks_messages:
             blocks = [{"type": "text", "text": text}] if text is not None else []
             calls = [
                 {"type": "tool_use", "id": call["id"], "name": call["function"]["name"], "input": {}}
@@ -94,87 +67,37 @@ class Wire:
         return {"id": "1", "object": "chat.completion", "model": "m", "choices": [choice], "usage": counts}
 
 
-class Hostile:
-    """Serves connections with threads."""
+class Hostile(ScriptedServer):
+    """A server with attacks; its tools take `slow` seconds."""
 
     def __init__(self, attacks: Mapping[str, Attack], slow: float = 0) -> None:
+        super().__init__(self._answer, is_call=lambda _: True, keep_log=False)
         self.attacks = attacks
         self.slow = slow
-        self.url = ""
 
-    def serve(self, connection: socket.socket) -> None:
-        """Answer the requests of one connection."""
-        wire = Wire(connection)
-        with suppress(Gone, OSError), connection:
-            while self._read(wire):
-                self._answer(wire)
+    def _answer(self, request: Request) -> Reply:
+        asked = Asked(request.method, request.path, request.head, request.data)
+        if asked.path.startswith("/judge"):
+            return asked.says(json.dumps({"city": "Paris"}))
+        if asked.path.startswith("/mcp"):
+            return self._answer_as_tools(asked)
+        found = MARK.search(json.dumps(asked.fields))
+        return self.attacks[found[1]](asked) if found is not None else asked.says("Paris.")
 
-    def _read(self, wire: Wire) -> bool:
-        data = b""
-        while b"\r\n\r\n" not in data:
-            piece = wire.socket.recv(65536)
-            if not piece:
-                return False
-            data += piece
-        head, _, body = data.partition(b"\r\n\r\n")
-        line, *headers = head.decode("latin-1").split("\r\n")
-        lengths = [one.partition(":")[2] for one in headers if one.lower().startswith("content-length:")]
-        length = int(lengths[0]) if lengths else 0
-        pieces, size = [body], len(body)
-        while size < length:
-            piece = wire.socket.recv(1 << 20)
-            if not piece:
-                return False
-            pieces.append(piece)
-            size += len(piece)
-        wire.method, wire.path = line.split(" ")[:2]
-        text = b"".join(pieces)
-        wire.body = json.loads(text) if text else {}
-        return True
-
-    def _answer(self, wire: Wire) -> None:
-        if wire.path.startswith("/judge"):
-            wire.says(json.dumps({"city": "Paris"}))
-        elif wire.path.startswith("/mcp"):
-            self._answer_as_tools(wire)
-        elif (found := MARK.search(json.dumps(wire.body))) is not None:
-            self.attacks[found[1]](wire)
-        else:
-            wire.says("Paris.")
-
-    def _answer_as_tools(self, wire: Wire) -> None:
-        asked = wire.body.get("method", "")
-        found = MARK.search(json.dumps(wire.body))
-        if wire.method != "POST":
-            wire.reply(b"", status="405 Method Not Allowed")
-        elif asked.startswith("notifications/"):
-            wire.reply(b"", status="202 Accepted")
-        elif asked == "tools/list" and "tools/list" in self.attacks:
-            self.attacks["tools/list"](wire)
-        elif found is not None:
-            self.attacks[found[1]](wire)
-        elif asked in RESULTS:
-            time.sleep(self.slow)
-            wire.result(RESULTS[asked])
-        else:
-            wire.result(error={"code": -32601, "message": "unknown method"})
-
-
-@contextmanager
-def hostile_server(attacks: Mapping[str, Attack], slow: float = 0) -> Iterator[Hostile]:
-    """Serve as long as the block lasts; tools take `slow` seconds."""
-    server = Hostile(attacks, slow)
-    with socket.create_server(("127.0.0.1", 0), backlog=64) as door:
-        server.url = f"http://127.0.0.1:{door.getsockname()[1]}"
-
-        def accept() -> None:
-            with suppress(OSError):
-                while True:
-                    connection, _ = door.accept()
-                    threading.Thread(target=server.serve, args=(connection,), daemon=True).start()
-
-        threading.Thread(target=accept, daemon=True).start()
-        yield server
+    def _answer_as_tools(self, asked: Asked) -> Reply:
+        method = asked.fields.get("method", "")
+        found = MARK.search(json.dumps(asked.fields))
+        if asked.method != "POST":
+            return Reply(status=405)
+        if method.startswith("notifications/"):
+            return Reply(status=202)
+        if method == "tools/list" and "tools/list" in self.attacks:
+            return self.attacks["tools/list"](asked)
+        if found is not None:
+            return self.attacks[found[1]](asked)
+        if method in RESULTS:
+            return replace(asked.result(RESULTS[method]), delay=self.slow)
+        return asked.result(error={"code": -32601, "message": "unknown method"})
 
 
 MODELS: dict[str, dict[str, Any]] = {

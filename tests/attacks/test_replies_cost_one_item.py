@@ -7,15 +7,17 @@ requests come one after another, so that the memory of the process is that of th
 from __future__ import annotations
 
 import json
-import time
 import zlib
 from collections.abc import Callable
 from functools import cache
+from itertools import chain, cycle, repeat
 from typing import Any
 
 import pytest
 from conftest import Environment
-from hostile_server import GOOD, LOOK, MODELS, Attack, Done, Wire, hostile_server, run_against
+from hostile_server import GOOD, LOOK, MODELS, Asked, Attack, Done, Hostile, run_against
+
+from karenina_testing.server import Reply
 
 MEGABYTE = 1_000_000
 MEGABYTES_OF_MEMORY = 900
@@ -35,50 +37,43 @@ def packed_spaces(bits: int) -> bytes:
 
 def bomb(bits: int, encoding: str) -> Attack:
     """Return an attack that sends a packed gigabyte."""
-    return lambda wire: wire.reply(packed_spaces(bits), f"Content-Encoding: {encoding}")
+    return lambda asked: asked.reply(packed_spaces(bits), f"Content-Encoding: {encoding}")
 
 
-def endless_body(wire: Wire) -> None:
+def endless_body(asked: Asked) -> Reply:
     """Send spaces for ever."""
-    wire.begin()
-    while True:
-        wire.chunk(b" " * MEGABYTE)
+    return asked.stream(repeat(b" " * MEGABYTE))
 
 
-def endless_head(wire: Wire) -> None:
+def endless_head(asked: Asked) -> Reply:
     """Send headers for ever."""
-    wire.send(b"HTTP/1.1 200 OK\r\n")
-    while True:
-        wire.send(b"X-Long: yes\r\n" * 1000)
+    return Reply(raw=b"HTTP/1.1 200 OK\r\n", chunks=repeat(b"X-Long: yes\r\n" * 1000))
 
 
-def endless_announcements(wire: Wire) -> None:
+def endless_announcements(asked: Asked) -> Reply:
     """Send heads that announce the reply, for ever."""
-    while True:
-        wire.send(b"HTTP/1.1 100 Continue\r\n\r\n" * 10)
-        time.sleep(0.01)
+    return Reply(raw=b"", chunks=cycle([b"HTTP/1.1 100 Continue\r\n\r\n" * 10, 0.01]))
 
 
-def drop_by_drop(wire: Wire) -> None:
+def drop_by_drop(asked: Asked) -> Reply:
     """Send one byte at a time."""
-    body = json.dumps(wire.completion("Paris.")).encode()
-    wire.send(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body))
-    for place in range(len(body)):
-        wire.send(body[place : place + 1])
-        time.sleep(0.1)
+    body = json.dumps(asked.completion("Paris.")).encode()
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body)
+    pieces = [(body[place : place + 1], 0.1) for place in range(len(body))]
+    return Reply(raw=head, chunks=list(chain.from_iterable(pieces)))
 
 
-def empty_lists(wire: Wire) -> None:
+def empty_lists(asked: Asked) -> Reply:
     """Send millions of empty lists, each of which takes 20 times its bytes in memory."""
-    wire.reply(b"[" + b"[]," * (20 * MEGABYTE) + b"[]]")
+    return asked.reply(b"[" + b"[]," * (20 * MEGABYTE) + b"[]]")
 
 
 def nested(levels: int) -> Attack:
     """Return an attack whose reply holds lists in lists."""
 
-    def attack(wire: Wire) -> None:
-        body = json.dumps(wire.completion("Paris.")).encode()
-        wire.reply(body[:-1] + b', "deep": ' + b"[" * levels + b"]" * levels + b"}")
+    def attack(asked: Asked) -> Reply:
+        body = json.dumps(asked.completion("Paris.")).encode()
+        return asked.reply(body[:-1] + b', "deep": ' + b"[" * levels + b"]" * levels + b"}")
 
     return attack
 
@@ -86,15 +81,15 @@ def nested(levels: int) -> Attack:
 def odd(field: str, value: Any) -> Attack:
     """Return an attack whose reply has a value of another type in one place."""
 
-    def attack(wire: Wire) -> None:
-        reply = wire.completion("Paris.")
+    def attack(asked: Asked) -> Reply:
+        reply = asked.completion("Paris.")
         inner = reply["choices"][0] if "choices" in reply else reply
         if field in ("content", "tool_calls") and "message" in inner:
             inner = inner["message"]
         if field in ("choices", "usage"):
             inner = reply
         inner[field] = value
-        wire.reply(json.dumps(reply).encode())
+        return asked.reply(json.dumps(reply).encode())
 
     return attack
 
@@ -102,21 +97,21 @@ def odd(field: str, value: Any) -> Attack:
 def counting(tokens: str) -> Attack:
     """Return an attack whose reply counts tokens in this way."""
 
-    def attack(wire: Wire) -> None:
-        wire.reply(json.dumps(wire.completion("Paris.", usage="COUNT")).replace('"COUNT"', tokens).encode())
+    def attack(asked: Asked) -> Reply:
+        return asked.reply(json.dumps(asked.completion("Paris.", usage="COUNT")).replace('"COUNT"', tokens).encode())
 
     return attack
 
 
-def half_a_character(wire: Wire) -> None:
+def half_a_character(asked: Asked) -> Reply:
     """Send half of a surrogate pair in the text and in the model's name."""
-    reply = {**wire.completion("Paris.\ud800"), "model": "m\udfff"}
-    wire.reply(json.dumps(reply).encode())
+    reply = {**asked.completion("Paris.\ud800"), "model": "m\udfff"}
+    return asked.reply(json.dumps(reply).encode())
 
 
 def refusal(retry_after: str) -> Attack:
     """Return an attack that refuses the request until a time that no clock knows."""
-    return lambda wire: wire.reply(b"{}", f"Retry-After: {retry_after}", status="503 Service Unavailable")
+    return lambda asked: asked.reply(b"{}", f"Retry-After: {retry_after}", status=503)
 
 
 BROKEN = "no usable reply"
@@ -171,7 +166,7 @@ def attacked(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     """Run the benchmark of all attacks once with an adapter."""
     fields = {"extra": {"stream": True}} if "streamed" in request.param else {}
     packed_spaces(GZIP), packed_spaces(DEFLATE)  # before the time limits of the requests begin
-    with hostile_server(ATTACKS) as server:
+    with Hostile(ATTACKS) as server:
         site = Environment(tmp_path_factory.mktemp("attacked"))
         return run_against(site, server, request.param, "request_timeout=3", "stream_timeout=3", script=True, **fields)
 
@@ -213,15 +208,10 @@ def event(**delta: Any) -> bytes:
 def streaming(piece: bytes, *, times: int | None = None, pause: float = 0) -> Attack:
     """Return an attack that streams a piece so many times, or for ever."""
 
-    def attack(wire: Wire) -> None:
-        wire.begin(kind="text/event-stream")
-        sent = 0
-        while times is None or sent < times:
-            wire.chunk(piece)
-            sent += 1
-            time.sleep(pause)
-        wire.chunk(b'data: {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}\n\ndata: [DONE]\n\n')
-        wire.chunk(b"")
+    def attack(asked: Asked) -> Reply:
+        pieces = chain.from_iterable(repeat((piece, pause)) if times is None else repeat((piece, pause), times))
+        last = b'data: {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}\n\ndata: [DONE]\n\n'
+        return asked.stream(chain(pieces, [last]), kind="text/event-stream")
 
     return attack
 
@@ -231,13 +221,13 @@ def call(id: str = "c", arguments: str = "{}") -> dict[str, Any]:
     return {"id": id, "type": "function", "function": {"name": "look", "arguments": arguments}}
 
 
-def many_calls_streamed(wire: Wire) -> None:
+def many_calls_streamed(asked: Asked) -> Reply:
     """Stream 20,000 calls of tools."""
-    wire.begin(kind="text/event-stream")
-    for start in range(0, 20_000, 100):
-        wire.chunk(b"".join(event(tool_calls=[{"index": index, **call()}]) for index in range(start, start + 100)))
-    wire.chunk(b"data: [DONE]\n\n")
-    wire.chunk(b"")
+    pieces = [
+        b"".join(event(tool_calls=[{"index": index, **call()}]) for index in range(start, start + 100))
+        for start in range(0, 20_000, 100)
+    ]
+    return asked.stream(*pieces, b"data: [DONE]\n\n", kind="text/event-stream")
 
 
 STREAMS: dict[str, tuple[Attack, str]] = {
@@ -251,7 +241,7 @@ PIECES = event(tool_calls=[{"index": 0, "function": {"arguments": "[1, "}}]) * 1
 
 def test_streams_have_bounds_of_bytes_seconds_and_calls(site: Environment) -> None:
     """Attack: stream a reply that does not end, fast, in one line, or slowly; and 20,000 calls of tools."""
-    with hostile_server({name: attack for name, (attack, _) in STREAMS.items()}) as server:
+    with Hostile({name: attack for name, (attack, _) in STREAMS.items()}) as server:
         done = run_against(site, server, "openai", "stream_timeout=6", extra={"stream": True})
     assert done.code == 0, done.errors
     assert {done.outcomes()[id] for id in GOOD} == {"correct"}
@@ -261,7 +251,7 @@ def test_streams_have_bounds_of_bytes_seconds_and_calls(site: Environment) -> No
 
 def test_arguments_in_tiny_pieces_are_put_together_in_linear_time(site: Environment) -> None:
     """Attack: stream the arguments of a call in 300,000 pieces, which took the square of their number."""
-    with hostile_server({"pieces": streaming(PIECES, times=3000)}) as server:
+    with Hostile({"pieces": streaming(PIECES, times=3000)}) as server:
         done = run_against(site, server, "openai", "request_timeout=60", extra={"stream": True})
     assert done.code == 0, done.errors
     assert {done.outcomes()[id] for id in GOOD} == {"correct"}
@@ -274,7 +264,7 @@ def test_arguments_in_tiny_pieces_are_put_together_in_linear_time(site: Environm
 @pytest.mark.parametrize("adapter", MODELS)
 def test_an_answer_of_fifty_megabytes_costs_its_item_at_most(adapter: str, site: Environment) -> None:
     """Attack: answer with a text of nearly the largest size."""
-    with hostile_server({"long": lambda wire: wire.says("Paris. " + "x" * 50 * MEGABYTE)}) as server:
+    with Hostile({"long": lambda asked: asked.says("Paris. " + "x" * 50 * MEGABYTE)}) as server:
         done = run_against(site, server, adapter, "request_timeout=100")
     assert done.code == 0, done.errors
     assert {done.outcomes()[id] for id in GOOD} == {"correct"}
@@ -289,15 +279,15 @@ def test_an_answer_of_fifty_megabytes_costs_its_item_at_most(adapter: str, site:
 
 def once(**message: Any) -> Attack:
     """Return an attack on an agent: a message with calls, and an answer after the tools have spoken."""
-    return lambda wire: wire.says("Paris.") if wire.heard_tools() else wire.says(None, **message)
+    return lambda asked: asked.says("Paris.") if asked.heard_tools() else asked.says(None, **message)
 
 
-def deep_arguments(wire: Wire) -> None:
+def deep_arguments(asked: Asked) -> Reply:
     """Send arguments that are nested 400 times."""
     deep = "[" * 400 + "]" * 400
-    reply = wire.completion(None, tool_calls=[call(arguments="DEEP")])
+    reply = asked.completion(None, tool_calls=[call(arguments="DEEP")])
     text = json.dumps(reply).replace('"input": {}', f'"input": {{"deep": {deep}}}').replace('"DEEP"', json.dumps(deep))
-    wire.says("Paris.") if wire.heard_tools() else wire.reply(text.encode())
+    return asked.says("Paris.") if asked.heard_tools() else asked.reply(text.encode())
 
 
 AGENTS: dict[str, tuple[Attack, str]] = {
@@ -310,7 +300,7 @@ AGENTS: dict[str, tuple[Attack, str]] = {
 @pytest.mark.parametrize("adapter", MODELS)
 def test_an_agent_is_asked_for_a_bounded_number_of_calls(adapter: str, site: Environment) -> None:
     """Attack: ask an agent for 20,000 calls, for one with half a character as its id, and for arguments in depth."""
-    with hostile_server({name: attack for name, (attack, _) in AGENTS.items()}) as server:
+    with Hostile({name: attack for name, (attack, _) in AGENTS.items()}) as server:
         done = run_against(site, server, adapter, mcp_urls_dict={"tools": f"{server.url}/mcp"})
     assert done.code == 0, done.errors
     assert {done.outcomes()[id] for id in GOOD} == {"correct"}
@@ -326,19 +316,13 @@ def tool_says(
 ) -> Attack:
     """Return an attack by a tool: the model calls it, and it sends the data so many times, or for ever."""
 
-    def attack(wire: Wire) -> None:
-        if not wire.path.startswith("/mcp"):
-            name = str(wire.body["messages"][0]["content"])
+    def attack(asked: Asked) -> Reply:
+        if not asked.path.startswith("/mcp"):
+            name = str(asked.body["messages"][0]["content"])
             calls = [call(arguments=json.dumps({"for": name}))]
-            wire.says("Paris.") if wire.heard_tools() else wire.says(None, tool_calls=calls)
-            return
+            return asked.says("Paris.") if asked.heard_tools() else asked.says(None, tool_calls=calls)
         sending = data if isinstance(data, bytes) else data()
-        wire.begin(*([f"Content-Encoding: {packed}"] if packed else []), kind=kind)
-        sent = 0
-        while times is None or sent < times:
-            wire.chunk(sending)
-            sent += 1
-        wire.chunk(b"")
+        return asked.stream(repeat(sending) if times is None else [sending] * times, kind=kind, packed=packed)
 
     return attack
 
@@ -354,7 +338,7 @@ TOOLS: dict[str, Attack] = {
 
 def test_an_agent_continues_after_an_oversized_tool_result(site: Environment) -> None:
     """Attack: send a packed gigabyte, a body, an event or a nesting without an end as the result of a tool."""
-    with hostile_server(TOOLS) as server:
+    with Hostile(TOOLS) as server:
         places = {"tools": f"{server.url}/mcp"}
         options = {"tools": {"call_timeout": 20}}
         done = run_against(site, server, "openai", mcp_urls_dict=places, mcp_server_options=options)
@@ -367,7 +351,7 @@ def test_an_agent_continues_after_an_oversized_tool_result(site: Environment) ->
 def test_a_list_of_too_many_tools_is_refused(site: Environment) -> None:
     """Attack: list 20,000 tools."""
     many = {"tools": [{**LOOK, "name": f"look{number}"} for number in range(20_000)]}
-    with hostile_server({"tools/list": lambda wire: wire.result(many)}) as server:
+    with Hostile({"tools/list": lambda asked: asked.result(many)}) as server:
         done = run_against(site, server, "openai", questions=GOOD, mcp_urls_dict={"tools": f"{server.url}/mcp"})
     assert done.code == 4, "all items are errors"
     assert {"more than 1000 tools" in done.error(id) for id in GOOD} == {True}
@@ -381,19 +365,15 @@ def test_a_list_of_too_many_tools_is_refused(site: Environment) -> None:
 def test_bytes_that_nobody_asked_for_are_no_answer(adapter: str, pause: float, site: Environment) -> None:
     """Attack: send another reply after the first, over the same connection: at once, or while a tool is at work."""
 
-    def forge(wire: Wire) -> None:
-        if wire.heard_tools():
-            wire.says("Paris.")
-            return
-        replies = (wire.completion(None, tool_calls=[call()]), wire.completion("FORGED"))
+    def forge(asked: Asked) -> Reply:
+        if asked.heard_tools():
+            return asked.says("Paris.")
+        replies = (asked.completion(None, tool_calls=[call()]), asked.completion("FORGED"))
         bodies = [json.dumps(one).encode() for one in replies]
-        both = [b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body) for body in bodies]
-        wire.send(both[0] if pause else b"".join(both))
-        if pause:
-            time.sleep(pause)
-            wire.send(both[1])
+        first, second = [b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body) for body in bodies]
+        return Reply(raw=first, chunks=[pause, second]) if pause else Reply(raw=first + second)
 
-    with hostile_server({"forged": forge}, slow=0.4) as server:
+    with Hostile({"forged": forge}, slow=0.4) as server:
         places = {"tools": f"{server.url}/mcp"}
         usual = ("retry_connection=2", "retry_server=2")
         done = run_against(site, server, adapter, *usual, questions={"q": "ATTACK: forged."}, mcp_urls_dict=places)
