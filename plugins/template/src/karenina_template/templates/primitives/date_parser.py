@@ -13,6 +13,7 @@ from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from typing import Final, NamedTuple
 
 from karenina_template.templates.primitives.values import plain
+from karenina_toolkit.folding import fold
 
 
 class Moment(NamedTuple):
