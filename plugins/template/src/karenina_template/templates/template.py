@@ -24,6 +24,7 @@ from karenina_template.templates.base import BaseAnswer
 from karenina_template.templates.errors import TemplateError
 from karenina_template.templates.shape import Shape
 from karenina_toolkit.structured.exact_numbers import restore_digits
+from karenina_toolkit.structured.schema_repair import repair
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +146,9 @@ class BoundTemplate:
     def bind(self, values: Mapping[str, object], response: str = "") -> BaseAnswer:
         """Return the answer with the judge's `values`, and with the id, truths, weights and the raw `response`.
 
-        The values are read like JSON (dates and enum members from text). None stays None, whatever the annotation.
+        The values are read like JSON (dates and enum members from text). Those that a field refuses are repaired as a
+        judge's reply is (`repair`): "yes" for a boolean, "2" for a literal of numbers. None stays None, whatever the
+        annotation.
         Unknown keys and fields that a judge does not fill are ignored. Raises pydantic's `ValidationError` for invalid
         values and missing fields, and whatever the class's own code raises.
         """
@@ -199,7 +202,12 @@ class BoundTemplate:
         try:
             answer = cls.model_validate_json(text, by_alias=False, by_name=True)
         except ValidationError as error:
-            raise ValidationError.from_exception_data(cls.__name__, [*errors, *_convert_errors(error)]) from error
+            try:
+                given, _ = repair(given, self.judge_schema())
+                text = to_json({**given, "id": self.question_id})
+                answer = cls.model_validate_json(text, by_alias=False, by_name=True)
+            except ValueError:
+                raise ValidationError.from_exception_data(cls.__name__, [*errors, *_convert_errors(error)]) from error
         if errors:
             raise ValidationError.from_exception_data(cls.__name__, errors)
         for name, value in given.items():
