@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import permutations, product
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,6 +21,7 @@ from karenina_template.templates.compose import (
     to_json,
     validate,
 )
+from karenina_template.templates.primitives import Undecided
 
 NAMES = "abcde"
 NESTED = AnyOf("a", AllOf("b", AtLeastN(2, "c", "d", "e")))
@@ -49,6 +52,86 @@ def fields(passed: str) -> dict[str, bool]:
 )
 def test_verdict(tree, passed, verdict):
     assert passes(tree, fields(passed)) is verdict
+
+
+T, F, U = True, False, None
+ABC = ("a", "b", "c")
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "all_of", "any_of"),
+    [
+        (T, T, T, T),
+        (T, F, F, T),
+        (T, U, U, T),
+        (F, T, F, T),
+        (F, F, F, F),
+        (F, U, F, U),
+        (U, T, U, T),
+        (U, F, F, U),
+        (U, U, U, U),
+    ],
+)
+def test_truth_table_of_two_conditions(a, b, all_of, any_of):
+    results = {"a": a, "b": b}
+    assert passes(AllOf("a", "b"), results) is passes(None, results) is passes(AtLeastN(2, "a", "b"), results) is all_of
+    assert passes(AnyOf("a", "b"), results) is passes(AtLeastN(1, "a", "b"), results) is any_of
+    assert passes(FieldCheck("a"), results) is a
+
+
+@pytest.mark.parametrize(
+    ("results", "verdict"),
+    [
+        ((T, T, T), T),
+        ((T, T, F), T),
+        ((T, T, U), T),
+        ((T, F, F), F),
+        ((T, F, U), U),
+        ((T, U, U), U),
+        ((F, F, F), F),
+        ((F, F, U), F),
+        ((F, U, U), U),
+        ((U, U, U), U),
+    ],
+)
+def test_truth_table_of_at_least_two_of_three(results, verdict):
+    for order in permutations(results):
+        assert passes(AtLeastN(2, *ABC), dict(zip(ABC, order, strict=True))) is verdict
+
+
+@pytest.mark.parametrize(
+    ("tree", "results", "verdict"),
+    [
+        (NESTED, (T, U, U, U, U), T),
+        (NESTED, (F, U, T, T, U), U),
+        (NESTED, (F, F, U, U, U), F),
+        (NESTED, (F, T, F, U, F), F),
+        (NESTED, (F, T, T, U, F), U),
+        (NESTED, (U, F, U, U, U), U),
+        (AllOf("a", AnyOf("b", "c")), (T, U, T, U, U), T),
+        (AllOf("a", AnyOf("b", "c")), (T, U, F, U, U), U),
+        (AllOf("a", AnyOf("b", "c")), (U, F, F, U, U), F),
+        (AtLeastN(2, "a", AllOf("b", "c"), AnyOf("d", "e")), (T, F, U, F, T), T),
+        (AtLeastN(2, "a", AllOf("b", "c"), AnyOf("d", "e")), (T, F, U, F, U), U),
+        (AtLeastN(2, "a", AllOf("b", "c"), AnyOf("d", "e")), (F, F, U, U, U), F),
+    ],
+)
+def test_truth_table_of_nested_conditions(tree, results, verdict):
+    assert passes(tree, dict(zip(NAMES, results, strict=True))) is verdict
+
+
+def test_a_reason_makes_no_difference():
+    assert passes(AllOf("a", "b"), {"a": True, "b": Undecided("two dates")}) is None
+    assert passes(AnyOf("a", "b"), {"a": True, "b": Undecided("two dates")}) is True
+
+
+def test_no_fields_pass():
+    assert passes(None, {}) is True
+
+
+def test_an_undecided_field_earns_nothing():
+    assert granular(None, dict.fromkeys("ab", 1.0), {"a": 1.0, "b": None}) == 0.5
+    assert granular(AnyOf("a", "b"), dict.fromkeys("ab", 1.0), {"a": 1.0, "b": None}) == 1.0
 
 
 @pytest.mark.parametrize(
@@ -220,6 +303,7 @@ weights = all_fields(dict.fromkeys(NAMES, st.floats(0, 1e6)))
 positive = all_fields(dict.fromkeys(NAMES, st.integers(1, 9)))
 scores = all_fields(dict.fromkeys(NAMES, st.floats(0, 1)))
 results = all_fields(dict.fromkeys(NAMES, st.booleans()))
+unsure = all_fields(dict.fromkeys(NAMES, st.sampled_from([True, False, None])))
 
 
 @given(trees)
@@ -257,3 +341,19 @@ def test_a_better_field_never_lowers_the_score(tree, weights, scores, field, bet
 @given(trees, results, st.sampled_from(NAMES))
 def test_a_field_that_passes_never_costs_the_verdict(tree, results, field):
     assert passes(tree, results | {field: True}) or not passes(tree, results)
+
+
+@given(st.none() | trees, unsure)
+def test_a_verdict_is_undecided_if_and_only_if_it_could_be_either(tree, results):
+    unknown = [name for name, result in results.items() if result is None]
+    possible = {
+        passes(tree, {**results, **dict(zip(unknown, filled, strict=True))})
+        for filled in product([True, False], repeat=len(unknown))
+    }
+    assert passes(tree, results) is (possible.pop() if len(possible) == 1 else None)
+
+
+@given(st.none() | trees, unsure, results)
+def test_a_decision_about_an_undecided_field_never_flips_a_verdict(tree, results, decided):
+    later = {name: decided[name] if result is None else result for name, result in results.items()}
+    assert passes(tree, results) in (None, passes(tree, later))

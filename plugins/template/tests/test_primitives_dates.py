@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from karenina_template.templates.primitives import DateMatch, DateRange, DateTolerance
+from karenina_template.templates.primitives import DateMatch, DateRange, DateTolerance, Undecided
 
 NO_WHOLE_DATES = [
     *("2024", "2024-01", "January 2024", "15 January", "1/15", "1/15/24", "2024-W03", "15", "", "today", "Tuesday"),
@@ -51,9 +51,41 @@ def test_what_says_no_whole_date_cannot_be_the_truth(value):
             primitive.check_expected(value)
 
 
-def test_of_day_and_month_in_numbers_the_month_comes_first():
-    assert DateMatch().check("3/4/2024", "2024-03-04")
-    assert DateMatch().check("13/4/2024", "2024-04-13")
+def test_a_truth_in_numbers_has_the_month_first():
+    assert DateMatch().check("2024-03-04", "3/4/2024") is True
+    assert DateMatch().check("2024-04-13", "13/4/2024") is True
+
+
+@pytest.mark.parametrize("extracted", ["01/02/2024", "1-2-2024", "1.2.2024", "Thu, 1/2/2024", "01/02/2024 10:30"])
+@pytest.mark.parametrize("expected", ["2024-01-02", "2024-02-01", date(2024, 2, 1)])
+def test_a_text_that_can_be_two_dates_is_undecided(extracted, expected):
+    assert DateMatch().check(extracted, expected) == Undecided(f"{extracted} can be two dates")
+    assert DateMatch().score(extracted, expected) == 0
+
+
+@pytest.mark.parametrize(
+    ("extracted", "expected", "passes"),
+    [
+        ("01/02/2024", "2024-03-01", False),  # neither
+        ("02/02/2024", "2024-02-02", True),  # both the same
+        ("02/02/2024", "2024-02-03", False),
+        ("13/4/2024", "2024-04-13", True),  # no month 13
+        ("4/13/2024", "2024-04-13", True),
+        ("2024/01/02", "2024-01-02", True),  # the year first
+        ("1 February 2024", "2024-02-01", True),
+        ("01/02/2024", "1/2/2024", True),  # the same numbers
+        ("02/01/2024", "1/2/2024", None),
+        (date(2024, 1, 2), "01/02/2024", True),
+    ],
+)
+def test_only_a_date_with_two_verdicts_is_undecided(extracted, expected, passes):
+    found = DateMatch().check(extracted, expected)
+    assert (None if isinstance(found, Undecided) else found) is passes
+
+
+def test_a_format_decides():
+    assert DateMatch(format="%d/%m/%Y").check("01/02/2024", "2024-02-01") is True
+    assert DateMatch(format="%m/%d/%Y").check("01/02/2024", "2024-02-01") is False
 
 
 @pytest.mark.parametrize(
@@ -156,7 +188,12 @@ def test_parameters_that_mean_nothing_are_refused(kind, parameters):
     st.sampled_from(["%Y-%m-%d", "%d %B %Y", "%B %d, %Y", "%a, %d %b %Y", "%m/%d/%Y", "%Y%m%d"]),
 )
 def test_every_date_is_read_back(day, format):
-    assert DateMatch().check(day.strftime(format), day)
+    text = day.strftime(format)
+    found = DateMatch().check(text, day)
+    if format == "%m/%d/%Y" and day.day <= 12 and day.day != day.month:
+        assert found == Undecided(f"{text} can be two dates")
+    else:
+        assert found is True
 
 
 @given(st.datetimes(timezones=st.none() | st.just(UTC)))

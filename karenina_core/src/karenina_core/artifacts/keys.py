@@ -14,8 +14,8 @@ from karenina_core.models.ports import Message
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    FieldResults = dict[str, bool]
-    FieldScores = dict[str, float]
+    FieldResults = dict[str, bool | None]
+    FieldScores = dict[str, float | None]
     Excerpts = dict[str, list[dict[str, Any]]]
 
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 class ParsedAnswer(Protocol):
     """A template filled by a judge, as `BoundTemplate.bind` returns it."""
 
-    def verify(self) -> bool:
-        """Return whether the answer is correct."""
+    def verify(self) -> object:
+        """Return whether the answer is correct; neither True nor False if that cannot be decided."""
 
-    def field_results(self) -> dict[str, bool]:
-        """Return whether each verified field is correct, by name."""
+    def field_results(self) -> dict[str, bool | None]:
+        """Return whether each verified field is correct, by name; None if that cannot be decided."""
 
 
 @runtime_checkable
@@ -115,7 +115,8 @@ class ArtifactKeys:
     )
 
     # Verification (slot 8)
-    FIELD_VERIFICATION_RESULT: Final = ArtifactKey[bool]("field_verification_result", bool)
+    FIELD_VERIFICATION_RESULT: Final = ArtifactKey[bool | None]("field_verification_result", bool)
+    """Whether the fields pass. None if that cannot be decided; FIELD_VERIFICATION_ERROR has the reason then."""
     FIELD_RESULTS: Final = ArtifactKey["FieldResults | None"]("field_results", dict, "template")
     FIELD_SCORES: Final = ArtifactKey["FieldScores | None"]("field_scores", dict, "template")
     FIELD_VERIFICATION_ERROR: Final = ArtifactKey[str | None]("field_verification_error", str, "template")

@@ -37,10 +37,12 @@ class Outcome(StrEnum):
     """Not judged: the item took longer than `item_timeout`, in any stage."""
     RUBRIC_ERROR = "rubric_error"
     """Not judged: a rubric trait could not be scored, and there is no verdict. Other traits keep their scores."""
+    UNDECIDED = "undecided"
+    """Not judged: what the answer says cannot be compared with the truth, such as a date that can be two dates."""
 
     @property
     def judged(self) -> bool:
-        """Whether the item was judged; items with errors were not."""
+        """Whether the item was judged; items with errors, and undecided ones, were not."""
         return self not in NOT_JUDGED
 
     @property
@@ -57,6 +59,7 @@ NOT_JUDGED: Final = frozenset(
         Outcome.STAGE_ERROR,
         Outcome.TIMED_OUT,
         Outcome.RUBRIC_ERROR,
+        Outcome.UNDECIDED,
     }
 )
 NO_VERDICT: Final = NOT_JUDGED | {Outcome.SCORED}

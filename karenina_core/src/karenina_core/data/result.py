@@ -75,9 +75,11 @@ class VerificationResult(Section):
         if self.vetoes:
             return "; ".join(f"{veto.stage}: {veto.reason}" for veto in self.vetoes)
         template = self.template
+        if self.outcome is Outcome.UNDECIDED:
+            return template.field_verification_error or f"undecided fields: {', '.join(self.undecided_fields())}"
         if template.field_verification_error:
             return f"verify() failed: {template.field_verification_error}"
-        failed = [name for name, passed in (template.field_results or {}).items() if not passed]
+        failed = [name for name, passed in (template.field_results or {}).items() if passed is False]
         patterns = [name for name, passed in (template.regex_validation_results or {}).items() if not passed]
         parts = []
         if failed:
@@ -93,6 +95,10 @@ class VerificationResult(Section):
         if self.outcome is Outcome.SCORED:
             return "scored by traits only" if self.rubric is not None else "nothing to evaluate: there is no trait"
         return "; ".join(parts) or "verify() returned False"
+
+    def undecided_fields(self) -> list[str]:
+        """Return the names of the fields that could not be decided."""
+        return [name for name, passed in (self.template.field_results or {}).items() if passed is None]
 
     def _unscored(self) -> list[str]:
         """Return why traits have no score: errors with their traits, and rubric stages that were skipped."""

@@ -77,8 +77,8 @@ class VerificationResultTemplate(Section):
     verify_granular_result: Any | None = None
     template_validation_error: str | None = None
     field_verification_error: str | None = None
-    field_results: dict[str, bool] | None = None
-    field_scores: dict[str, float] | None = None
+    field_results: dict[str, bool | None] | None = None
+    field_scores: dict[str, float | None] | None = None
     composition_strategy: str | None = None
     embedding_check_performed: bool = False
     embedding_similarity_score: float | None = None

@@ -119,18 +119,22 @@ def _all_scored(question: Question, rubric: VerificationResultRubric | None) -> 
 def verify_result(state: State) -> bool | None:
     """Return the verdict: False after any veto, else the result of fields and patterns; None if none were compared.
 
+    It is also None if the fields are undecided, unless a pattern fails.
+
     An error after a veto changes the outcome (the item is not judged and is part of no rate), not the verdict.
     """
     if state.all_vetoes():
         return False
     if state.first_error() is not None or not state.has(Keys.FIELD_VERIFICATION_RESULT.name):
         return None
-    fields = bool(state.read(Keys.FIELD_VERIFICATION_RESULT.name))
-    return fields and state.read(Keys.REGEX_OVERALL_SUCCESS.name) is not False
+    if state.read(Keys.REGEX_OVERALL_SUCCESS.name) is False:
+        return False
+    fields = state.read(Keys.FIELD_VERIFICATION_RESULT.name)
+    return None if fields is None else bool(fields)
 
 
 def outcome(state: State, verdict: bool | None) -> Outcome:
-    """Return the first outcome that applies: error, veto, correct, truncated, partial, wrong, scored."""
+    """Return the first outcome that applies: error, veto, correct, undecided, truncated, partial, wrong, scored."""
     error = state.first_error()
     if error is not None:
         return error.outcome
@@ -139,6 +143,8 @@ def outcome(state: State, verdict: bool | None) -> Outcome:
         return vetoes[0].outcome
     if verdict:
         return Outcome.CORRECT
+    if verdict is None and state.has(Keys.FIELD_VERIFICATION_RESULT.name):
+        return Outcome.UNDECIDED
     if state.read(Keys.RESPONSE_TRUNCATED.name):
         return Outcome.TRUNCATED
     granular = state.read(Keys.VERIFY_GRANULAR_RESULT.name)

@@ -9,6 +9,7 @@ from typing import Any
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import AutoFailStage, Question, Skip, Slot, VerificationConfig, VerificationContext
 from karenina_core.data.trust import Trust
+from karenina_core.errors import MissingArtifact
 from karenina_core.stages.stage import ServiceNeed
 from karenina_core.text import did_you_mean
 from karenina_deep_judgment.prompts import TRAIT_PROMPTS
@@ -45,13 +46,15 @@ class DeepJudgmentAutoFail(AutoFailStage):
         return settings_of(config).deep_judgment_mode != "disabled" or Skip("deep_judgment_mode is disabled")
 
     def skip_because(self, context: VerificationContext) -> str | None:
-        """Return why the stage is skipped: no excerpts, an excerpt for every attribute, or an abstention."""
+        """Return why the stage is skipped: no excerpts, one for every attribute, undecided fields, or an abstention."""
         if not context.find_artifact(Keys.DEEP_JUDGMENT_PERFORMED):
             return "deep judgment was not performed"
         if context.find_artifact(Keys.ATTRIBUTES_WITHOUT_EXCERPTS) is None:
             return "no excerpts were requested"
         if not context.find_artifact(Keys.ATTRIBUTES_WITHOUT_EXCERPTS):
             return "every attribute has an excerpt"
+        if _fields_are_undecided(context):
+            return "the fields are undecided"
         return "the model abstained" if context.find_artifact(Keys.ABSTENTION_DETECTED) else None
 
     def reason(self, context: VerificationContext) -> str | None:
@@ -64,6 +67,13 @@ class DeepJudgmentAutoFail(AutoFailStage):
         """Set the field result to False."""
         if context.find_artifact(Keys.FIELD_VERIFICATION_RESULT):
             context.revise_artifact(Keys.FIELD_VERIFICATION_RESULT, False, "attributes without excerpts")
+
+
+def _fields_are_undecided(context: VerificationContext) -> bool:
+    try:
+        return context.get_artifact(Keys.FIELD_VERIFICATION_RESULT) is None
+    except MissingArtifact:  # nothing was compared
+        return False
 
 
 class DeepJudgmentRubricAutoFail(AutoFailStage):

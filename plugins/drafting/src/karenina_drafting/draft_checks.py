@@ -16,6 +16,7 @@ from karenina_benchmark.template_declarations import DeclarationError, make_temp
 from karenina_drafting.proposal import Proposal, ProposalError, declare
 from karenina_drafting.readings import boolean_in, contains_date, contains_words, date_of, numbers_in, plain_words
 from karenina_template.question_template import template_of
+from karenina_template.templates.comparison import Comparison
 
 if TYPE_CHECKING:
     from karenina_core.data.question import Question
@@ -73,7 +74,7 @@ def reject_other(answer: Mapping[str, Mapping[str, Any]], bound: BoundTemplate, 
     """Return what is wrong if the template accepts the answer to another question; None if it does not."""
     values = {name: read_value(declared["type"], other.answer) for name, declared in answer.items()}
     try:
-        accepted = bool(bound.bind(values).verify())
+        accepted = Comparison(bound.bind(values)).passed() is True
     except ValidationError:
         return None
     if not accepted:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from karenina_core.errors import StructuredError
 from karenina_drafting.prompts import READING
 from karenina_template.parsing_stage import parsing_request
+from karenina_template.templates.comparison import Comparison
 from karenina_toolkit.structured import call_structured
 
 if TYPE_CHECKING:
@@ -26,14 +27,15 @@ async def find_misreadings(
     """
     try:
         filled = await _fill(context, bound, reference)
-        wrong = [] if filled.verify() else [name for name, passed in filled.field_results().items() if not passed]
+        passes = Comparison(filled).passed()
+        wrong = [] if passes else [name for name, passed in filled.field_results().items() if not passed]
         if wrong:
             named = ", ".join(f"{name!r} as {getattr(filled, name, None)!r}" for name in wrong)
             return [
                 f"a judge that reads the answer extracts {named}, which fails; make the description or rule clearer"
             ]
         for other in others[:1]:
-            if (await _fill(context, bound, other.answer)).verify():
+            if Comparison(await _fill(context, bound, other.answer)).passed():
                 return ["a judge that reads the answer to another question extracts values that pass; be stricter"]
     except StructuredError:
         return ["a judge cannot fill these fields from the answer; make them simpler"]

@@ -86,9 +86,10 @@ class EmbeddingCheck(Stage):
         return ()
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
-        """Skip fields that passed, and those that no judge could find right."""
-        if context.get_artifact(Keys.FIELD_VERIFICATION_RESULT) is not False:
-            return Skip("the fields passed")
+        """Skip fields that passed or are undecided, and those that no judge could find right."""
+        passed = context.get_artifact(Keys.FIELD_VERIFICATION_RESULT)
+        if passed is not False:
+            return Skip("the fields passed" if passed else "the fields are undecided")
         if context.find_artifact(Keys.FIELD_VERIFICATION_ERROR) is not None:
             return Skip("the template's own check failed with an error")
         bound, answer = context.get_artifact(ANSWER_CLASS), context.get_artifact(PARSED_ANSWER)
@@ -161,7 +162,7 @@ def _would_pass(bound: BoundTemplate, answer: BaseAnswer, found: Mapping[str, An
     if bound.composition is None:
         return True
     results = {name: passed or found.get(name) is not None for name, passed in answer.field_results().items()}
-    return key.verdict(results)
+    return key.verdict(results) is True
 
 
 def _similarity(model: str, one: str, another: str) -> float:

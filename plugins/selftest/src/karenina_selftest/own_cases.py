@@ -10,6 +10,7 @@ from karenina_selftest.cases import Case
 from karenina_selftest.statements import ABSENT, FILLER, labels, say, state
 from karenina_selftest.units import in_another_unit
 from karenina_template.question_template import template_of
+from karenina_template.templates.comparison import Comparison
 from karenina_template.templates.errors import TemplateError
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ def _require_verdict(bound: BoundTemplate, values: Mapping[str, object], *, pass
     """Raise `_NoCases` unless the template itself gives these values the verdict `passes`."""
     try:
         answer = bound.bind(values)
-        verdict, patterns = bool(answer.verify()), answer.verify_regex("").performed
+        verdict, patterns = Comparison(answer).passed(), answer.verify_regex("").performed
     except Exception as error:
         raise _NoCases(f"its template cannot verify its own values: {type(error).__name__}: {error}") from error
     if patterns:

@@ -16,7 +16,7 @@ from karenina_template.templates.artifact_keys import ANSWER_CLASS, PARSED_ANSWE
 from karenina_toolkit.skipping import skip_if_failed
 
 if TYPE_CHECKING:
-    from karenina_template.templates import BaseAnswer
+    from karenina_template.templates import BaseAnswer, RegexReport
 
 _OTHER_IMPORT = re.compile(
     r"[\n\r;:]\s*(?:from|import)\s+(?!karenina|__future__|typing|datetime|enum|decimal|pydantic)"
@@ -26,6 +26,9 @@ _OTHER_IMPORT = re.compile(
 
 class VerifyTemplate(Stage):
     """Runs `verify()`, `verify_granular()` and the patterns of the template; fields and patterns must all pass.
+
+    If the verdict on the fields depends on one that is undecided, it is None, and so is the granular result. The item
+    is not judged then, unless a pattern fails.
 
     If `verify()` raises, the answer fails with a `field_verification_error`, and has no granular result, which could
     contradict the verdict.
@@ -104,9 +107,9 @@ class VerifyTemplate(Stage):
 
     def _compare(self, context: VerificationContext) -> None:
         answer = context.get_artifact(PARSED_ANSWER)
-        self._verify_fields(context, answer)
-        context.set_artifact(Keys.COMPOSITION_STRATEGY, context.get_artifact(ANSWER_CLASS).composition)
         patterns = answer.verify_regex(context.get_artifact(Keys.RAW_LLM_RESPONSE))
+        self._verify_fields(context, answer, patterns)
+        context.set_artifact(Keys.COMPOSITION_STRATEGY, context.get_artifact(ANSWER_CLASS).composition)
         context.set_artifact(Keys.REGEX_VALIDATIONS_PERFORMED, patterns.performed)
         context.set_artifact(Keys.REGEX_VALIDATION_RESULTS, patterns.results or None)
         context.set_artifact(Keys.REGEX_VALIDATION_DETAILS, patterns.details or None)
@@ -114,12 +117,15 @@ class VerifyTemplate(Stage):
         context.set_artifact(Keys.REGEX_EXTRACTION_RESULTS, patterns.extraction_results or None)
 
     @staticmethod
-    def _verify_fields(context: VerificationContext, answer: BaseAnswer) -> None:
+    def _verify_fields(context: VerificationContext, answer: BaseAnswer, patterns: RegexReport) -> None:
         from karenina_template.templates.comparison import Comparison
+        from karenina_template.templates.errors import InvalidAnswer
 
         comparison = Comparison(answer)
         try:
             passed = comparison.passed()
+        except InvalidAnswer:
+            raise
         except Exception as error:
             context.log.warning("verify() failed: %s", error)
             context.set_artifact(Keys.FIELD_VERIFICATION_RESULT, False)
@@ -127,9 +133,11 @@ class VerifyTemplate(Stage):
             for key in (Keys.FIELD_RESULTS, Keys.FIELD_SCORES, Keys.VERIFY_GRANULAR_RESULT):
                 context.set_artifact(key, None)
             return
-        granular, failure = None, None
+        decided = passed is not None or patterns.overall_success is False
+        granular, failure = None, None if decided else comparison.why_undecided()
         try:
-            granular = comparison.granular() if context.get_artifact(ANSWER_CLASS).is_graded else None
+            if decided and context.get_artifact(ANSWER_CLASS).is_graded:
+                granular = comparison.granular()
         except Exception as error:
             failure = f"verify_granular(): {type(error).__name__}: {error}"
             context.log.warning("%s; the verdict of verify() is not affected", failure)

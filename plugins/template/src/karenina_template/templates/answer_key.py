@@ -10,14 +10,17 @@ from karenina_template.templates.compose import (
     AnyOf,
     AtLeastN,
     FieldCheck,
+    Result,
     Tree,
     describe,
+    fields_of,
     granular,
     passes,
     validate,
 )
 from karenina_template.templates.errors import TemplateError
 from karenina_template.templates.field import FieldRule
+from karenina_template.templates.primitives import Undecided
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,26 +39,29 @@ class AnswerKey:
         """Return the truths by field; None if no field is verified."""
         return {name: rule.truth for name, rule in self.rules.items()} or None
 
-    def results(self, values: Mapping[str, object], response: str) -> dict[str, bool]:
-        """Return whether each field passes."""
+    def results(self, values: Mapping[str, object], response: str) -> dict[str, bool | Undecided]:
+        """Return whether each field passes. Raises `InvalidAnswer`."""
         return {name: rule.passes(values.get(name), response) for name, rule in self.rules.items()}
 
-    def scores(self, values: Mapping[str, object], response: str) -> dict[str, float]:
-        """Return the credit of each field, 0 to 1."""
-        return {name: rule.score(values.get(name), response) for name, rule in self.rules.items()}
+    def credits(self, results: Mapping[str, Result], values: Mapping[str, object]) -> dict[str, float | None]:
+        """Return the credit of each field, 0 to 1, given the results; None for those that are undecided."""
+        return {name: rule.credit(results[name], values.get(name)) for name, rule in self.rules.items()}
 
-    def credits(self, results: Mapping[str, bool], values: Mapping[str, object], response: str) -> dict[str, float]:
-        """Return the same as `scores`, given the results; only primitives with partial credit compare again."""
-        return {
-            name: rule.score(values.get(name), response) if rule.grades else (1.0 if results[name] else 0.0)
-            for name, rule in self.rules.items()
-        }
-
-    def verdict(self, results: Mapping[str, bool]) -> bool:
-        """Return the verdict of the strategy on the fields' results."""
+    def verdict(self, results: Mapping[str, Result]) -> bool | None:
+        """Return the verdict of the strategy on the fields' results; None if it is undecided."""
         return passes(self.strategy, results)
 
-    def grade(self, scores: Mapping[str, float]) -> float:
+    def why_undecided(self, results: Mapping[str, Result]) -> str | None:
+        """Return why fields of the strategy are undecided, as "field year: 01/02/2024 can be two dates", or None."""
+        counted = results if self.strategy is None else fields_of(self.strategy)
+        reasons = [
+            f"field {name}: {result.why if isinstance(result, Undecided) else 'it cannot be decided'}"
+            for name, result in results.items()
+            if name in counted and (result is None or isinstance(result, Undecided))
+        ]
+        return "; ".join(reasons) or None
+
+    def grade(self, scores: Mapping[str, float | None]) -> float:
         """Return the granular score of the strategy, 0 to 1."""
         return granular(self.strategy, {name: rule.weight for name, rule in self.rules.items()}, scores)
 

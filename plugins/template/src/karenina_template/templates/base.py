@@ -12,8 +12,10 @@ from pydantic.json_schema import SkipJsonSchema
 
 from karenina_template.templates.answer_key import AnswerKey, check_strategy
 from karenina_template.templates.class_build_lock import CLASS_BUILD_LOCK
+from karenina_template.templates.compose import Result, known_result
 from karenina_template.templates.errors import TemplateError
 from karenina_template.templates.field import VERIFICATION, FieldRule, TruthCoercer, is_verified, rule_of
+from karenina_template.templates.primitives import Undecided
 from karenina_template.templates.regex_checks import RegexReport, verify_patterns
 
 OWN_FIELDS: Final = frozenset({"id", "correct", "regex"})
@@ -33,6 +35,9 @@ class BaseAnswer(BaseModel):
     contains the truths of verified fields by name. `id` is that of the question.
 
     A field for which the judge found nothing is None, whatever its annotation; None never passes a primitive.
+
+    If a primitive cannot decide about a value, the result of the field is None, and so is the verdict if it depends on
+    the field. A `verify` of the class sees that None in `field_results`, and may return None too, or `Undecided(why)`.
     """
 
     id: SkipJsonSchema[str | None] = Field(default=None, exclude=True, repr=False)
@@ -83,11 +88,11 @@ class BaseAnswer(BaseModel):
             else:
                 object.__setattr__(self, name, value)
 
-    def verify(self) -> bool:
+    def verify(self) -> bool | Undecided | None:
         """Return whether the answer is correct, by the `VerificationStrategy`; without one, all fields must pass.
 
-        A template with patterns only (`self.regex`) passes here, because the patterns decide. Raises `TemplateError` if
-        there is nothing to verify.
+        It is None if that cannot be decided. A template with patterns only (`self.regex`) passes here, because the
+        patterns decide. Raises `TemplateError` if there is nothing to verify.
         """
         key = self._answer_key()
         if key.rules:
@@ -99,29 +104,40 @@ class BaseAnswer(BaseModel):
             "templates must be made by BoundTemplate.bind, which adds the truths"
         )
 
-    def verify_granular(self) -> float:
+    def verify_granular(self) -> float | None:
         """Return the share of the answer that is correct, 0 to 1, by weights and partial credit.
 
-        For a class without `VerifiedField` it is 1.0 or 0.0, the result of `verify`.
+        It is None if the verdict cannot be decided; otherwise a field that cannot be decided earns nothing. For a class
+        without `VerifiedField` it is 1.0 or 0.0, the result of `verify`.
         """
         key = self._answer_key()
-        return key.grade(self.field_scores()) if key.rules else float(self.verify())
+        if not key.rules:
+            verdict = self.verify()
+            return None if verdict is None or isinstance(verdict, Undecided) else float(verdict)
+        scores = self.field_scores()
+        if None in scores.values() and key.verdict(self.field_results()) is None:
+            return None
+        return key.grade(scores)
 
-    def field_results(self) -> dict[str, bool]:
-        """Return whether each verified field passes."""
-        return self._answer_key().results(self._values(), self._said())
+    def field_results(self) -> dict[str, bool | None]:
+        """Return whether each verified field passes; None if that cannot be decided."""
+        return {name: known_result(result) for name, result in self._results().items()}
 
-    def field_scores(self) -> dict[str, float]:
-        """Return the credit of each verified field, 0 to 1."""
-        return self._answer_key().scores(self._values(), self._said())
+    def field_scores(self) -> dict[str, float | None]:
+        """Return the credit of each verified field, 0 to 1; None if it cannot be decided whether the field passes."""
+        return self._answer_key().credits(self._results(), self._values())
 
     def verify_regex(self, raw_response: str) -> RegexReport:
         """Search for the patterns of `self.regex` in `raw_response`; see `verify_patterns` for their format."""
         return verify_patterns(self.regex, raw_response)
 
-    def _credits(self, results: Mapping[str, bool]) -> dict[str, float]:
+    def _results(self) -> dict[str, bool | Undecided]:
+        """Return the same as `field_results`, with the reasons."""
+        return self._answer_key().results(self._values(), self._said())
+
+    def _credits(self, results: Mapping[str, Result]) -> dict[str, float | None]:
         """Return the same as `field_scores`, given the results."""
-        return self._answer_key().credits(results, self._values(), self._said())
+        return self._answer_key().credits(results, self._values())
 
     def _answer_key(self) -> AnswerKey:
         own: AnswerKey | None = (self.__pydantic_private__ or {}).get("_key")  # faster than an attribute

@@ -5,6 +5,9 @@ A strategy is a tree of `AllOf`, `AnyOf` and `AtLeastN`, with fields (`FieldChec
     AnyOf("trade_name", AllOf("generic_name", AtLeastN(2, "class", "target", "route")))
 
 No tree (None) means `AllOf` over all fields.
+
+The result of a field may be undecided (None, or `Undecided`). Then a condition passes or fails if it would for either
+result of the field, and is undecided otherwise.
 """
 
 from __future__ import annotations
@@ -14,6 +17,8 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from math import fsum, isfinite
 from typing import Any
+
+from karenina_template.templates.primitives import Undecided
 
 
 @dataclass(frozen=True)
@@ -141,44 +146,61 @@ def describe(tree: Tree | None) -> str:
             return f"at_least_n({tree.n})"
 
 
-def passes(tree: Tree | None, results: Mapping[str, bool]) -> bool:
-    """Return whether `tree` passes, given the results of fields. Without a tree, all fields must pass.
+Result = bool | Undecided | None
+"""The result of a field; None and `Undecided` both say that it is undecided."""
 
-    Raises `ValueError` if `results` lacks a field of the tree.
+
+def passes(tree: Tree | None, results: Mapping[str, Result]) -> bool | None:
+    """Return whether `tree` passes, given the results of fields; None if that depends on undecided ones.
+
+    Without a tree, all fields must pass. Raises `ValueError` if `results` lacks a field of the tree.
     """
     if tree is None:
-        return all(results.values())
+        return _at_least(len(results), [*map(known_result, results.values())])
     validate(tree, results)
     return _passes(tree, results)
 
 
-def _passes(tree: Tree, results: Mapping[str, bool]) -> bool:
+def known_result(result: Result) -> bool | None:
+    """Return the result of a field; None if it is undecided."""
+    return None if result is None or isinstance(result, Undecided) else bool(result)
+
+
+def _passes(tree: Tree, results: Mapping[str, Result]) -> bool | None:
     if isinstance(tree, FieldCheck):
-        return bool(results[tree.field])
-    passed = sum(_passes(condition, results) for condition in tree.conditions)
+        return known_result(results[tree.field])
+    parts = [_passes(condition, results) for condition in tree.conditions]
     match tree:
         case AllOf():
-            return passed == len(tree.conditions)
+            return _at_least(len(parts), parts)
         case AnyOf():
-            return passed >= 1
+            return _at_least(1, parts)
         case AtLeastN():
-            return passed >= tree.n
+            return _at_least(tree.n, parts)
 
 
-def granular(tree: Tree | None, weights: Mapping[str, float], scores: Mapping[str, float]) -> float:
+def _at_least(n: int, parts: Sequence[bool | None]) -> bool | None:
+    passed = parts.count(True)
+    if passed >= n:
+        return True
+    return None if passed + parts.count(None) >= n else False
+
+
+def granular(tree: Tree | None, weights: Mapping[str, float], scores: Mapping[str, float | None]) -> float:
     """Return the granular score, 0 to 1: the points reached, divided by the maximum that the strategy allows.
 
     A field contributes its weight times its score. `AllOf` sums the contributions of its conditions, `AnyOf` takes the
     highest, `AtLeastN` the n highest; the maximum is computed in the same way with scores of 1. Without a tree, all
     fields of `weights` are summed. The score is 0.0 if the maximum is 0, because there are no fields or all weights are
-    0.
+    0. An undecided field, whose score is None, earns nothing.
 
     Raises `ValueError` for a field without weight or score, a weight that is negative or not finite, and a score
     outside of 0 to 1.
     """
     names = tuple(weights) if tree is None else fields_of(tree)
+    known = {name: 0.0 if score is None else score for name, score in scores.items()}
     for name in names:
-        weight, score = _number(weights, name, "weight"), _number(scores, name, "score")
+        weight, score = _number(weights, name, "weight"), _number(known, name, "score")
         if not (isfinite(weight) and weight >= 0):
             raise ValueError(f"the weight of field {name!r} must be finite and at least 0, not {weight}")
         if not 0 <= score <= 1:
@@ -188,9 +210,9 @@ def granular(tree: Tree | None, weights: Mapping[str, float], scores: Mapping[st
         return 0.0
     # shares of the greatest weight, so that no sum can overflow
     if tree is None:
-        reached = fsum([weights[name] / greatest * scores[name] for name in names])
+        reached = fsum([weights[name] / greatest * known[name] for name in names])
         return min(1.0, reached / fsum([weights[name] / greatest for name in names]))
-    reached = _contribution(tree, lambda field: weights[field] / greatest * scores[field])
+    reached = _contribution(tree, lambda field: weights[field] / greatest * known[field])
     possible = _contribution(tree, lambda field: weights[field] / greatest)
     return min(1.0, reached / possible)
 

@@ -58,6 +58,10 @@ class UntrustedTemplate(TemplateError):
         )
 
 
+class InvalidAnswer(KareninaError, TypeError):
+    """A primitive answered something that is neither True, False nor `Undecided`: a mistake in the primitive."""
+
+
 def missing_answer_class(names: Sequence[str], line: int | None = None) -> TemplateError:
     """Return the error for a source without a class `Answer`; `names` are its other subclasses of `BaseAnswer`."""
     if not names:

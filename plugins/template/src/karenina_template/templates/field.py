@@ -16,8 +16,8 @@ from pydantic.fields import FieldInfo
 
 from karenina_core.text import did_you_mean
 from karenina_template.templates.class_build_lock import CLASS_BUILD_LOCK
-from karenina_template.templates.errors import TemplateError
-from karenina_template.templates.primitives import DateMatch, DateRange, DateTolerance, Primitive
+from karenina_template.templates.errors import InvalidAnswer, TemplateError
+from karenina_template.templates.primitives import DateMatch, DateRange, DateTolerance, Primitive, Undecided
 
 VERIFICATION: Final = "__verification__"
 """The key in `json_schema_extra` of a field for its `FieldRule`, as a dict. It is removed from all schemas."""
@@ -63,17 +63,29 @@ class FieldRule:
         """Whether the score may be between 0 and 1."""
         return not self.reads_trace and type(self.primitive).score is not Primitive.score
 
-    def passes(self, value: object, response: str) -> bool:
-        """Return whether `value` passes, or `response` for a field that reads it."""
-        if self.reads_trace:
-            return self.primitive.check_trace(response) == bool(self.truth)
-        return self.primitive.check(value, self.truth)
+    def passes(self, value: object, response: str) -> bool | Undecided:
+        """Return whether `value` passes, or `response` for a field that reads it.
 
-    def score(self, value: object, response: str) -> float:
-        """Return the credit for `value`, 0 to 1, or 0 or 1 for a field that reads `response`."""
-        if self.reads_trace:
-            return float(self.passes(value, response))
-        return self.primitive.score(value, self.truth)
+        Raises `InvalidAnswer` if the primitive answers anything but True, False or `Undecided`.
+        """
+        primitive = self.primitive
+        answer: object = primitive.check_trace(response) if self.reads_trace else primitive.check(value, self.truth)
+        if isinstance(answer, Undecided):
+            return answer
+        if not isinstance(answer, bool):
+            kind = type(primitive)
+            raise InvalidAnswer(
+                f"the primitive {kind.__name__} of {kind.__module__} answered {answer!r:.200}, a "
+                f"{type(answer).__name__}: its {'check_trace' if self.reads_trace else 'check'} must return True, "
+                "False or Undecided(why)"
+            )
+        return answer == bool(self.truth) if self.reads_trace else answer
+
+    def credit(self, result: bool | Undecided | None, value: object) -> float | None:
+        """Return the credit for `value`, 0 to 1, given the result of `passes`; None if that is undecided."""
+        if result is None or isinstance(result, Undecided):
+            return None
+        return self.primitive.score(value, self.truth) if self.grades else float(result)
 
     def with_coerced_truth(self, coercer: TruthCoercer, name: str) -> FieldRule:
         """Return the rule with its truth converted to the field's annotation. Raises `TemplateError`."""
@@ -225,6 +237,6 @@ def _alternatives(annotation: object) -> set[object]:
 
 def _reads(primitive: Primitive, truth: object) -> bool:
     try:
-        return primitive.check(truth.isoformat() if isinstance(truth, date) else str(truth), truth)
+        return primitive.check(truth.isoformat() if isinstance(truth, date) else str(truth), truth) is True
     except (ValueError, TypeError):
         return False

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from pydantic import ValidationError
 
 from karenina_template.templates.base import BaseAnswer
+from karenina_template.templates.comparison import Comparison
 from karenina_template.templates.primitives.values import plain
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def _check_rule(
     try:
         if rule.truth is not None:
             accepted[name] = primitive.accept(rule.truth)
-            if not primitive.check(accepted[name], rule.truth):
+            if rule.passes(accepted[name], "") is not True:
                 yield _failing_truth(name, rule)
         if changed is None:
             return
@@ -109,7 +110,7 @@ def _check_rule(
             yield Flaw("unchecked", name, f"{what} for {_shown(rule.truth)}")
             return
         changed[name] = wrong
-        if primitive.check(wrong, rule.truth):
+        if rule.passes(wrong, "") is not False:
             what = f"the field {name!r} accepts wrong values, such as {_shown(wrong)} for {_shown(rule.truth)}"
             yield Flaw("warning", name, what, f"make its {kind} stricter", "verify_with")
     except Exception as error:  # a primitive of a plugin may raise anything
@@ -164,9 +165,9 @@ def _check_verify(
 
 
 def _verdict(bound: BoundTemplate, values: Mapping[str, object]) -> bool | None:
-    """Return the verdict of a class's own `verify`; None if it fails, which is checked elsewhere."""
+    """Return the verdict of a class's own `verify`; None if it is undecided, or fails, which is checked elsewhere."""
     try:
-        return bool(bound.bind(values).verify())
+        return Comparison(bound.bind(values)).passed()
     except Exception:
         return None
 

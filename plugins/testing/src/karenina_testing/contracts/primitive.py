@@ -23,13 +23,13 @@ class AnyPrimitive(Protocol):
 
     reads_trace: ClassVar[bool]
 
-    def check(self, extracted: object, expected: object) -> bool:
-        """Return whether the value passes."""
+    def check(self, extracted: object, expected: object) -> object:
+        """Return whether the value passes: True, False or `Undecided`."""
 
     def score(self, extracted: object, expected: object) -> float:
         """Return the credit."""
 
-    def check_trace(self, text: str) -> bool:
+    def check_trace(self, text: str) -> object:
         """Return whether the response passes."""
 
     def check_expected(self, expected: object) -> None:
@@ -50,7 +50,7 @@ class PrimitiveContract(PluginContract):
 
     - `primitive`: one with parameters other than the defaults.
     - `truths`: valid truths; `bad_truths`: values that cannot be truths.
-    - `passes`, `fails`: pairs of an extracted value and the truth.
+    - `passes`, `fails`: pairs of an extracted value and the truth; `undecided`: those for which it is `Undecided`.
     - `has_wrong_values`: set it to False if no value is wrong for every truth, so that `mutate` returns None.
     - `responses`: for a primitive that reads the response, responses and whether each passes; the others are not
       needed then.
@@ -61,6 +61,7 @@ class PrimitiveContract(PluginContract):
     bad_truths: ClassVar[Sequence[object]] = ()
     passes: ClassVar[Sequence[tuple[object, object]]] = ()
     fails: ClassVar[Sequence[tuple[object, object]]] = ()
+    undecided: ClassVar[Sequence[tuple[object, object]]] = ()
     has_wrong_values: ClassVar[bool] = True
     responses: ClassVar[Mapping[str, bool]] = {}
 
@@ -103,6 +104,7 @@ class PrimitiveContract(PluginContract):
     def test_the_samples_pass_and_fail(self) -> None:
         assert [pair for pair in self.passes if self.primitive.check(*pair) is not True] == []
         assert [pair for pair in self.fails if self.primitive.check(*pair) is not False] == []
+        assert [pair for pair in self.undecided if not _is_undecided(self.primitive.check(*pair))] == []
 
     def test_credit_is_between_none_and_all(self) -> None:
         for extracted, truth in (*self.passes, *self.fails):
@@ -111,7 +113,8 @@ class PrimitiveContract(PluginContract):
     def test_an_extracted_value_of_any_type_is_no_error(self) -> None:
         for truth in self.truths:
             for value in STRANGE:
-                assert self.primitive.check(value, truth) in (True, False), (value, truth)
+                answer = self.primitive.check(value, truth)
+                assert isinstance(answer, bool) or _is_undecided(answer), f"{answer!r} is no answer: {value, truth}"
                 assert 0.0 <= self.primitive.score(value, truth) <= 1.0, (value, truth)
             assert self.primitive.check(None, truth) is False, "an empty extraction never passes"
 
@@ -128,3 +131,8 @@ class PrimitiveContract(PluginContract):
         found = type(self.primitive)
         assert issubclass(found, BaseModel), "derive it from karenina_template.templates.Primitive"
         return found
+
+
+def _is_undecided(answer: object) -> bool:
+    """Return whether it is a `karenina_template.templates.Undecided` with a reason; the class is not imported here."""
+    return type(answer).__name__ == "Undecided" and bool(getattr(answer, "why", ""))

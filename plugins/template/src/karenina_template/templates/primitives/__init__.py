@@ -1,6 +1,6 @@
 """The primitives, which compare a field with its truth, and their registry."""
 
-from karenina_template.templates.primitives.base import Primitive
+from karenina_template.templates.primitives.base import Primitive, Undecided
 from karenina_template.templates.primitives.dates import DateMatch, DateRange, DateTolerance
 from karenina_template.templates.primitives.equality import BooleanMatch, LiteralMatch
 from karenina_template.templates.primitives.graded import NumericGraded, NumericRangeGraded, NumericThresholdGraded
@@ -50,6 +50,7 @@ __all__ = [
     "TraceLength",
     "TracePrimitive",
     "TraceRegex",
+    "Undecided",
     "UnknownPrimitive",
     "known_primitives",
     "primitive_from_json",

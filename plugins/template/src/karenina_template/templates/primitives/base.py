@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from pydantic import BaseModel, ConfigDict
 
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
+
+
+@dataclass(frozen=True, slots=True)
+class Undecided:
+    """The answer of a primitive that cannot decide, and `why`, such as "01/02/2024 can be two dates".
+
+    It is neither true nor false: `bool()` of it raises `TypeError`, so that it never counts as wrong by accident.
+    """
+
+    why: str
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError(f"{self!r} is neither true nor false: compare it with `is True`, or use isinstance")
 
 
 class Primitive(BaseModel):
@@ -27,16 +41,23 @@ class Primitive(BaseModel):
     is_slow: ClassVar[bool] = False
     """Whether a comparison may take more than some milliseconds, so that it must run in a thread."""
 
-    def check(self, extracted: object, expected: object) -> bool:
-        """Return whether `extracted` passes for the truth `expected`. None, an empty extraction, never passes."""
+    def check(self, extracted: object, expected: object) -> bool | Undecided:
+        """Return whether `extracted` passes for the truth `expected`. None, an empty extraction, never passes.
+
+        Return `Undecided` if nobody could tell from `extracted`, such as a date that can be two dates. It is no way to
+        pass: an item that it leaves without a verdict is not judged, and counts as wrong in the lower pass rate.
+        """
         raise TypeError(f"{type(self).__name__} does not compare values; it reads the response")
 
     def score(self, extracted: object, expected: object) -> float:
-        """Return the credit for `extracted`, 0 to 1: by default, 1 if it passes and 0 if it fails."""
-        return 1.0 if self.check(extracted, expected) else 0.0
+        """Return the credit for `extracted`, 0 to 1: by default, 1 if it passes and 0 if not.
 
-    def check_trace(self, text: str) -> bool:
-        """Return whether the raw response `text` passes."""
+        It is not called for a value about which `check` is undecided.
+        """
+        return 1.0 if self.check(extracted, expected) is True else 0.0
+
+    def check_trace(self, text: str) -> bool | Undecided:
+        """Return whether the raw response `text` passes; `Undecided` as in `check`."""
         raise TypeError(f"{type(self).__name__} compares values; it does not read the response")
 
     def check_expected(self, expected: object) -> None:

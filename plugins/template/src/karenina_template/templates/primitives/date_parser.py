@@ -32,12 +32,13 @@ _MONTH: Final = r"(?P<month>[a-z]{3,9})\.?"
 _WEEKDAY: Final = r"(?:(?:mon|tue|wed|thu|fri|sat|sun)[a-z]{0,6}\.?,? )?"
 _DAY: Final = r"(?:the )?(?P<day>[0-9]{1,2})(?:st|nd|rd|th)?"
 _YEAR: Final = r"(?P<year>[0-9]{4})"
+_NUMBERS: Final = r"(?P<first>[0-9]{1,2})(?P<sign>[-/.])(?P<second>[0-9]{1,2})(?P=sign)" + _YEAR
 _SHAPES: Final = tuple(
     re.compile(_WEEKDAY + shape)
     for shape in (
         _YEAR + r"(?P<sign>[-/.])(?P<first>[0-9]{1,2})(?P=sign)(?P<second>[0-9]{1,2})",
         _YEAR + r"(?P<first>[0-9]{2})(?P<second>[0-9]{2})",
-        r"(?P<first>[0-9]{1,2})(?P<sign>[-/.])(?P<second>[0-9]{1,2})(?P=sign)" + _YEAR,
+        _NUMBERS,
         _DAY + r"(?: of |[ .-]{1,2})?" + _MONTH + r"(?:, ?| |-)?" + _YEAR,
         _MONTH + r"[ -]?" + _DAY + r"(?:, ?| |-)" + _YEAR,
         _YEAR + r"[ -]" + _MONTH + r"[ -]" + _DAY,
@@ -48,6 +49,7 @@ _TIME: Final = re.compile(
     r"(?: ?(?P<half>[ap])\.?m\.?)?(?: ?(?P<zone>z|utc|gmt|[+-][0-9]{2}(?::?[0-9]{2})?))?"
 )
 _LONGEST: Final = 80
+_TWO_NUMBERS: Final = re.compile(_WEEKDAY + _NUMBERS)
 
 
 def read_date(value: object, format: str | None = None) -> Moment | None:
@@ -69,6 +71,15 @@ def read_date(value: object, format: str | None = None) -> Moment | None:
         return _read(" ".join(value.casefold().split()).rstrip("."))
     except (ValueError, OverflowError):
         return None
+
+
+def can_be_two_dates(value: object) -> bool:
+    """Return whether `value` is a text with a whole date in which day and month could be confused: "01/02/2024"."""
+    found = read_date(value)
+    text = plain(value)
+    if found is None or not isinstance(text, str) or found.at.day > 12 or found.at.day == found.at.month:
+        return False
+    return _TWO_NUMBERS.match(" ".join(text.casefold().split())) is not None
 
 
 def _read(text: str) -> Moment | None:

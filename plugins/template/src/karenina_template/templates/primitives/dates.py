@@ -13,9 +13,9 @@ from typing import Annotated, ClassVar, Final, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from karenina_core.models.from_files import FromFiles
-from karenina_template.templates.primitives.base import Primitive
-from karenina_template.templates.primitives.date_parser import Moment, read_date
-from karenina_template.templates.primitives.values import Number, another_day
+from karenina_template.templates.primitives.base import Primitive, Undecided
+from karenina_template.templates.primitives.date_parser import Moment, can_be_two_dates, read_date
+from karenina_template.templates.primitives.values import Number, another_day, plain
 
 
 class _DatePrimitive(Primitive):
@@ -47,6 +47,9 @@ class DateMatch(_DatePrimitive):
 
     `format` (in codes of `strptime`, such as "%d/%m/%Y") is the only format of texts that passes; use it if day and
     month could be confused. It must contain year, month and day. The truth may also be in ISO 8601.
+
+    Without it, a text such as "01/02/2024" can be two dates. If the truth is one of them, the field is undecided,
+    unless the truth is written with the same numbers.
     """
 
     from_files: ClassVar[FromFiles] = "any"
@@ -62,10 +65,18 @@ class DateMatch(_DatePrimitive):
         """Return another day."""
         return another_day(self._truth(expected).at.date())
 
-    def check(self, extracted: object, expected: object) -> bool:
-        """Return whether the dates are the same."""
+    def check(self, extracted: object, expected: object) -> bool | Undecided:
+        """Return whether the dates are the same; `Undecided` if the text can be two dates, and one is the truth."""
         truth, found = self._truth(expected), read_date(extracted, self.format)
-        return found is not None and found.at.date() == truth.at.date()
+        if found is None:
+            return False
+        right, day = truth.at.date(), found.at.date()
+        if self.format is not None or not can_be_two_dates(extracted):
+            return day == right
+        if day == right and can_be_two_dates(expected):
+            return True
+        can_be_right = right in (day, day.replace(month=day.day, day=day.month))
+        return Undecided(f"{plain(extracted)} can be two dates") if can_be_right else False
 
     def _truth(self, expected: object) -> Moment:
         if self.format is None or _ISO.match(str(expected)):
