@@ -11,7 +11,9 @@ from karenina_toolkit.folding import FoldedText, compose, fold
 MARKED = st.text(
     st.one_of(
         st.characters(codec="utf-8"),
-        st.sampled_from("aiIjn\u0130\u0131\uff29\u0301\u0307\u0323\u0308\u200b\u200c\u200d\u00ad\u2011\u2212\u00a0\u2019"),
+        st.sampled_from(
+            "aiIjn\u0130\u0131\uff29\u0301\u0307\u0323\u0308\u200b\u200c\u200d\u00ad\u2011\u2212\u00a0\u2019"
+        ),
         st.sampled_from("\u1100\u1161\u11a8\u00b2\u2460\u2000\u212b\u1fef\ufb01\u0915\u093c"),
     )
 )
@@ -56,6 +58,22 @@ def test_a_folded_span_is_the_fold_of_its_original(text: str, data: st.DataObjec
     assert searched.folded[start:end] in fold(text[first:last])
 
 
-@pytest.mark.parametrize("kept", ["\u2075", "x\u00b2", "\u2460", "\u200c", "\u200d", "\u0131", "\ufb01", "\u00bd", "\u2014", "\u2026", "\u03b1", "\u0410"])
+@pytest.mark.parametrize(
+    "kept",
+    [
+        "\u2075",
+        "x\u00b2",
+        "\u2460",
+        "\u200c",
+        "\u200d",
+        "\u0131",
+        "\ufb01",
+        "\u00bd",
+        "\u2014",
+        "\u2026",
+        "\u03b1",
+        "\u0410",
+    ],
+)
 def test_what_can_be_seen_stays(kept: str) -> None:
     assert fold(kept) == kept

@@ -12,7 +12,17 @@ import re
 import unicodedata
 from typing import Final
 
-_INVISIBLE: Final = (0xAD, 0x200B, 0x2060, 0xFEFF, 0x61C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+_INVISIBLE: Final = (
+    0xAD,
+    0x200B,
+    0x2060,
+    0xFEFF,
+    0x61C,
+    0x200E,
+    0x200F,
+    *range(0x202A, 0x202F),
+    *range(0x2066, 0x206A),
+)
 """Soft hyphen, zero-width space, word joiner, byte-order mark and marks of direction.
 
 Not U+200C and U+200D, which spell words of Persian and Indian languages, and emoji.

@@ -41,6 +41,7 @@ _RAISED: Final = ("<super>", "<sub>")
 _SAME_DIGITS: Final = ("<font>", "<wide>", "<narrow>", "<noBreak>")
 """Tags of decompositions in the Unicode data: raised and lowered characters, and other forms of the same character."""
 
+
 def _remove_punctuation(text: str) -> str:
     text = _SPACED_SIGNS.sub("", text)
     kept: list[str] = []
@@ -166,7 +167,6 @@ def _check_name(name: str) -> str:
 
 Normalizer = Annotated[str, AfterValidator(_check_name)] | SynonymMap
 """One normalizer: its name, or a `SynonymMap` (in JSON `{"type": "synonym_map", "mapping": {...}}`)."""
-
 
 
 def _check_list(normalizers: Sequence[str | SynonymMap]) -> tuple[str | SynonymMap, ...]:
