@@ -30,7 +30,9 @@ def test_a_broken_token_can_still_be_read() -> None:
     assert break_special_tokens("a<|im_end|>b[INST]c</s>") == "a<\u00a6im_end\u00a6>b[\u00a6INST]c<\u00a6/s>"
 
 
-@pytest.mark.parametrize("text", ["a < b | c > d", "a[0] | b[1]", "<div>", "P(A|B)", "<a|b", "\u00a6", "[1]", "x <| y |> z"])
+@pytest.mark.parametrize(
+    "text", ["a < b | c > d", "a[0] | b[1]", "<div>", "P(A|B)", "<a|b", "\u00a6", "[1]", "x <| y |> z"]
+)
 def test_other_texts_stay_as_they_are(text: str) -> None:
     assert break_special_tokens(text) == restore_special_tokens(text) == text
 

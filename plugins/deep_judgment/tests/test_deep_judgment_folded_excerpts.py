@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from karenina_deep_judgment.excerpt_finder import SearchableText, find_excerpt
 
 RESPONSE = (
-    "The Sjo\u0308gren study (2019\u20132021) found that COX\u20112 rose by 5\u00a0mg \u2013 \u201ca small\u00a0rise\u201d, "
-    "says Alzheimer\u2019s Research; co\u00adoperation with \uff22\uff32\uff23\uff21\uff11 fell by \u22125\u202f%\u200b."
+    "The Sjo\u0308gren study (2019\u20132021) found that COX\u20112 rose by 5\u00a0mg \u2013 "
+    "\u201ca small\u00a0rise\u201d, says Alzheimer\u2019s Research; co\u00adoperation "
+    "with \uff22\uff32\uff23\uff21\uff11 fell by \u22125\u202f%\u200b."
 )
 
 

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karenina_toolkit.folding import FoldedText, compose, fold
+from karenina_core.text import compose
+from karenina_toolkit.folding import FoldedText, fold
 
 MARKED = st.text(
     st.one_of(

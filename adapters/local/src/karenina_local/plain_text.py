@@ -1,9 +1,9 @@
 """A client of llama.cpp for which texts are only text: no special token in a message is read as one.
 
-llama.cpp reads a whole prompt with special tokens, those of the chat template and those that stand in a message: an answer
-with `<|im_end|>` would end its turn. Messages without such texts, nearly all, are sent as chat requests. For others the
-chat template is applied to marks that stand for the messages, the two kinds of text are tokenized apart, and the prompt
-is sent as tokens.
+llama.cpp reads a whole prompt with special tokens, those of the chat template and those in a message: an answer with
+`<|im_end|>` would end its turn. Messages without such texts, nearly all, are sent as chat requests. For others the chat
+template is applied to marks that stand for the messages, the two kinds of text are tokenized apart, and the prompt is
+sent as tokens.
 """
 
 from __future__ import annotations
@@ -77,7 +77,9 @@ class PlainTextClient(Client):
         rendered: str = (await self._template.post(messages, marked, **tools))["prompt"]
         tokens = await self._tokenize_start(messages)
         while rendered:
-            at, mark = min(((at, mark) for mark in marks if (at := rendered.find(mark)) >= 0), default=(len(rendered), ""))
+            at, mark = min(
+                ((at, mark) for mark in marks if (at := rendered.find(mark)) >= 0), default=(len(rendered), "")
+            )
             if at:
                 tokens += await self._tokenize(messages, rendered[:at], special=True)
             if mark:

@@ -61,9 +61,7 @@ class Client:
     requests below the base URL.
     """
 
-    def __init__(
-        self, model: ModelConfig, *, watch: Watch | None = None, path: str = "/chat/completions"
-    ) -> None:
+    def __init__(self, model: ModelConfig, *, watch: Watch | None = None, path: str = "/chat/completions") -> None:
         extra = extra_of(model)
         base_url = base_url_of(model)
         url = urlsplit(base_url)

@@ -1,6 +1,6 @@
 """Special tokens in texts of others: broken before a model reads them, and put back in what it writes.
 
-A server's tokenizer reads `<|im_end|>` in an answer as the end of a turn, so that the answer could go on as another one.
+A server's tokenizer reads `<|im_end|>` in an answer as the end of a turn, after which the answer could begin another.
 `special_tokens.json` lists such tokens of public models.
 """
 

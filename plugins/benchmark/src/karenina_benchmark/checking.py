@@ -17,8 +17,8 @@ from karenina_core.data.trust import Trust
 from karenina_core.errors import ConfigError, KareninaError
 from karenina_template.question_template import template_of
 from karenina_template.templates.all_errors import find_errors
-from karenina_template.templates.errors import TRUST_CURE, TemplateError, UntrustedTemplate
 from karenina_template.templates.equal_truths import EqualTruths
+from karenina_template.templates.errors import TRUST_CURE, TemplateError, UntrustedTemplate
 from karenina_template.templates.self_check import find_flaws, find_truth_errors
 
 if TYPE_CHECKING:

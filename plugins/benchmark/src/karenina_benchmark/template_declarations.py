@@ -100,7 +100,7 @@ def keep_written_truths(fields: Mapping[str, Any], written: Callable[..., str | 
         if not isinstance(declared, Mapping) or not _is_of_texts(declared):
             continue
         truth, is_list = declared.get("ground_truth"), isinstance(declared.get("ground_truth"), list)
-        values = truth if is_list else [truth]
+        values: list[Any] = truth if isinstance(truth, list) else [truth]
         texts = [written(name, "ground_truth", *([at] if is_list else [])) for at in range(len(values))]
         numbers = [isinstance(value, int | float) and not isinstance(value, bool) for value in values]
         if "type" not in declared and all(

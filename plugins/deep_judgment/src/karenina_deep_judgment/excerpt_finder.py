@@ -1,7 +1,7 @@
 """Search for an excerpt in the text that a judge quotes: exact, or with small changes.
 
-Text and excerpt are folded first (`karenina_toolkit.folding`), because a judge often types another hyphen, quote or space
-than the text has. The places that are found are those in the original text.
+Text and excerpt are folded first (`karenina_toolkit.folding`), because a judge often types another hyphen, quote or
+space than the text has. The places that are found are those in the original text.
 """
 
 from __future__ import annotations

@@ -68,7 +68,8 @@ class ValidateTemplate(Stage):
             )
         if unverified:
             logger.warning(
-                "the templates of these questions verify no answer; their items end with a field_verification_error: %s",
+                "the templates of these questions verify no answer; their items end with a field_verification_error: "
+                "%s",
                 join_problems(unverified),
             )
         return ()

@@ -59,11 +59,6 @@ def fold(text: str) -> str:
     return text
 
 
-def compose(text: str) -> str:
-    """Return `text` in NFC: the form in which ids, question texts, keywords and names are matched."""
-    return text if text.isascii() else unicodedata.normalize("NFC", text)
-
-
 class FoldedText:
     """A text in its folded form (`folded`), with the place in the `original` of each of its characters."""
 

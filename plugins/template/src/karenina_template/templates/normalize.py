@@ -1,12 +1,13 @@
 """Normalizers: conversions of texts before they are compared.
 
 Texts are folded first, whatever the normalizers are, so that texts that look the same are the same (`fold` of
-`karenina_toolkit.folding`): an accent as a part of its letter or beside it, hyphens, spaces, quotes, invisible characters.
+`karenina_toolkit.folding`): an accent as a part of its letter or beside it, hyphens, spaces, quotes, invisible
+characters.
 
 - "lowercase" folds case with `str.casefold`, so that "Straße" equals "STRASSE";
 - "strip" removes whitespace at both ends;
-- "remove_punctuation" removes Unicode punctuation and the ASCII characters $ + < = > ^ ` | ~, except for what tells values
-  apart: signs (+ - < > = %) that touch a letter or digit, and points and the like between digits. A hyphen between two
+- "remove_punctuation" removes Unicode punctuation and the ASCII characters $ + < = > ^ ` | ~, except for what tells
+  values apart: signs (+ - < > = %) that touch a letter or digit, and points and the like between digits. A hyphen between two
   letters, or between a letter and a digit, is removed: "COX-2" equals "COX2", but "CD4+" not "CD4-";
 - "collapse_whitespace" replaces each run of whitespace by one space, and strips;
 - "compatibility" replaces characters by those that Unicode calls compatible (NFKC): ligatures, circled numbers,

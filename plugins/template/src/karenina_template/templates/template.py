@@ -30,7 +30,6 @@ from karenina_template.templates.shape import Shape
 from karenina_toolkit.structured.exact_numbers import restore_digits
 from karenina_toolkit.structured.schema_repair import repair
 
-
 _DATES: Final = frozenset({date, datetime})
 
 

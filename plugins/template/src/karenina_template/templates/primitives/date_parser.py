@@ -1,9 +1,9 @@
 """A parser of dates as people and models write them. Only whole dates count: year, month and day.
 
 It reads ISO 8601 ("2024-01-15", "20240115", also with a time and an offset), numbers with -, / or . ("2024/1/15",
-"1/15/2024", "15.01.2024"), and names of months in ten languages ("15 January 2024", "Jan. 15th, 2024", "Mon, 15 Jan 2024
-10:30 GMT", "15 de enero de 2024"). If day and month are both numbers before the year, points mean that the day is the
-first ("02.01.2024" is 2 January); with - and / it can be either, unless one is above 12, and the first reading has the
+"1/15/2024", "15.01.2024"), and names of months in ten languages ("15 January 2024", "Jan. 15th, 2024", "Mon, 15 Jan
+2024 10:30 GMT", "15 de enero de 2024"). If day and month are both numbers before the year, points mean that the day is
+the first ("02.01.2024" is 2 January); with - and / it can be either, unless one is above 12, and the first reading has the
 month first. Years have four digits. Partial dates ("January 2024", "2024", "15 January", "1/15/24") are not completed,
 and are no dates.
 """
@@ -78,7 +78,7 @@ _WEEKDAYS: Final = (
     "maandag dinsdag woensdag donderdag vrijdag zaterdag zondag ma wo vr za zo "
     "mandag tisdag onsdag torsdag fredag lordag sondag man tis ons tors fre lor son "
     "poniedziałek wtorek sroda czwartek piatek sobota niedziela pon wt sr czw pt sob niedz "
-    "понедельник вторник среда четверг пятница суббота воскресенье пн вт ср чт пт сб вс"
+    "понедельник вторник среда четверг пятница суббота воскресенье пн вт ср чт пт сб вс"  # noqa: RUF001 - Russian
 )  # fmt: skip
 """Names of days in the Unicode CLDR, release 47, except for English, without accents."""
 
@@ -87,7 +87,7 @@ _WEEKDAY: Final = rf"(?:(?:(?:mon|tue|wed|thu|fri|sat|sun)[a-z]{{0,6}}|{_DAY_NAM
 _ARTICLE: Final = r"(?:(?:the|den|der|am|le|el|il|dia|em|op|du) ){0,2}"
 _DAY: Final = _ARTICLE + r"(?P<day>[0-9]{1,2})(?:st|nd|rd|th|er|o|\u00ba|\u00b0|\u00aa)?"
 _YEAR: Final = r"(?P<year>[0-9]{4})"
-_AFTER_YEAR: Final = r"(?: ?(?:года|г|roku|r)\b\.?)?"
+_AFTER_YEAR: Final = r"(?: ?(?:года|г|roku|r)\b\.?)?"  # noqa: RUF001 - Russian
 _NUMBERS: Final = r"(?P<first>[0-9]{1,2})(?P<sign>[-/.])(?P<second>[0-9]{1,2})(?P=sign)" + _YEAR
 _SHAPES: Final = tuple(
     re.compile(_WEEKDAY + shape)

@@ -10,10 +10,10 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import BeforeValidator, Field, Strict, model_validator
 
 from karenina_core.models.from_files import FromFiles
+from karenina_core.text import compose
 from karenina_template.templates.primitives.base import Primitive
 from karenina_template.templates.primitives.text import FlagNames
 from karenina_template.templates.primitives.values import plain
-from karenina_toolkit.folding import compose
 from karenina_toolkit.patterns import compile_pattern, find_all
 
 Count = Annotated[int, Strict(), Field(ge=0)]

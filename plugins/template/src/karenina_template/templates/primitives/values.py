@@ -162,9 +162,9 @@ def items_of(value: object, *, ordered: bool = False) -> list[object] | None:
 def key_of(value: object, text: Callable[[str], str] = fold) -> Hashable:
     """Return a hashable key of `value`; the keys of equal values are equal.
 
-    Texts are equal after the conversion `text` (by default, if they look the same), and numbers if they are equal as numbers (1 and 1.0). A bool equals
-    only a bool, and a text never a number. A date equals its ISO text, and a list a tuple; sets and dicts have no
-    order. NaN and values that are nested too deeply equal nothing.
+    Texts are equal after the conversion `text` (by default, if they look the same), and numbers if they are equal as
+    numbers (1 and 1.0). A bool equals only a bool, and a text never a number. A date equals its ISO text, and a list a
+    tuple; sets and dicts have no order. NaN and values that are nested too deeply equal nothing.
     """
     try:
         return _key(value, text)
