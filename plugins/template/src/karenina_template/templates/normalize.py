@@ -7,8 +7,8 @@ characters.
 - "lowercase" folds case with `str.casefold`, so that "Straße" equals "STRASSE";
 - "strip" removes whitespace at both ends;
 - "remove_punctuation" removes Unicode punctuation and the ASCII characters $ + < = > ^ ` | ~, except for what tells
-  values apart: signs (+ - < > = %) that touch a letter or digit, and points and the like between digits. A hyphen between two
-  letters, or between a letter and a digit, is removed: "COX-2" equals "COX2", but "CD4+" not "CD4-";
+  values apart: signs (+ - < > = %) that touch a letter or digit, and points and the like between digits. A hyphen
+  between two letters, or between a letter and a digit, is removed: "COX-2" equals "COX2", but "CD4+" not "CD4-";
 - "collapse_whitespace" replaces each run of whitespace by one space, and strips;
 - "compatibility" replaces characters by those that Unicode calls compatible (NFKC): ligatures, circled numbers,
   fractions, superscripts, unless that makes another number, because 10\u2075 is not 105, nor 1\u00bd 11/2;

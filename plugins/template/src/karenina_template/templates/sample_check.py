@@ -35,8 +35,8 @@ def check_samples(bound: BoundTemplate) -> str | None:
     """Return what is wrong with `verify()` if it raises the same error for every answer; None otherwise.
 
     Raises `TemplateError` if other code of the template does, so that there can be no answer. The samples have the
-    types that the judge fills in; the truth is one of them if `self.correct` has a value for each field. Errors that depend on the values are ignored, and so are those that a correct answer of another form might
-    not cause.
+    types that the judge fills in; the truth is one of them if `self.correct` has a value for each field. Errors that
+    depend on the values are ignored, and so are those that a correct answer of another form might not cause.
     """
     failures: list[_Failure] = []
     truth: dict[str, Any] | None = None

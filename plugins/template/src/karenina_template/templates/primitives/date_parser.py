@@ -3,9 +3,9 @@
 It reads ISO 8601 ("2024-01-15", "20240115", also with a time and an offset), numbers with -, / or . ("2024/1/15",
 "1/15/2024", "15.01.2024"), and names of months in ten languages ("15 January 2024", "Jan. 15th, 2024", "Mon, 15 Jan
 2024 10:30 GMT", "15 de enero de 2024"). If day and month are both numbers before the year, points mean that the day is
-the first ("02.01.2024" is 2 January); with - and / it can be either, unless one is above 12, and the first reading has the
-month first. Years have four digits. Partial dates ("January 2024", "2024", "15 January", "1/15/24") are not completed,
-and are no dates.
+the first ("02.01.2024" is 2 January); with - and / it can be either, unless one is above 12, and the first reading has
+the month first. Years have four digits. Partial dates ("January 2024", "2024", "15 January", "1/15/24") are not
+completed, and are no dates.
 """
 
 from __future__ import annotations
