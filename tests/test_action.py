@@ -128,6 +128,8 @@ def test_a_run_sets_outputs_and_writes_junit_and_summary(step: Step) -> None:
         "results": "karenina.results.jsonl",
         "junit": "karenina.junit.xml",
         "pass-rate": "0.5",
+        "pass-rate-if-undecided-wrong": "0.5",
+        "undecided": "0",
         "items": "2",
         "not-judged": "0",
     }

@@ -237,3 +237,19 @@ def test_a_judge_that_agrees_with_people_is_not_corrected_away(tmp_path: Path) -
     assert found.verdicts[0].agreement.value == 1
     assert found.corrected[0].value == pytest.approx(0.56, abs=0.02)
     assert not [one for one in found.worst if one.verdicts]
+
+
+def test_undecided_answers_are_a_row_and_a_stratum_of_their_own(tmp_path: Path) -> None:
+    found = [*errant_run(20), *(result(f"u{at}", None, outcome=Outcome.UNDECIDED) for at in range(5))]
+    file = save(tmp_path / "genes.results.jsonl", found)
+    label_all(file, tmp_path / "genes.results.labels.jsonl")
+
+    done = karenina("calibrate", file, tmp_path / "genes.results.labels.jsonl")
+    calibration = calibrate(file, tmp_path / "genes.results.labels.jsonl")
+
+    (verdicts,) = calibration.verdicts
+    assert verdicts.table["undecided"] == {"right": 5, "not right": 0}
+    assert (verdicts.raw.undecided, verdicts.agreement.out_of) == (5, 20)
+    assert [one.answers for one in calibration.corrected[0].strata if one.verdicts == ["undecided"]] == [5]
+    lower = f"{verdicts.raw.hits / 25:.1%} if the 5 undecided are wrong"
+    assert lower in done.out

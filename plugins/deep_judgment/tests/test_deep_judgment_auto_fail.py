@@ -64,6 +64,12 @@ def test_stage_10_skips_itself(artifacts: dict[Any, Any], why: str) -> None:
     assert found.artifact(Keys.FIELD_VERIFICATION_RESULT) is True
 
 
+def test_stage_10_leaves_undecided_fields_alone() -> None:
+    found = run(DeepJudgmentAutoFail, UNSUPPORTED | {Keys.FIELD_VERIFICATION_RESULT: None})
+    assert (found.record.status, found.record.reason) == ("skipped", "the fields are undecided")
+    assert found.vetoes == []
+
+
 def test_deep_judgment_with_agentic_parsing_stage_10_skips_itself() -> None:
     """Agentic parsing sets that deep judgment was not performed, and nothing else of it."""
     found = run(DeepJudgmentAutoFail, {Keys.DEEP_JUDGMENT_PERFORMED: False, Keys.FIELD_VERIFICATION_RESULT: True})

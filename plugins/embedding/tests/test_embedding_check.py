@@ -172,6 +172,7 @@ def test_a_failed_pattern_is_left_alone_and_named() -> None:
     ("values", "source", "artifacts", "why"),
     [
         (PARAPHRASE, DIAGNOSIS, {Keys.FIELD_VERIFICATION_RESULT: True}, "the fields passed"),
+        (PARAPHRASE, DIAGNOSIS, {Keys.FIELD_VERIFICATION_RESULT: None}, "the fields are undecided"),
         (PARAPHRASE, DIAGNOSIS, {Keys.FIELD_VERIFICATION_ERROR: "ValueError: no"}, "failed with an error"),
         ({"diagnosis": None}, DIAGNOSIS, {}, "found no value"),
         ({"gene": "bcl-2"}, WITHOUT_TRUTH, {}, "has no truth"),

@@ -116,3 +116,20 @@ def test_a_plan_is_its_stages_and_a_table_of_their_reasons() -> None:
     assert seen.tags.count("tr") == 1 + len(plan.stages)
     assert "Waits for" in seen.text
     assert "reads everything" in seen.text
+
+
+def test_an_undecided_field_has_a_mark_and_the_item_a_reason() -> None:
+    template = {
+        "parsed_llm_response": {"day": "01/02/2024"},
+        "parsed_gt_response": {"day": "2024-02-01"},
+        "field_results": {"day": None},
+        "field_verification_error": "field day: 01/02/2024 can be two dates",
+    }
+    one = make_result("q1", Outcome.UNDECIDED, template=template)
+    shown = ShownHTML(one._repr_html_())
+
+    assert "? undecided" in shown.text
+    assert "? day 01/02/2024 2024-02-01" in " ".join(shown.text.split())
+    assert "field day: 01/02/2024 can be two dates" in shown.text
+    (row,) = VerificationResultSet([one]).table("fields")
+    assert (row["passed"], row["score"]) == (None, None)

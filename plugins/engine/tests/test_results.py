@@ -17,8 +17,9 @@ from karenina_core.data.sections import (
     VerificationResultTemplate,
 )
 from karenina_engine.results.aggregate import OutcomeTally, Summary
-from karenina_engine.results.rates import rate, wilson
+from karenina_engine.results.rates import Rate, rate, wilson
 from karenina_engine.results.result_set import ResultFileError, VerificationResultSet
+from karenina_engine.results.summary_text import rate_text
 
 JSON = st.recursive(
     st.none()
@@ -165,6 +166,31 @@ def test_abstained_and_failed_answers_count_as_not_correct() -> None:
 def test_a_run_in_which_nothing_was_judged_has_no_rate() -> None:
     summary = summarize([Outcome.MODEL_ERROR] * 3)
     assert (summary.pass_rate.value, summary.worst, summary.best) == (None, 0.0, 1.0)
+
+
+def test_undecided_items_lower_the_second_rate_and_not_the_first() -> None:
+    summary = summarize([Outcome.CORRECT] * 72 + [Outcome.WRONG] * 20 + [Outcome.UNDECIDED] * 8)
+    rate = summary.pass_rate
+
+    assert (summary.judged, summary.not_judged, summary.outcomes["undecided"]) == (92, 8, 8)
+    assert (rate.hits, rate.out_of, rate.undecided, rate.if_undecided_wrong) == (72, 92, 8, 0.72)
+    assert rate.value == 72 / 92
+    assert rate_text(rate).endswith("(78.3%, 95% CI 68.8%-85.5%); 72.0% if the 8 undecided are wrong")
+    assert Rate.model_validate_json(rate.model_dump_json()) == rate
+    assert rate.model_dump()["if_undecided_wrong"] == 0.72
+
+
+def test_a_rate_without_undecided_items_has_no_trace_of_them() -> None:
+    rate = summarize([Outcome.CORRECT, Outcome.PARSE_ERROR]).pass_rate
+
+    assert list(rate.model_dump()) == ["hits", "out_of", "value", "low", "high", "clusters"]
+    assert rate.if_undecided_wrong == rate.value == 1.0
+
+
+@given(st.lists(st.sampled_from(Outcome)))
+def test_a_model_never_gains_by_what_cannot_be_decided(outcomes: list[Outcome]) -> None:
+    wrong = [Outcome.WRONG if one is Outcome.UNDECIDED else one for one in outcomes]
+    assert summarize(outcomes).pass_rate.if_undecided_wrong == summarize(wrong).pass_rate.value
 
 
 @given(st.lists(st.sampled_from(Outcome)))

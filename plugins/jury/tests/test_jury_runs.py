@@ -11,9 +11,11 @@ import pytest
 from jury_runs import FAILS, Jury, found, record_of
 from killed_run import FOUND, JURY, NotedJury
 
+from karenina_benchmark import Benchmark
 from karenina_core import Outcome
 from karenina_core import plugins as plugin_room
 from karenina_core.errors import ConfigError
+from karenina_jury.jury_statistics import describe_juries
 
 RIGHT, WRONG = found("BCL2"), found("TP53")
 STRONG = {"escalate_to": "strong"}
@@ -264,3 +266,99 @@ def test_without_the_setting_each_judge_has_its_own_result() -> None:
 
     assert [one.metadata.parsing_id for one in results] == ["a", "b"]
     assert all("karenina-jury" not in one.extensions for one in results)
+
+
+def day(text: str) -> dict[str, str]:
+    """Return the values of a judge that reads a day."""
+    return {"gene": "BCL2", "day": text, "drug": "venetoclax"}
+
+
+DAYS = """
+class Answer(BaseAnswer):
+    gene: str = VerifiedField(description="The gene that is named", ground_truth="BCL2", verify_with=ExactMatch())
+    day: str = VerifiedField(description="The day that is named", ground_truth="2024-02-01", verify_with=DateMatch())
+    drug: str = VerifiedField(description="The drug that is named", ground_truth="venetoclax", verify_with=ExactMatch())
+"""
+TWO_DATES, FIRST, OTHER = day("01/02/2024"), day("2024-02-01"), day("2024-03-01")
+WHY = "field day: 01/02/2024 can be two dates"
+
+
+class DayJury(Jury):
+    """A jury on answers with a day."""
+
+    def benchmark_with(self, gene: str, year: int) -> Benchmark:
+        benchmark = Benchmark.create(name="jury")
+        for id in self.found:
+            benchmark.add_question(f"When was {id}?", None, DAYS, question_id=id)
+        return benchmark
+
+
+@pytest.mark.parametrize(
+    ("votes", "outcome", "why"),
+    [
+        ((FIRST, FIRST, TWO_DATES), Outcome.CORRECT, None),  # a majority without it
+        ((OTHER, TWO_DATES, OTHER), Outcome.PARTIAL, None),
+        (
+            (FIRST, OTHER, TWO_DATES),
+            Outcome.UNDECIDED,
+            "no 2 of 3 judges agree on verdict (a: True; b: False); undecided: c",
+        ),
+        ((TWO_DATES,) * 3, Outcome.UNDECIDED, "no judge could judge the answer; undecided: a, b, c"),
+        (
+            (FIRST, FAILS, TWO_DATES),
+            Outcome.PARSE_ERROR,
+            "no 2 of 3 judges agree on verdict (a: True); undecided: c",
+        ),
+    ],
+)
+def test_an_undecided_judge_has_no_vote_on_the_verdict(
+    votes: tuple[object, ...], outcome: Outcome, why: str | None
+) -> None:
+    jury = DayJury({"q": dict(zip("abc", votes, strict=True))})  # type: ignore[arg-type]
+    results = jury.run("a", "b", "c", jury={"vote": "verdict"})
+
+    assert results[0].outcome is outcome
+    assert record_of(results, "q").undecided == why
+    voted = [vote.verdict for vote in record_of(results, "q").judges]
+    assert [verdict for verdict, vote in zip(voted, votes, strict=True) if vote is TWO_DATES] == [None] * votes.count(
+        TWO_DATES
+    )
+
+
+def test_in_a_vote_on_fields_the_value_counts_and_the_winner_is_compared() -> None:
+    jury = DayJury({"q": {"a": TWO_DATES, "b": TWO_DATES, "c": FIRST}, "r": {"a": FIRST, "b": TWO_DATES, "c": FIRST}})
+    results = jury.run("a", "b", "c", jury={})
+
+    assert [one.outcome for one in results] == [Outcome.UNDECIDED, Outcome.CORRECT]
+    assert results[0].why() == record_of(results, "q").undecided == WHY
+    assert results[0].template.field_results == {"gene": True, "day": None, "drug": True}
+    assert record_of(results, "q").judges[0].error == WHY
+
+
+def test_combined_values_may_be_undecided() -> None:
+    values = {"a": {**TWO_DATES, "drug": "aspirin"}, "b": OTHER, "c": {**TWO_DATES, "gene": "TP53"}}
+    jury = DayJury({"q": values})
+    (result,) = jury.run("a", "b", "c", jury={})
+
+    assert result.template.parsed_llm_response == TWO_DATES
+    assert result.outcome is Outcome.UNDECIDED
+    assert result.why() == WHY
+
+
+def test_a_stronger_judge_decides_for_undecided_ones() -> None:
+    jury = DayJury(
+        {"q": {"a": TWO_DATES, "b": FIRST, "strong": FIRST}, "r": dict.fromkeys(["a", "b", "strong"], TWO_DATES)}
+    )
+    results = jury.run("a", "b", "strong", jury={**STRONG, "vote": "verdict"})
+
+    assert [one.outcome for one in results] == [Outcome.CORRECT, Outcome.UNDECIDED]
+    assert record_of(results, "r").undecided == WHY
+
+
+def test_statistics_of_a_jury_have_the_lower_rate() -> None:
+    jury = DayJury({"q": dict.fromkeys("abc", FIRST), "r": {"a": TWO_DATES, "b": TWO_DATES, "c": FIRST}})
+    (found,) = describe_juries(jury.run("a", "b", "c", jury={"vote": "verdict"}))
+
+    assert (found.pass_rate.value, found.pass_rate.undecided, found.pass_rate.if_undecided_wrong) == (1.0, 1, 0.5)
+    rates = {one.judge: (one.failed, one.pass_rate.undecided, one.pass_rate.if_undecided_wrong) for one in found.judges}
+    assert rates == {"a": (0, 1, 0.5), "b": (0, 1, 0.5), "c": (0, 0, 1.0)}

@@ -38,6 +38,10 @@ def told(found: VerificationResult, *, content: bool = False) -> list[dict[str, 
 RAN = {"distribution": "d", "version": "1"}
 BROKEN = [StageRecord(name="ParseTemplate", status="failed", error="it said: secret answer", **RAN)]
 VETO = [VetoRecord(stage="AbstentionCheck", reason="it said: I will not", outcome=Outcome.ABSTAINED)]
+UNDECIDED = {
+    "field_results": {"day": None, "dose": True},
+    "field_verification_error": "field day: 01/02/2024 can be two dates",
+}
 WRONG = {"verify_result": False, "field_results": {"gene": False, "dose": True}}
 
 
@@ -55,6 +59,11 @@ WRONG = {"verify_result": False, "field_results": {"gene": False, "dose": True}}
             result("parse_error", error="it said: secret answer", stages=BROKEN),
             (None, "parse_error", "ParseTemplate failed", "parse_error"),
             "it said: secret answer",
+        ),
+        (
+            result("undecided", template=UNDECIDED),
+            (None, "undecided", "undecided: day", "undecided"),
+            "field day: 01/02/2024 can be two dates",
         ),
     ],
 )

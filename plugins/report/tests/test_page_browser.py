@@ -116,6 +116,36 @@ def test_a_link_of_the_summary_opens_the_items_of_an_outcome(context: BrowserCon
     expect(opened.part("count")).to_have_text("1 of 52 items")
 
 
+def test_undecided_items_have_a_rate_a_color_a_filter_and_a_mark(context: BrowserContext, tmp_path: Path) -> None:
+    one = result("q", Outcome.UNDECIDED, extracted={"day": "01/02/2024"})
+    one.template.field_results = {"day": None}
+    one.template.field_verification_error = "field day: 01/02/2024 can be two dates"
+    file = write(tmp_path, [*run([True] * 7 + [False]), one], run([True] * 8, model="b"))
+
+    opened = OpenPage(context, file, "#summary")
+    expect(opened.part("if-undecided-wrong")).to_have_text("77.8% if the 1 undecided is wrong")
+    expect(opened.page.locator("[data-view=summary]")).to_contain_text("If these are wrong")
+    badge = opened.page.locator(".card .outcomes a", has_text="undecided")
+    expect(badge).to_have_text(re.compile("\u225f\\s*undecided\\s*1"))
+    colors = {
+        kind: opened.page.locator(f".card .outcome[data-class={kind}]").first.evaluate(
+            "one => getComputedStyle(one).color"
+        )
+        for kind in ("right", "wrong", "undecided")
+    }
+    assert len(set(colors.values())) == 3
+    badge.click()
+    expect(opened.part("count")).to_have_text("1 of 17 items")
+    opened.part("item-row").click()
+    expect(opened.page.locator("[data-view=item] .verdict")).to_contain_text("field day: 01/02/2024 can be two dates")
+    expect(opened.part("field-row")).to_contain_text("\u225f undecided")
+    opened = OpenPage(context, file, "#comparison")
+    expect(opened.part("if-undecided-wrong")).to_have_text(
+        re.compile("All items of A: 87.5%; 77.8% if the\\s+1 undecided is wrong.")
+    )
+    assert opened.problems == []
+
+
 def test_an_item_highlights_its_excerpts_at_their_characters(context: BrowserContext, rich: Path) -> None:
     opened = OpenPage(context, rich, "#item?at=1")
     marked = opened.part("excerpt")

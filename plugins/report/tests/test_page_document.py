@@ -294,4 +294,5 @@ def test_every_outcome_has_a_class_and_a_place_in_the_order(tmp_path: Path) -> N
         write_page([run(reversed(Outcome))], tmp_path / "report.html", ReportOptions(), warn=pytest.fail)
     outcomes = blocks(tmp_path / "report.html")["head"]["outcomes"]
     assert [one["name"] for one in outcomes] == [one.value for one in Outcome]
-    assert {one["class"] for one in outcomes} == {"right", "partial", "wrong", "failed", "scored", "not_judged"}
+    classes = {"right", "partial", "wrong", "failed", "scored", "undecided", "not_judged"}
+    assert {one["class"] for one in outcomes} == classes

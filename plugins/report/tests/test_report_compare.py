@@ -310,3 +310,27 @@ def test_a_difference_larger_than_the_flips_needs_six_of_them() -> None:
     assert power is not None
     assert power.six_flips
     assert power.detectable > 1 / 30
+
+
+def test_runs_with_other_shares_of_undecided_items_are_warned_about() -> None:
+    undecided = Outcome.UNDECIDED
+    found = compare(run([True] * 7 + [False, undecided, undecided]), run([undecided, *[True] * 9], model="b"))
+    pair = only(found.pairs)
+
+    assert [note for note in pair.notes if note.startswith("warning: 2 of 10 results of A (20.0%) and 1 of 10")]
+    assert [(one.question_id, one.undecided) for one in pair.changes if one.undecided] == [
+        ("q0", 1),
+        ("q8", -1),
+        ("q9", -1),
+    ]
+    text = " ".join(str(found).split())
+    assert "if undecided are wrong 70.0% 90.0% Undecided 2 1" in text
+    assert "2 questions more often in A, 1 in B; pass rates, all, if the undecided are wrong: A 70.0%, B 90.0%" in text
+    assert "To and from undecided (3 of 3 questions)" in text
+    assert "correct -> undecided" in text
+
+
+def test_without_undecided_items_a_comparison_does_not_mention_them() -> None:
+    found = compare(run([True, False, None]), run([True, True, True], model="b"))
+
+    assert "undecided" not in f"{found}{found.model_dump_json()}".casefold()

@@ -26,6 +26,7 @@ RESULTS = [
     result("q2", False, extracted={"gene": "a"}),
     result("q3", Outcome.PARSE_ERROR),
     result("q4", Outcome.SCORED, replicate=2),
+    result("q6", Outcome.UNDECIDED, extracted={"day": "01/02/2024"}),
     result("q5", Outcome.ABSTAINED, model="other", answer="\x00\ud800</failure>]]>\x1b[31m\u202e"),
 ]
 
@@ -56,19 +57,20 @@ def test_junit_has_a_case_for_each_item() -> None:
     root = etree.fromstring(written(JUNIT, RESULTS).encode())
     cases = {case.get("name"): [child.tag for child in case] for case in root.iter("testcase")}
 
-    assert cases == {"q1": [], "q2": ["failure"], "q3": ["error"], "q4 #2": [], "q5": ["failure"]}
+    assert cases == {"q1": [], "q2": ["failure"], "q3": ["error"], "q4 #2": [], "q6": ["error"], "q5": ["failure"]}
     assert [suite.get("name") for suite in root] == ["m judged by j", "other judged by j"]
-    assert (root.get("tests"), root.get("failures"), root.get("errors")) == ("5", "2", "1")
+    assert (root.get("tests"), root.get("failures"), root.get("errors")) == ("6", "2", "2")
 
 
 def test_markdown_has_rates_and_failed_items() -> None:
     text = written(MARKDOWN, RESULTS)
 
-    assert "| m | j | 50.0% (1 of 2) |" in text
-    assert "Outcomes: 1 correct, 1 wrong, 1 abstained, 1 scored, 1 parse_error" in text
+    assert "| m | j | 50.0% (1 of 2); 33.3% if the 1 undecided is wrong |" in text
+    assert "Outcomes: 1 correct, 1 wrong, 1 abstained, 1 scored, 1 parse_error, 1 undecided" in text
     assert [line.split(" | ")[1] for line in text.splitlines() if line.startswith("| q")][1:] == [
         "wrong",
         "parse_error",
+        "undecided",
         "abstained",
     ]
 

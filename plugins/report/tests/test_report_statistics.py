@@ -42,6 +42,17 @@ def test_the_rate_of_single_items_has_wilsons_interval() -> None:
     assert (found.low, found.high) == wilson(8, 10)
 
 
+def test_undecided_items_are_beside_each_rate() -> None:
+    results = run([True] * 7 + [False, Outcome.UNDECIDED, Outcome.UNDECIDED], keywords=("dates",))
+    found = described(results, by="keyword")
+
+    assert (found.pass_rate.value, found.pass_rate.undecided, found.pass_rate.if_undecided_wrong) == (0.875, 2, 0.7)
+    assert "7 of 8 judged, on 8 questions; 70.0% if the 2 undecided are wrong" in " ".join(str(found).split())
+    assert [(one.rate.undecided, one.rate.if_undecided_wrong) for one in found.groups] == [(2, 0.7)]
+    assert "if these are wrong" in str(found)
+    assert "undecided" not in f"{described(run([True, None]))}{described(run([True, None])).model_dump_json()}"
+
+
 def test_equal_questions_under_several_ids_are_one_unit() -> None:
     results = [result(f"q{at}", at < 20, text=f"text {at // 10}") for at in range(40)]
 

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import date
 from typing import Any
 
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Question
 from karenina_core.models.ports import CallInfo, Message
 from karenina_template.parse_template import ParseTemplate
-from karenina_template.templates import ExactMatch, NumericTolerance, SetContainment, TraceContains, load_template
+from karenina_template.templates import (
+    DateMatch,
+    ExactMatch,
+    NumericTolerance,
+    SetContainment,
+    TraceContains,
+    load_template,
+)
 from karenina_template.validate_template import ValidateTemplate
 from karenina_template.verify_template import VerifyTemplate
 from karenina_testing.contracts import ParseStageContract, PrimitiveContract, StageContract
@@ -79,6 +87,15 @@ class TestSetContainment(Template, PrimitiveContract):
     bad_truths = (3,)
     passes = ((["a", "b", "c"], ["a", "b"]),)
     fails = ((["a"], ["a", "b"]),)
+
+
+class TestDateMatch(Template, PrimitiveContract):
+    primitive = DateMatch()
+    truths = ("2024-02-01", date(2024, 2, 1), "01/02/2024")
+    bad_truths = ("February 2024", 3)
+    passes = (("1 February 2024", "2024-02-01"),)
+    fails = (("2024-02-02", "2024-02-01"), ("03/04/2024", "2024-02-01"))
+    undecided = (("01/02/2024", "2024-02-01"), ("2/1/2024", date(2024, 2, 1)))
 
 
 class TestTraceContains(Template, PrimitiveContract):

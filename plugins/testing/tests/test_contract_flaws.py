@@ -194,6 +194,22 @@ def test_the_primitive_contract_finds_a_flaw(test: str) -> None:
         getattr(Contract(), test)()
 
 
+@pytest.mark.parametrize("answer", [None, 1, "yes"])
+def test_an_answer_that_is_no_verdict_is_a_flaw(answer: object) -> None:
+    class Sloppy(Loose):
+        def check(self, extracted: Any, expected: object) -> Any:
+            return answer
+
+    class Contract(PrimitiveContract):
+        primitive = Sloppy(limit=4)
+        truths = ("BCL2",)
+        undecided = (("01/02/2024", "BCL2"),)
+
+    for test in ("test_the_samples_pass_and_fail", "test_an_extracted_value_of_any_type_is_no_error"):
+        with pytest.raises(AssertionError):
+            getattr(Contract(), test)()
+
+
 @register_trait_kind
 class LengthTrait(RubricTrait):
     from_files: ClassVar[FromFiles] = "any"

@@ -76,7 +76,7 @@ class VerificationResult(Section):
             return "; ".join(f"{veto.stage}: {veto.reason}" for veto in self.vetoes)
         template = self.template
         if self.outcome is Outcome.UNDECIDED:
-            return template.field_verification_error or f"undecided fields: {', '.join(self.undecided_fields())}"
+            return template.field_verification_error or "the fields cannot be decided"
         if template.field_verification_error:
             return f"verify() failed: {template.field_verification_error}"
         failed = [name for name, passed in (template.field_results or {}).items() if passed is False]

@@ -6,12 +6,12 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from karenina_calibration.answers import CORRECT, NOT_JUDGED, WRONG
+from karenina_calibration.answers import CORRECT, NOT_JUDGED, UNDECIDED, WRONG
 from karenina_calibration.calibration_result import TemplateAgreement, ValueAgreement, VerdictAgreement
 from karenina_calibration.estimators.weighted_rate import effective_labels, weighted_rate
 from karenina_calibration.sheets import readable
 from karenina_core.data.outcome import Outcome
-from karenina_engine.results.rates import rate
+from karenina_engine.results.rates import pass_rate
 from karenina_report.estimators.agreement import cohen_kappa
 from karenina_report.statistics_result import Coefficient
 
@@ -32,21 +32,22 @@ def verdict_agreement(
     results: Iterable[VerificationResult], labelled: Sequence[LabelledAnswer], units: Units
 ) -> list[VerdictAgreement]:
     """Return the agreement of each judge's verdicts with people, over the answers that people label right or wrong."""
-    raw: dict[str, list[tuple[Hashable, bool]]] = defaultdict(list)
+    raw: dict[str, list[tuple[Hashable, Outcome]]] = defaultdict(list)
     for result in results:
-        if result.outcome.has_verdict:
-            raw[result.metadata.parsing_id].append((units.of(result.question_id), result.outcome is Outcome.CORRECT))
-    return [found for judge, hits in raw.items() if (found := _of_judge(judge, rate(hits), labelled)) is not None]
+        if result.outcome.has_verdict or result.outcome is Outcome.UNDECIDED:
+            raw[result.metadata.parsing_id].append((units.of(result.question_id), result.outcome))
+    return [found for judge, ones in raw.items() if (found := _of_judge(judge, pass_rate(ones), labelled)) is not None]
 
 
 def _of_judge(judge: str, raw: Rate, labelled: Sequence[LabelledAnswer]) -> VerdictAgreement | None:
     known = [one for one in labelled if one.right is not None and judge in one.answer.judgements]
-    table = {name: {RIGHT: 0, NOT_RIGHT: 0} for name in (CORRECT, WRONG, NOT_JUDGED)}
+    table = {name: {RIGHT: 0, NOT_RIGHT: 0} for name in (CORRECT, WRONG, UNDECIDED, NOT_JUDGED)}
     judged: list[tuple[LabelledAnswer, bool, bool]] = []
     for one in known:
-        verdict = one.answer.judgements[judge].verdict
-        right = bool(one.right)
-        table[NOT_JUDGED if verdict is None else CORRECT if verdict else WRONG][RIGHT if right else NOT_RIGHT] += 1
+        judgement = one.answer.judgements[judge]
+        verdict, right = judgement.verdict, bool(one.right)
+        without = UNDECIDED if judgement.outcome is Outcome.UNDECIDED else NOT_JUDGED
+        table[without if verdict is None else CORRECT if verdict else WRONG][RIGHT if right else NOT_RIGHT] += 1
         if verdict is not None:
             judged.append((one, verdict, right))
     if not judged:
@@ -62,7 +63,7 @@ def _of_judge(judge: str, raw: Rate, labelled: Sequence[LabelledAnswer]) -> Verd
         specificity=_agreed(of_wrong),
         right_size=_size(of_right),
         wrong_size=_size(of_wrong),
-        table={name: row for name, row in table.items() if name != NOT_JUDGED or any(row.values())},
+        table={name: row for name, row in table.items() if name in (CORRECT, WRONG) or any(row.values())},
     )
 
 

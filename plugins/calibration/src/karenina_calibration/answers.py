@@ -21,6 +21,7 @@ Kind = Literal["field", "trait"]
 CORRECT: Final = "correct"
 WRONG: Final = "not correct"
 DISAGREE: Final = "judges disagree"
+UNDECIDED: Final = "undecided"
 NOT_JUDGED: Final = "not judged"
 SCORED: Final = "scored only"
 _COMPUTED: Final = frozenset({"regex", "callable", "metric"})
@@ -41,7 +42,10 @@ class Extraction:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The result of one judge for an answer. `verdict` is None if the answer was not judged, or only scored."""
+    """The result of one judge for an answer.
+
+    `verdict` is None if the answer was not judged, is undecided, or was only scored.
+    """
 
     judge: str
     judge_model: str
@@ -80,8 +84,10 @@ class Answer:
         found = {one.verdict for one in self.judgements.values()} - {None}
         if found:
             return DISAGREE if len(found) > 1 else CORRECT if True in found else WRONG
-        only_scored = all(one.outcome is Outcome.SCORED for one in self.judgements.values())
-        return SCORED if only_scored else NOT_JUDGED
+        without = {one.outcome for one in self.judgements.values()} - {Outcome.SCORED}
+        if not without:
+            return SCORED
+        return UNDECIDED if without == {Outcome.UNDECIDED} else NOT_JUDGED
 
     @property
     def extractions(self) -> list[Extraction]:

@@ -23,7 +23,6 @@ from karenina_calibration.label_file import check_draw, default_labels, read_lab
 from karenina_calibration.labelled_answers import LabelledAnswer, join_labels
 from karenina_calibration.labelling import now
 from karenina_calibration.sheets import SUFFIXES, read_sheet, readable
-from karenina_core.data.outcome import Outcome
 from karenina_core.errors import ConfigError
 from karenina_engine.results.rates import Clusters, rate
 from karenina_report.clusters import Units, assign_units
@@ -183,8 +182,8 @@ def _carried(
             continue
         counted = Clusters()
         for one in results:
-            if one.metadata.parsing_id == judge and one.outcome.has_verdict:
-                counted.add(units.of(one.question_id), hit=one.outcome is Outcome.CORRECT)
+            if one.metadata.parsing_id == judge:
+                counted.add_outcome(units.of(one.question_id), one.outcome)
         raw = counted.rate()
         se, sp = known.sensitivity, known.specificity
         if raw.value is None or se.value is None or sp.value is None:

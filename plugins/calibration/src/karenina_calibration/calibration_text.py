@@ -14,6 +14,7 @@ from karenina_calibration.calibration_result import (
     ValueAgreement,
     VerdictAgreement,
 )
+from karenina_engine.results.summary_text import undecided_text
 from karenina_report.comparison_text import percent
 from karenina_toolkit.printable import in_one_line, quantity, shorten
 from karenina_toolkit.sections_view import sections_of
@@ -123,7 +124,7 @@ def more_labels_text(found: CorrectedPassRate) -> str:
 
 
 def _carried(found: CarriedPassRate) -> tuple[str, str]:
-    raw = f"raw {rate_text(found.raw)}"
+    raw = f"raw {rate_text(found.raw)}{undecided_text(found.raw)}"
     if found.value is None:
         return in_one_line(found.judge), f"this judge cannot be corrected; {raw}"
     return (
@@ -138,7 +139,7 @@ def _verdict_rows(found: VerdictAgreement) -> Iterator[tuple[str, str]]:
     yield "kappa", coefficient_text(found.kappa) if found.kappa is not None else undefined
     yield "sensitivity", _share_text(found.sensitivity, "right answers that are called correct")
     yield "specificity", _share_text(found.specificity, "other answers that are not called correct")
-    yield "raw rate", f"{rate_text(found.raw)} of {quantity(found.raw.out_of, 'verdict')}"
+    yield "raw rate", f"{rate_text(found.raw)} of {quantity(found.raw.out_of, 'verdict')}{undecided_text(found.raw)}"
 
 
 def _share_text(found: Rate, what: str) -> str:

@@ -128,10 +128,17 @@ def corrected_section(page: PageRuns) -> Sequence[PageSection]:
     found = find_labels(runs)
     if not found:
         return ()
-    rates = {label: run.summary.pass_rate.value for label, run in zip(page.labels, page.runs, strict=True)}
+    rates = {label: run.summary.pass_rate for label, run in zip(page.labels, page.runs, strict=True)}
+    undecided = any(rate.undecided for rate in rates.values())
     columns = [Column("Name"), *_RATE, Column("Raw", "share"), Column("Labels", "count"), Column("Answers", "count")]
+    if undecided:
+        columns += [Column("Undecided", "count"), Column("Raw if these are wrong", "share")]
     rows: list[list[Cell]] = [
-        [f"{of.label}: {of.model}", shown.value, shown.low, shown.high, rates[of.label], shown.labels, shown.answers]
+        [
+            *(f"{of.label}: {of.model}", shown.value, shown.low, shown.high, rates[of.label].value),
+            *(shown.labels, shown.answers),
+            *((rates[of.label].undecided, rates[of.label].if_undecided_wrong) if undecided else ()),
+        ]
         for of in found
         if of.found is not None
         for shown in [of.found.shown]

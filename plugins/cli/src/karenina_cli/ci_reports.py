@@ -30,11 +30,13 @@ class Conditions:
 
     def unmet(self, summary: Summary, missing: int) -> Iterator[str]:
         """Yield a message for each condition that the run does not meet; `missing` items did not run."""
-        rate = summary.pass_rate.value
+        rate, undecided = summary.pass_rate.if_undecided_wrong, summary.pass_rate.undecided
         if self.fail_under is not None and rate is None:
             yield "There is no pass rate to compare with --fail-under, because no item has a verdict."
         elif self.fail_under is not None and rate is not None and rate < self.fail_under:
             found = _format_rate_below(rate, self.fail_under)
+            if undecided:
+                found += f" if the {quantity(undecided, 'undecided item')} {'is' if undecided == 1 else 'are'} wrong"
             yield f"The pass rate, {found}, is below --fail-under {self.fail_under:g}."
         unjudged = summary.not_judged + missing
         if self.max_unjudged is not None and unjudged > self.max_unjudged:

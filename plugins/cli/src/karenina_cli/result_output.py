@@ -40,8 +40,9 @@ STYLES: Final[Mapping[Outcome, str]] = {
     Outcome.STAGE_ERROR: "magenta",
     Outcome.TIMED_OUT: "magenta",
     Outcome.RUBRIC_ERROR: "magenta",
+    Outcome.UNDECIDED: "magenta",
 }
-_PLAIN: Final[Mapping[str, str]] = {"✓": "+", "◐": "~", "•": "*", "✗": "x", "!": "!", "…": "..."}
+_PLAIN: Final[Mapping[str, str]] = {"✓": "+", "◐": "~", "•": "*", "✗": "x", "!": "!", "?": "?", "…": "..."}
 MAX_DETAILED: Final = 20_000
 """The most characters of a text that are wrapped; more would take seconds."""
 MAX_ROWS: Final = 100
@@ -83,7 +84,7 @@ def print_result(
     grid.add_row("Answer", Group(answer, Text(models_text(result), style="dim")))
     rows = field_rows(result)
     if rows and (result.template.parsed_llm_response is not None or result.template.field_results):
-        grid.add_row("Fields", _fields(rows, console))
+        grid.add_row("Fields", _fields(rows, result.undecided_fields(), console))
     elif rows or meta.raw_answer:
         truths = "\n".join(f"{name}: {truth}" for name, _, truth, _ in rows)
         grid.add_row("Truth", _cut(truths or _raw_truth(result)))
@@ -190,6 +191,7 @@ class Failures:
         self._count = count
         self._first: dict[str, int] = {}
         self._others: dict[int, list[int]] = {}
+        self._undecided: set[int] = set()
 
     def repeats(self, result: VerificationResult, number: int) -> bool:
         """Return whether an earlier item failed for the same reason. In a file or a pipe, print a line for the item."""
@@ -198,19 +200,24 @@ class Failures:
         from karenina_engine.results.failure_counts import failure_kind
 
         first = self._first.setdefault(failure_kind(result.why(), result.question_id), number)
+        if result.outcome is Outcome.UNDECIDED:
+            self._undecided.add(first)
         if first == number:
             return False
         self._others.setdefault(first, []).append(number)
         if not self._console.is_terminal:
             head = _head(self._console, result, f"{number}/{self._count}")
-            self._console.print(head.append(f"  failed like item {first}"), soft_wrap=True)
+            state = "undecided" if first in self._undecided else "failed"
+            self._console.print(head.append(f"  {state} like item {first}"), soft_wrap=True)
         return True
 
     def print(self, path: Path | None) -> None:
         """Print which items failed for the same reason as one that was printed. `path` is the result file."""
         for first, numbers in self._others.items():
-            items = f"{'Items' if len(numbers) > 1 else 'Item'} {format_ranges(numbers)} failed like item {first}, for "
-            items += "the same reason"
+            several = len(numbers) > 1
+            verb = f"{'are' if several else 'is'} undecided" if first in self._undecided else "failed"
+            items = f"{'Items' if several else 'Item'} {format_ranges(numbers)} {verb} like item {first}, for the same "
+            items += "reason"
             how = f"; `karenina show {quote(str(path))} -q {numbers[0]}` prints item {numbers[0]}"
             self._console.print(Text(clean(f"{items}{how if path is not None else ''}")))
         if self._others:
@@ -248,14 +255,19 @@ def _cut(text: str, most: int = MAX_DETAILED, way_on: str = "") -> Text:
     return Text(beginning) + Text(note, style="dim")
 
 
-def _fields(rows: Sequence[tuple[str, str, str, bool | None]], console: Console) -> RenderableType:
+def _fields(
+    rows: Sequence[tuple[str, str, str, bool | None]], undecided: Sequence[str], console: Console
+) -> RenderableType:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("")
     for name in ("field", "extracted", "truth"):
         table.add_column(name, overflow="fold")
     good, bad = ("✓", "✗") if _unicode(console) else ("+", "x")
     for name, found, truth, passed in rows:
-        mark = Text("") if passed is None else Text(good, "green") if passed else Text(bad, "red")
+        if passed is None:
+            mark = Text("?" if name in undecided else "")
+        else:
+            mark = Text(good, "green") if passed else Text(bad, "red")
         table.add_row(mark, Text(clean(name)), _cut(found), _cut(truth))
     return table
 

@@ -62,7 +62,8 @@ def execute_run(
     exit_if_stopped(screen, prepared, output, done=len(totals), interrupted=interrupted)
     if summary.not_judged == summary.items:
         screen.note(
-            f"No item was judged: {_all(summary.items, 'item')} ended in an error. {_recovery_hint(prepared, request)}"
+            f"No item was judged: {_all(summary.items, 'item')} ended in an error"
+            f"{' or could not be decided' if summary.pass_rate.undecided else ''}. {_recovery_hint(prepared, request)}"
         )
     if request.benchmark.path is not None and any("`karenina trust FILE`" in one.error for one in totals.failures()):
         screen.note(_trust_hint(request.benchmark.path))

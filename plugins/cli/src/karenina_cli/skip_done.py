@@ -1,4 +1,4 @@
-"""`--skip-done`: the questions whose items are all judged in result files."""
+"""`--skip-done`: the questions whose items are all judged, or undecided, in result files."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from karenina_core.data.outcome import Outcome
 from karenina_core.text import compose
 from karenina_toolkit.printable import in_one_line, quantity
 
@@ -26,7 +27,7 @@ Item = tuple[str, str, str | None, int]
 def unfinished_ids(
     benchmark: Benchmark, ids: Sequence[str], config: VerificationConfig, files: Sequence[Path]
 ) -> list[str]:
-    """Return the ids of questions that lack a judged result in `files` for at least one of their items.
+    """Return the ids of questions that lack a judged or undecided result in `files` for at least one of their items.
 
     Results of questions whose text has changed count as missing. Warns about them, and about a file that has no result
     of the run. Raises `ResultFileError`.
@@ -91,7 +92,7 @@ class _ReadResults:
         for judge in (meta.parsing_id, None):
             item = (id, meta.answering_id, judge, meta.replicate or 1)
             self.known.add(item)
-            if result.outcome.judged:
+            if result.outcome.judged or result.outcome is Outcome.UNDECIDED:  # another answer would be no better known
                 self.judged.add(item)
 
     def warn(self, wanted: Set[Item]) -> None:

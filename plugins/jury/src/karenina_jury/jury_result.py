@@ -27,8 +27,8 @@ _COUNTS: Final = (*(one.name for one in fields(Usage)), "total_tokens")
 class JudgeVote(BaseModel):
     """The findings of one judge of a jury.
 
-    `verdict` is that of the judge alone, None if it failed; `decides` says that it was asked after the vote. The calls
-    and tokens are those of this judge for this answer.
+    `verdict` is that of the judge alone, None if it failed or is undecided; `decides` says that it was asked after the
+    vote. The calls and tokens are those of this judge for this answer.
     """
 
     model_config = ConfigDict(extra="ignore")
@@ -90,7 +90,7 @@ def make_vote(ballot: Ballot, *, decides: bool = False) -> JudgeVote:
         outcome=result.outcome,
         verdict=result.template.verify_result if result.outcome.has_verdict else None,
         values=result.template.parsed_llm_response,
-        error=result.metadata.error,
+        error=result.why() if result.outcome is Outcome.UNDECIDED else result.metadata.error,
         decides=decides,
         calls=sum(part.get("calls", 0) for part in used),
         input_tokens=sum(part.get("input_tokens", 0) for part in used),
@@ -141,26 +141,28 @@ def combined(base: VerificationResult, bound: BoundTemplate, values: Mapping[str
     found: dict[str, Any] = {"parsed_llm_response": bound.extracted(answer)}
     try:
         passed = comparison.passed()
-        granular = comparison.granular() if bound.is_graded else None
+        decided = passed is not None or base.template.regex_overall_success is False
+        granular = comparison.granular() if decided and bound.is_graded else None
         found |= {"field_results": comparison.results() or None, "field_scores": comparison.scores() or None}
-        found |= {"verify_granular_result": granular, "field_verification_error": None}
+        why = None if decided else comparison.why_undecided()
+        found |= {"verify_granular_result": granular, "field_verification_error": why}
     except Exception as error:  # the code of a class may raise anything
         passed, granular = False, None
         found |= {"field_results": None, "field_scores": None, "verify_granular_result": None}
         found |= {"field_verification_error": f"{type(error).__name__}: {error}"}
-    verdict = passed and base.template.regex_overall_success is not False
+    verdict = False if base.template.regex_overall_success is False else passed
     template = base.template.model_copy(update={**found, "verify_result": verdict})
     return base.model_copy(update={"template": template, "outcome": _outcome(template, verdict, granular)})
 
 
-def undecided(base: VerificationResult, why: str) -> VerificationResult:
+def undecided(base: VerificationResult, why: str, outcome: Outcome = Outcome.PARSE_ERROR) -> VerificationResult:
     """Return `base` as the result of an answer that is not judged, because of `why`."""
     kept = {name: getattr(base.template, name) for name in ("raw_llm_response", "trace_messages", "parsed_gt_response")}
     metadata = base.metadata.model_copy(update={"completed_without_errors": False, "error": f"jury: {why}"})
     return base.model_copy(
         update={
             "metadata": metadata,
-            "outcome": Outcome.PARSE_ERROR,
+            "outcome": outcome,
             "template": VerificationResultTemplate(**kept),
             "rubric": None,
             "deep_judgment": None,
@@ -171,7 +173,9 @@ def undecided(base: VerificationResult, why: str) -> VerificationResult:
     )
 
 
-def _outcome(template: VerificationResultTemplate, verdict: bool, granular: object) -> Outcome:
+def _outcome(template: VerificationResultTemplate, verdict: bool | None, granular: object) -> Outcome:
+    if verdict is None:
+        return Outcome.UNDECIDED
     if verdict:
         return Outcome.CORRECT
     if template.response_truncated:

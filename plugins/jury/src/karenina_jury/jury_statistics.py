@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict
 
+from karenina_core.data.outcome import Outcome
 from karenina_engine.cost.price_source import to_dollars
-from karenina_engine.results.rates import Rate, rate
+from karenina_engine.results.rates import Rate, pass_rate, rate
 from karenina_jury.jury_result import JudgeVote, JuryRecord, read_record
 
 if TYPE_CHECKING:
@@ -107,7 +108,6 @@ def _describe(
     answers: Sequence[tuple[VerificationResult, JuryRecord]],
     costs: Mapping[str, float],
 ) -> JuryStatistics:
-    judged = [result for result, _ in answers if result.outcome.has_verdict]
     escalate_to = next((record.escalate_to for _, record in answers if record.escalate_to), None)
     escalated = rate((result.question_id, record.escalated is not None) for result, record in answers)
     judges = _judges(answers)
@@ -121,7 +121,7 @@ def _describe(
         answering=answering,
         answers=len(answers),
         not_judged=sum(not result.outcome.judged for result, _ in answers),
-        pass_rate=rate((one.question_id, bool(one.template.verify_result)) for one in judged),
+        pass_rate=pass_rate((result.question_id, result.outcome) for result, _ in answers),
         judges=judges,
         unanimous=rate((result.question_id, record.unanimous) for result, record in answers),
         fields={
@@ -160,8 +160,8 @@ def _judge(judge: str, votes: Sequence[tuple[VerificationResult, JudgeVote]], *,
         model=votes[0][1].model,
         decides=decides,
         asked=len(votes),
-        failed=sum(not vote.outcome.judged for _, vote in votes),
-        pass_rate=rate((result.question_id, bool(vote.verdict)) for result, vote in with_verdict),
+        failed=sum(not vote.outcome.judged and vote.outcome is not Outcome.UNDECIDED for _, vote in votes),
+        pass_rate=pass_rate((result.question_id, vote.outcome) for result, vote in votes),
         agrees=rate(
             (result.question_id, vote.verdict == result.template.verify_result)
             for result, vote in with_verdict

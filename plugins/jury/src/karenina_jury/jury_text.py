@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from karenina_engine.results.summary_text import undecided_text
 from karenina_report.comparison_text import percent
 from karenina_toolkit.printable import in_one_line, quantity
 from karenina_toolkit.text_layout import Facts, Grid
@@ -33,7 +34,8 @@ def _facts(one: JuryStatistics) -> Iterator[tuple[str, str]]:
     yield "Answers", f"{one.answers:,} of {in_one_line(one.answering)}, judged by {in_one_line(one.jury)}"
     yield "Pass rate", _long(one.pass_rate, "judged answers correct")
     if one.not_judged:
-        yield "Not judged", f"{one.not_judged:,}: no quorum, or an error"
+        why = "no quorum, undecided, or an error" if one.pass_rate.undecided else "no quorum, or an error"
+        yield "Not judged", f"{one.not_judged:,}: {why}"
     yield "Unanimous", _long(one.unanimous, "answers")
     if one.escalate_to is None:
         return
@@ -51,15 +53,17 @@ def _facts(one: JuryStatistics) -> Iterator[tuple[str, str]]:
 
 def _long(rate: Rate, what: str) -> str:
     if rate.value is None or rate.low is None or rate.high is None:
-        return f"none of 0 {what}"
+        return f"none of 0 {what}{undecided_text(rate)}"
     rough = "rough " if rate.is_rough else ""
     bounds = f"[{percent(rate.low)}, {percent(rate.high)}]"
-    return f"{percent(rate.value)}, {rough}95% CI {bounds}: {rate.hits:,} of {rate.out_of:,} {what}"
+    return (
+        f"{percent(rate.value)}, {rough}95% CI {bounds}: {rate.hits:,} of {rate.out_of:,} {what}{undecided_text(rate)}"
+    )
 
 
 def _cells(rate: Rate) -> list[str]:
     bounds = "-" if rate.value is None else f"[{percent(rate.low)}, {percent(rate.high)}]"
-    return [percent(rate.value), bounds]
+    return [f"{percent(rate.value)}{undecided_text(rate)}", bounds]
 
 
 def _short(rate: Rate) -> str:

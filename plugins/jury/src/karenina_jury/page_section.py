@@ -18,6 +18,7 @@ _COLUMNS: Final = (
     Column("Not judged", "count"),
     Column("Agrees with the jury", "share"),
 )
+_UNDECIDED: Final = (Column("Undecided", "count"), Column("If these are wrong", "share"))
 _PLOT: Final = IntervalPlot("Judge", "Pass rate", "Low", "High")
 
 
@@ -28,9 +29,15 @@ def jury_sections(page: PageRuns) -> Sequence[PageSection]:
         for one in describe_juries(run.results):
             rows = [_row(one.jury, one.pass_rate, one.answers, one.not_judged, None)]
             rows += [_row(j.judge, j.pass_rate, j.asked, j.failed, j.agrees.value) for j in one.judges]
+            rates = [one.pass_rate, *(judge.pass_rate for judge in one.judges)]
+            columns = [*_COLUMNS]
+            if any(rate.undecided for rate in rates):
+                columns += _UNDECIDED
+                for row, rate in zip(rows, rates, strict=True):
+                    row += [rate.undecided, rate.if_undecided_wrong]
             blocks += [
                 TextBlock(_summary(one)),
-                TableBlock(_COLUMNS, rows, note=f"Run {label}: {run.name}.", plot=_PLOT),
+                TableBlock(columns, rows, note=f"Run {label}: {run.name}.", plot=_PLOT),
             ]
     return [PageSection("jury", "Juries", blocks)] if blocks else ()
 

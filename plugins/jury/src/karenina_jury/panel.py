@@ -4,6 +4,7 @@
 2. Their votes are counted: the values of each verified field, or the verdicts (`votes`).
 3. Without a quorum, or if a judge found no excerpt for a value, the judge `escalate_to` evaluates the answer, and its
    result is that of the jury. Without such a judge, or if it fails, the answer is not judged.
+   Judges whose verdict is undecided have no vote on verdicts; their values count as those of others.
 4. The result names the jury as its judge, and holds every vote (`JuryRecord`).
 
 Calls are made and stored as those of the single judges. Which calls are made follows from their replies alone: a run
@@ -104,6 +105,8 @@ class JuryPanel:
         vote = self._count(answer, ballots)
         record = self._record(vote)
         base = await self._decide(answer, vote, record)
+        if base.outcome is Outcome.UNDECIDED and record.undecided is None:
+            record.undecided = base.why()
         record.judges = [make_vote(one, decides=number >= len(self._first)) for number, one in enumerate(vote.asked)]
         return as_jury(
             base,
@@ -145,14 +148,21 @@ class JuryPanel:
             return await _elected(vote)
         if self._other is None:
             record.undecided = why
-            return undecided(first, why)
+            return undecided(first, why, _outcome_without_vote(vote.asked))
         record.escalated = why
         strong = Ballot(self._other.id, await answer.ask(self._other))
         vote.asked.append(strong)
         if strong.kind is None:
             record.undecided = f"{why}, and {strong.judge} failed: {strong.result.why()}"
-            return undecided(first, record.undecided)
+            return undecided(first, record.undecided, _outcome_without_vote(vote.asked))
         return strong.result
+
+
+def _outcome_without_vote(ballots: Sequence[Ballot]) -> Outcome:
+    """Return the outcome of an answer without a quorum: undecided if a judge found it so and no judge failed."""
+    outcomes = {one.result.outcome for one in ballots}
+    failed = any(not one.judged for one in outcomes - {Outcome.UNDECIDED})
+    return Outcome.PARSE_ERROR if failed or Outcome.UNDECIDED not in outcomes else Outcome.UNDECIDED
 
 
 def _voted_fields(bound: BoundTemplate | None) -> list[str]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
+from karenina_engine.results.summary_text import undecided_text
 from karenina_jury.jury_result import EXTENSION
 from karenina_jury.jury_statistics import JuryStatistics, describe_juries, mean_call_costs
 from karenina_report.comparison_text import percent
@@ -53,4 +54,5 @@ def _text(one: JuryStatistics) -> str:
 
 
 def _rate(rate: Rate) -> str:
-    return "without a verdict" if rate.value is None else f"{percent(rate.value)} of {rate.out_of:,}"
+    found = "without a verdict" if rate.value is None else f"{percent(rate.value)} of {rate.out_of:,}"
+    return found + (f" ({undecided_text(rate).removeprefix('; ')})" if rate.undecided else "")

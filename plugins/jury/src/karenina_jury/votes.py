@@ -6,11 +6,13 @@ Values are compared with each other and never with the truth, so that the calls 
 from __future__ import annotations
 
 import math
-import unicodedata
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
+
+from karenina_core.data.outcome import Outcome
+from karenina_toolkit.folding import fold
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
@@ -30,7 +32,12 @@ class Ballot:
 
     @property
     def kind(self) -> str | None:
-        """The finding of the judge: `FIELDS`, or the outcome of a check that failed the answer; None if it failed."""
+        """The finding of the judge: `FIELDS`, or the outcome of a check that failed the answer; None if it failed.
+
+        A judge whose values cannot be compared with the truth found values all the same.
+        """
+        if self.result.outcome is Outcome.UNDECIDED:
+            return FIELDS
         if not self.result.outcome.judged:
             return None
         return self.result.outcome.value if self.result.vetoes else FIELDS
@@ -91,14 +98,19 @@ def count_fields(ballots: Sequence[Ballot], fields: Iterable[str], quorum: int) 
 
 
 def count_verdicts(ballots: Sequence[Ballot], quorum: int) -> Count:
-    """Count the votes on the verdict."""
-    votes = {one.judge: one.result.template.verify_result for one in ballots if one.kind is not None}
+    """Count the votes on the verdict. Judges that failed or are undecided have no vote, and are in the denominator."""
+    votes = {one.judge: one.result.template.verify_result for one in ballots if one.result.outcome.judged}
     winner, share, undecided = _winner(VERDICT, votes, len(ballots), quorum)
+    without = [one.judge for one in ballots if one.result.outcome is Outcome.UNDECIDED]
+    if undecided is not None and without:
+        undecided += f"; undecided: {', '.join(without)}"
     return Count({VERDICT: share}, agreeing=_of(ballots, votes, winner), undecided=undecided)
 
 
 def comparable(value: object) -> Hashable:
     """Return a key that is equal for values that say the same: case, spaces and outer punctuation do not matter.
+
+    Texts that look the same are equal, as in comparisons with a truth.
 
     Nor does the order of a list. A number equals another of the same size, but no text and no truth value.
     """
@@ -119,7 +131,7 @@ def comparable(value: object) -> Hashable:
 
 
 def _plain(text: str) -> str:
-    words = " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+    words = fold(" ".join(fold(text).casefold().split()))
     return words.strip(" .,;:!?\"'`*()[]«»“”") or words
 
 

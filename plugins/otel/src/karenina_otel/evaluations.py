@@ -80,6 +80,8 @@ def _why_without_content(result: VerificationResult) -> str:
         return f"{', '.join(failed) or 'the item'} failed"
     if result.vetoes:
         return "; ".join(f"{veto.stage} vetoed" for veto in result.vetoes)
+    if result.outcome is Outcome.UNDECIDED:
+        return f"undecided: {', '.join(result.undecided_fields()) or 'verify()'}"
     if result.template.field_verification_error:
         return "verify() failed"
     if result.outcome is Outcome.RUBRIC_ERROR:

@@ -114,6 +114,10 @@ class RunObserver:
             "karenina.run.not_judged": summary.not_judged,
             "karenina.run.scored": summary.scored,
             "karenina.run.pass_rate": summary.pass_rate.value,
+            "karenina.run.undecided": summary.pass_rate.undecided or None,
+            "karenina.run.pass_rate_if_undecided_wrong": (
+                summary.pass_rate.if_undecided_wrong if summary.pass_rate.undecided else None
+            ),
             names.INTERRUPTED: event.interrupted,
             "karenina.run.stopped": event.stopped,
         }

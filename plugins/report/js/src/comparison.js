@@ -31,6 +31,14 @@ function Pair({ head, pair, link, several }) {
           ${main.p_exact ? " exact" : ""} p = ${pValue(main.p)}, over ${quantity(main.questions, "question")}</span
         ></p>`
       : html`<p>No question has a verdict in both runs.</p>`}
+    ${[a, b].map(
+      ({ label, summary: { pass_rate: rate } }) =>
+        rate.undecided > 0 &&
+        html`<p class="note" data-test="if-undecided-wrong">
+          All items of ${label}: ${rate.value === null ? "no verdicts" : share(rate.value)}; ${share(rate.if_undecided_wrong)} if the
+          ${" "}${count(rate.undecided)} undecided ${rate.undecided === 1 ? "is" : "are"} wrong.
+        </p>`,
+    )}
     ${several && html`<p class="note">Intervals are at 95% each; adjusted p values account for all pairs of runs.</p>`}
     ${main && html`<${Meaning} pair=${pair} main=${main} />`}
     ${pair.notes.map((note) => html`<p class="note"><${Marked} text=${note} /></p>`)}

@@ -152,7 +152,8 @@ function Excerpts({ of, kind, name }) {
   </ul>`;
 }
 
-const verdict = (passed) => (passed === true ? "\u2713 passes" : passed === false ? "\u2717 differs" : "not compared");
+const verdict = (passed) =>
+  passed === "undecided" ? "\u225f undecided" : (passed === true ? "\u2713 passes" : passed === false ? "\u2717 differs" : "not compared");
 
 function shownValue(text) {
   if (text === null || text === undefined) return html`<i>nothing</i>`;

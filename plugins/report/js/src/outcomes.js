@@ -2,7 +2,7 @@
 // tell apart; each outcome also has a sign and its name.
 import { html } from "htm/preact";
 
-const SIGNS = { right: "\u2713", partial: "\u25d0", wrong: "\u2717", failed: "\u2298", scored: "\u2605", not_judged: "?" };
+const SIGNS = { right: "\u2713", partial: "\u25d0", wrong: "\u2717", failed: "\u2298", scored: "\u2605", undecided: "\u225f", not_judged: "?" };
 
 const COLORS = {
   correct: "#0072b2",
@@ -13,6 +13,7 @@ const COLORS = {
   insufficient: "#9b6bb3",
   auto_failed: "#6f4685",
   scored: "#56b4e9",
+  undecided: "#00877a",
 };
 const GRAYS = ["#7d8590", "#9aa1a9", "#5f666e", "#b3b9bf", "#474d54", "#8a8f95"];
 

@@ -16,12 +16,17 @@ export function Summary({ head, link }) {
 }
 
 function Rate({ rate }) {
-  if (rate.value === null) return html`<p class="rate">No verdicts</p>`;
+  const undecided =
+    rate.undecided > 0 &&
+    html`; <span data-test="if-undecided-wrong"
+        >${share(rate.if_undecided_wrong)} if the ${count(rate.undecided)} undecided ${rate.undecided === 1 ? "is" : "are"} wrong</span
+      >`;
+  if (rate.value === null) return html`<p class="rate">No verdicts${undecided}</p>`;
   return html`<p class="rate">
     <strong>${share(rate.value)}</strong>
     <span
       >${count(rate.hits)} of ${count(rate.out_of)} judged items correct; ${rate.clusters < 20 ? "rough " : ""}95% CI${" "}
-      ${share(rate.low)} to ${share(rate.high)}</span
+      ${share(rate.low)} to ${share(rate.high)}${undecided}</span
     >
   </p>`;
 }

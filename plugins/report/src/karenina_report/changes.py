@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 def find_changes(pairing: Pairing, paired: Mapping[str, Sequence[PairedQuestion]]) -> list[Change]:
     """Return the questions whose verdicts, partial credit or traits differ, flips first, largest change first.
 
+    Those that are undecided in one run only follow the flips.
+
     `paired` are the questions of each metric, by its name, including those that only one run has judged.
     """
     values: dict[str, dict[str, tuple[float | None, float | None]]] = {}
@@ -30,7 +32,7 @@ def find_changes(pairing: Pairing, paired: Mapping[str, Sequence[PairedQuestion]
                 pair = (None if a is None else float(a), None if b is None else float(b))
                 values.setdefault(one.id, {})[metric] = pair
     found = [_change(id, *pairing.questions[id], values[id]) for id in pairing.questions if id in values]
-    return sorted(found, key=lambda change: (not change.flipped, -_size(change)))
+    return sorted(found, key=lambda change: (not change.flipped, not change.undecided, -_size(change)))
 
 
 def _size(change: Change) -> float:
@@ -89,7 +91,8 @@ def _passed(results: Iterable[VerificationResult]) -> dict[str, list[bool]]:
     for one in results:
         for checks in (one.template.field_results, one.template.regex_validation_results):
             for name, passed in (checks or {}).items():
-                found.setdefault(name, []).append(passed)
+                if passed is not None:
+                    found.setdefault(name, []).append(passed)
     return found
 
 

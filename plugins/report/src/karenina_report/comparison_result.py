@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from karenina_core.data.outcome import Outcome
 from karenina_engine.results.aggregate import Summary
 from karenina_toolkit.sections_view import SectionsView
 
@@ -149,6 +150,14 @@ class Change(ReportModel):
     fields: Mapping[str, tuple[float | None, float | None]]
     a: Side
     b: Side
+
+    @property
+    def undecided(self) -> int:
+        """-1 if the question is undecided more often in A, 1 if more often in B, and 0 if equally often."""
+        shares = [
+            one.outcomes.get(Outcome.UNDECIDED, 0) / (sum(one.outcomes.values()) or 1) for one in (self.a, self.b)
+        ]
+        return (shares[1] > shares[0]) - (shares[1] < shares[0])
 
 
 class Pair(ReportModel):

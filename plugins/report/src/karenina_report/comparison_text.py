@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
 
 from karenina_report.comparison_result import Change, ComparedRun, Comparison, Difference, Pair
 from karenina_report.metrics import RATE
 from karenina_toolkit.printable import in_one_line, shorten
 from karenina_toolkit.sections_view import sections_of
 from karenina_toolkit.text_layout import Block, Facts, Grid, Section, Title
+
+if TYPE_CHECKING:
+    from karenina_engine.results.rates import Rate
 
 _FEW: Final = 20
 """The number of units below which an interval is called rough."""
@@ -30,8 +33,9 @@ def comparison_sections(comparison: Comparison, most_changes: int) -> Iterator[S
     yield [Grid(_run_table(comparison.runs))]
     if comparison.notes:
         yield [Facts([(in_one_line(one.name), in_one_line(one.text)) for one in comparison.notes])]
+    rates = {run.label: run.summary.pass_rate for run in comparison.runs}
     for pair in comparison.pairs:
-        yield from _pair_sections(pair, most_changes)
+        yield from _pair_sections(pair, rates, most_changes)
     if len(comparison.pairs) > 1:
         yield [Facts([("Note", _several_pairs_text(comparison))])]
 
@@ -43,10 +47,15 @@ def _run_name(run: ComparedRun) -> str:
 
 def _run_table(runs: Sequence[ComparedRun]) -> list[list[str]]:
     """Return the rows of the table of all runs."""
-    rates = [percent(run.summary.pass_rate.value) for run in runs]
+    rates = [run.summary.pass_rate for run in runs]
+    undecided = [
+        ["  if undecided are wrong", *(percent(rate.if_undecided_wrong) for rate in rates)],
+        ["Undecided", *(f"{rate.undecided:,}" for rate in rates)],
+    ]
     return [
         ["", *(run.label for run in runs)],
-        ["Pass rate, all", *rates],
+        ["Pass rate, all", *(percent(rate.value) for rate in rates)],
+        *(undecided if any(rate.undecided for rate in rates) else []),
         ["Items", *(f"{run.summary.items:,}" for run in runs)],
         ["Not judged", *(f"{run.summary.not_judged:,}" for run in runs)],
         ["Calls", *(f"{run.calls:,}" for run in runs)],
@@ -64,8 +73,8 @@ def _cost(run: ComparedRun) -> str:
     return f"{'' if run.cost_is_whole else '>= '}{text}{' (all models)' if run.cost_is_shared else ''}"
 
 
-def _pair_sections(pair: Pair, most_changes: int) -> Iterator[Section]:
-    yield [Title(f"{pair.a} - {pair.b}"), Facts([*_pair_facts(pair)])]
+def _pair_sections(pair: Pair, rates: Mapping[str, Rate], most_changes: int) -> Iterator[Section]:
+    yield [Title(f"{pair.a} - {pair.b}"), Facts([*_pair_facts(pair, rates)])]
     others = [one for one in pair.differences if one.metric != RATE]
     if others:
         rows = [["", pair.a, pair.b, "difference", "95% CI", "p"], *map(_metric_row, others)]
@@ -79,7 +88,7 @@ def _pair_sections(pair: Pair, most_changes: int) -> Iterator[Section]:
     yield from _change_sections(pair, most_changes)
 
 
-def _pair_facts(pair: Pair) -> Iterator[tuple[str, str]]:
+def _pair_facts(pair: Pair, rates: Mapping[str, Rate]) -> Iterator[tuple[str, str]]:
     main = pair.difference()
     if main is None:
         yield "Pass rate", "no question has a verdict in both runs"
@@ -88,6 +97,9 @@ def _pair_facts(pair: Pair) -> Iterator[tuple[str, str]]:
         yield "Difference", _difference_text(main)
         yield "", p_text(main)
         yield "Flips", _flips_text(main, pair)
+    if rates[pair.a].undecided or rates[pair.b].undecided:
+        yield "Undecided", _undecided_text(pair, rates)
+    if main is not None:
         if main.bounds is not None:
             yield "Bounds", _bounds_text(main, pair)
         if main.power is not None:
@@ -138,6 +150,13 @@ def _flips_text(one: Difference, pair: Pair) -> str:
     return (
         f"{_questions(flipped.questions)}: {flipped.higher_in_a} better in {pair.a}, {flipped.higher_in_b} in {pair.b}"
     )
+
+
+def _undecided_text(pair: Pair, rates: Mapping[str, Rate]) -> str:
+    lower = ", ".join(f"{label} {percent(rates[label].if_undecided_wrong)}" for label in (pair.a, pair.b))
+    changed = [one.undecided for one in pair.changes]
+    more = f"{_questions(changed.count(-1))} more often in {pair.a}, {changed.count(1):,} in {pair.b}"
+    return f"{more}; pass rates, all, if the undecided are wrong: {lower}"
 
 
 def _bounds_text(one: Difference, pair: Pair) -> str:
@@ -191,7 +210,8 @@ def _metric_row(one: Difference) -> list[str]:
 def _change_sections(pair: Pair, most: int) -> Iterator[Section]:
     for title, changes in (
         (f"Flips, {pair.a} -> {pair.b}", pair.flips),
-        ("Other changes", [one for one in pair.changes if not one.flipped]),
+        ("To and from undecided", [one for one in pair.changes if one.undecided and not one.flipped]),
+        ("Other changes", [one for one in pair.changes if not one.undecided and not one.flipped]),
     ):
         if changes and most:
             blocks: list[Block] = [Title(f"{title} ({min(most, len(changes))} of {_questions(len(changes))})")]

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import karenina_report.comparison_text  # noqa: F401 - it registers how a comparison is shown
+from karenina_core.data.outcome import Outcome
 from karenina_core.errors import ConfigError
 from karenina_engine.cost.price_source import to_dollars
 from karenina_report.benchmark_questions import BenchmarkQuestions, read_benchmark_questions
@@ -187,7 +188,7 @@ def _pair(a: Run, b: Run, label_a: str, label_b: str, options: _Options) -> Pair
         judges=pairing.judges,
         same_answers=pairing.same_answers,
         unit=units.name,
-        notes=[*pairing.notes, *units.notes],
+        notes=[*pairing.notes, *units.notes, *_undecided_notes(pairing, (label_a, label_b))],
         only_a=pairing.only_a,
         only_b=pairing.only_b,
         changed=pairing.changed,
@@ -197,6 +198,22 @@ def _pair(a: Run, b: Run, label_a: str, label_b: str, options: _Options) -> Pair
         groups=_groups(main, pairing, options.by, units, options.questions) if options.by is not None else [],
         changes=find_changes(pairing, seen),
     )
+
+
+def _undecided_notes(pairing: Pairing, labels: tuple[str, str]) -> list[str]:
+    """Return a warning if the runs have different shares of undecided results, which have no verdict to compare."""
+    sides = [[one for pair in pairing.questions.values() for one in pair[side]] for side in (0, 1)]
+    counts = [sum(one.outcome is Outcome.UNDECIDED for one in side) for side in sides]
+    shares = [count / len(side) if side else 0.0 for count, side in zip(counts, sides, strict=True)]
+    if shares[0] == shares[1]:
+        return []
+    shown = " and ".join(
+        f"{count:,} of {len(side):,} results of {label} ({share:.1%})"
+        for count, side, label, share in zip(counts, sides, labels, shares, strict=True)
+    )
+    return [
+        f"warning: {shown} are undecided, and in no pass rate: the run with more of them looks better than it may be"
+    ]
 
 
 def _by_judge(main: Metric, pairing: Pairing, units: Units) -> dict[str, Difference]:

@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Final
 
 import karenina_report.statistics_text  # noqa: F401 - it registers how statistics are shown
-from karenina_engine.results.rates import Clusters
+from karenina_engine.results.rates import pass_rate
 from karenina_report.benchmark_questions import BenchmarkQuestions, read_benchmark_questions
 from karenina_report.clusters import Units, assign_units
 from karenina_report.columns import find_column
@@ -120,12 +120,7 @@ def _verdicts(results: Sequence[VerificationResult], judge_name: JudgeNamer) -> 
 
 
 def _rate(results: Sequence[VerificationResult], units: Units) -> Rate:
-    counted = Clusters()
-    for result in results:
-        value = verdict(result)
-        if value is not None:
-            counted.add(units.of(result.question_id), hit=bool(value))
-    return counted.rate()
+    return pass_rate((units.of(result.question_id), result.outcome) for result in results)
 
 
 def _means(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from karenina_engine.results.summary_text import undecided_text
 from karenina_report.comparison_text import percent
 from karenina_report.statistics_result import Agreement, Coefficient, RunStatistics
 from karenina_toolkit.printable import in_one_line
@@ -23,6 +24,10 @@ def statistics_sections(found: RunStatistics) -> Iterator[Section]:
     if found.groups:
         rows = [[in_one_line(one.value), *_rate_cells(one.rate), str(one.not_judged)] for one in found.groups]
         head = [found.by or "", "right", "judged", _units(found), "pass rate", "95% CI", "not judged"]
+        if any(one.rate.undecided for one in found.groups):
+            head += ["undecided", "if these are wrong"]
+            for row, one in zip(rows, found.groups, strict=True):
+                row += [f"{one.rate.undecided:,}", percent(one.rate.if_undecided_wrong)]
         yield [Grid([head, *rows]), Facts([("", "Groups are exploratory: there is no correction for their number.")])]
     if found.means:
         means = [
@@ -48,13 +53,13 @@ def _fact_rows(found: RunStatistics) -> Iterator[tuple[str, str]]:
     yield "Run", in_one_line(", ".join(dict.fromkeys(names)))
     rate = found.pass_rate
     if rate.value is None:
-        yield "Pass rate", "none: no item has a verdict"
+        yield "Pass rate", f"none: no item has a verdict{undecided_text(rate)}"
     else:
         rough = "rough " if rate.is_rough else ""
         yield (
             "Pass rate",
             f"{percent(rate.value)}, {rough}95% CI {_bounds(rate.low, rate.high, of_100=True)}: {rate.hits:,} of "
-            f"{rate.out_of:,} judged, on {rate.clusters:,} {_units(found)}",
+            f"{rate.out_of:,} judged, on {rate.clusters:,} {_units(found)}{undecided_text(rate)}",
         )
     if found.summary.not_judged:
         yield "Not judged", f"{found.summary.not_judged:,} of {found.summary.items:,}"

@@ -45,7 +45,7 @@ def _rows(judge: str, scores: Sequence[StoredScore]) -> list[list[Cell]]:
         [
             judge,
             *(one.false_pass.value, one.false_pass.low, one.false_pass.high, one.false_pass.out_of),
-            *(one.false_fail.value, one.false_fail.out_of, one.unreadable + one.failed),
+            *(one.false_fail.value, one.false_fail.out_of, one.unreadable + one.failed + one.undecided),
             one.cases,
             one.when,
         ]

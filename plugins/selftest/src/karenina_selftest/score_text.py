@@ -45,6 +45,8 @@ def _facts(score: JudgeScore) -> Iterator[tuple[str, str]]:
     yield "False fails", _rate_text(score.false_fail, "that must pass")
     if score.unreadable:
         yield "Unreadable", f"{score.unreadable:,} replies could not be parsed, and are in no rate"
+    if score.undecided:
+        yield "Undecided", f"{score.undecided:,} cases have values that cannot be compared, and are in no rate"
     if score.failed:
         yield "Not judged", f"{score.failed:,} cases ended in another error, and are in no rate"
 

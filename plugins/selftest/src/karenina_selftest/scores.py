@@ -50,7 +50,7 @@ class JudgeScore(BaseModel):
 
     `false_pass` is the rate of wrong passes among the judged cases that must fail, and `false_fail` that of wrong
     failures among those that must pass. Cases that were not judged are in neither: `unreadable` counts those whose
-    reply could not be parsed, `failed` those of other errors.
+    reply could not be parsed, `undecided` those whose values cannot be compared, `failed` those of other errors.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -61,6 +61,7 @@ class JudgeScore(BaseModel):
     false_fail: Rate
     unreadable: int
     failed: int
+    undecided: int = 0
     families: list[FamilyScore]
     misses: list[Miss]
 
@@ -94,7 +95,8 @@ def _score(cases: Mapping[str, Case], results: Sequence[VerificationResult], nam
         false_pass=rate((case.unit, _missed(case, result)) for case, result in judged if not case.passes),
         false_fail=rate((case.unit, _missed(case, result)) for case, result in judged if case.passes),
         unreadable=sum(result.outcome is _UNREADABLE for result in results),
-        failed=sum(not result.outcome.judged and result.outcome is not _UNREADABLE for result in results),
+        failed=sum(not one.outcome.judged and one.outcome not in (_UNREADABLE, Outcome.UNDECIDED) for one in results),
+        undecided=sum(result.outcome is Outcome.UNDECIDED for result in results),
         families=_families(cases, results),
         misses=sorted(
             (_miss(case, result) for case, result in judged if _missed(case, result)), key=lambda miss: not miss.passed

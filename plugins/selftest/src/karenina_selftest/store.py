@@ -43,6 +43,7 @@ class StoredScore(BaseModel):
     false_fail: Rate
     unreadable: int
     failed: int
+    undecided: int = 0
 
 
 class _Scores(BaseModel):
@@ -65,6 +66,7 @@ def store_scores(scores: Iterable[JudgeScore], *, cases: str, settings: str, res
             false_fail=score.false_fail,
             unreadable=score.unreadable,
             failed=score.failed,
+            undecided=score.undecided,
         )
         try:
             make_own_folder(path.parent)

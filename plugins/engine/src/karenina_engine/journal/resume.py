@@ -156,8 +156,9 @@ def runs_again(result: VerificationResult) -> bool:
     """Return whether an item with this result runs again when its run is resumed.
 
     It does if a call failed permanently, or if a stage failed for another reason than a judge's reply: these are
-    problems that the user can fix before resuming. Replies that were received are not requested again.
+    problems that the user can fix before resuming. Replies that were received are not requested again, also if they
+    leave the item undecided.
     """
     if any(record.failed_calls for record in result.stages):
         return True
-    return not result.outcome.judged and result.outcome is not Outcome.PARSE_ERROR
+    return not result.outcome.judged and result.outcome not in (Outcome.PARSE_ERROR, Outcome.UNDECIDED)

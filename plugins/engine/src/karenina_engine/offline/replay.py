@@ -87,7 +87,7 @@ async def replay_items(
 class _EarlierTemplate(BaseModel):
     trace_messages: list[Any] | None = None
     verify_granular_result: Any = None
-    field_results: dict[str, bool] | None = None
+    field_results: dict[str, bool | None] | None = None
     regex_validation_results: dict[str, bool] | None = None
 
 

@@ -47,8 +47,21 @@ class Change:
 
     @property
     def missing(self) -> bool:
-        """Whether the item was judged earlier and cannot be now, usually because a reply is not in the journal."""
-        return self.before.judged and not self.after.judged
+        """Whether the item was judged earlier and cannot be now, usually because a reply is not in the journal.
+
+        An item that is undecided now was compared, so it is not missing.
+        """
+        return self.before.judged and not self.after.judged and not self.undecided
+
+    @property
+    def undecided(self) -> bool:
+        """Whether the item is undecided now, and was not before."""
+        return self.after is Outcome.UNDECIDED and self.before is not Outcome.UNDECIDED
+
+    @property
+    def decided(self) -> bool:
+        """Whether the item was undecided before, and has a verdict now."""
+        return self.before is Outcome.UNDECIDED and self.after.has_verdict
 
 
 @dataclass(slots=True, repr=False)
@@ -71,8 +84,8 @@ class RescoreReport(SectionsView):
         return [change for change in self.changes if change.flipped]
 
     def ordered_changes(self) -> list[Change]:
-        """Return all changes, those of verdicts first."""
-        return [*self.flips, *(change for change in self.changes if not change.flipped)]
+        """Return all changes, those of verdicts first, then those to and from undecided."""
+        return sorted(self.changes, key=lambda one: 0 if one.flipped else 1 if one.undecided or one.decided else 2)
 
     @property
     def missing(self) -> list[Change]:
@@ -88,7 +101,10 @@ def report_rows(report: RescoreReport) -> Iterator[tuple[str, str]]:
     yield "After", share_text(report.after) + unjudged_text(report.after)
     worse = len(flips) - better
     yield "Flips", f"{quantity(len(flips), 'item')}: {worse} no longer correct, {better} now correct"
-    others = len(report.changes) - len(flips) - len(report.missing)
+    undecided, decided = (sum(getattr(one, name) for one in report.changes) for name in ("undecided", "decided"))
+    if undecided or decided:
+        yield "Undecided", f"{quantity(undecided, 'item')} undecided now, {decided:,} no longer"
+    others = len(report.changes) - len(flips) - len(report.missing) - undecided - decided
     if others:
         yield "Besides", f"{quantity(others, 'item')} changed in fields or scores, but not in the verdict"
     if report.missing:

@@ -27,10 +27,11 @@ _USAGE_FIELDS: Final = tuple(one.name for one in fields(Usage))
 class Summary(BaseModel):
     """The counts of outcomes and the rates that follow from them.
 
-    `items` is every item of the run; `judged` those with a verdict; `not_judged` those that ended in errors; `scored`
-    those that have trait scores only. `pass_rate` is correct out of judged. `worst` and `best` are correct out of
-    judged and not judged together, if every unjudged item were wrong or right; items that only lack the score of some
-    trait, which would have no verdict, are not included. `traits` are the summaries of rubric traits by name.
+    `items` is every item of the run; `judged` those with a verdict; `not_judged` those that ended in errors or are
+    undecided; `scored` those that have trait scores only. `pass_rate` is correct out of judged, and has the number of
+    undecided items beside it, with the rate if all of these were wrong. `worst` and `best` are correct out of judged
+    and not judged together, if every unjudged item were wrong or right; items that only lack the score of some trait,
+    which would have no verdict, are not included. `traits` are the summaries of rubric traits by name.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -70,14 +71,13 @@ class OutcomeTally:
     def add(self, outcome: Outcome, question: Hashable, granular: object = None) -> None:
         """Count an item by its outcome and question; `granular` is its granular result, used if it is a number."""
         self._counts[outcome] += 1
-        if outcome.has_verdict:
-            self._verdicts.add(question, hit=outcome is Outcome.CORRECT)
-            if isinstance(granular, (int, float)) and isfinite(granular):
-                if granular == int(granular):
-                    self._whole_grades += int(granular)
-                else:
-                    self._grades += Fraction(granular)
-                self._graded += 1
+        self._verdicts.add_outcome(question, outcome)
+        if outcome.has_verdict and isinstance(granular, (int, float)) and isfinite(granular):
+            if granular == int(granular):
+                self._whole_grades += int(granular)
+            else:
+                self._grades += Fraction(granular)
+            self._graded += 1
         if self._per_question is not None:
             seen = self._seen.get(question, 0) + 1
             if seen < self._per_question:

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from fractions import Fraction
 from math import sqrt
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model_serializer
+
+from karenina_core.data.outcome import Outcome
 
 Z95 = 1.959963984540054
 """The 97.5% quantile of the normal distribution: two-sided 95%."""
@@ -19,6 +22,8 @@ class Rate(BaseModel):
 
     `clusters` is the number of questions that the items are about. Several items of one question (replicates, models,
     judges) are not independent; the more alike they are, the wider the interval.
+
+    `undecided` items are not in `out_of`. As JSON, both these and `if_undecided_wrong` are left out if there are none.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -29,6 +34,20 @@ class Rate(BaseModel):
     low: float | None
     high: float | None
     clusters: int = 0
+    undecided: int = 0
+
+    @property
+    def if_undecided_wrong(self) -> float | None:
+        """The rate if every undecided item were wrong: no more than `value`, and equal to it if there are none."""
+        return self.hits / (self.out_of + self.undecided) if self.undecided else self.value
+
+    @model_serializer(mode="wrap")
+    def _without_none_undecided(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        found: dict[str, Any] = serialize(self)
+        if not self.undecided:
+            found.pop("undecided", None)
+            return found
+        return {**found, "if_undecided_wrong": self.if_undecided_wrong}
 
     @property
     def is_rough(self) -> bool:
@@ -59,11 +78,12 @@ class Clusters:
     Two numbers are held for each question that is still open; `fold` adds those of a complete one to the sums.
     """
 
-    __slots__ = ("_folded", "_hits_hits", "_hits_size", "_open", "_size_size", "hits", "items")
+    __slots__ = ("_folded", "_hits_hits", "_hits_size", "_open", "_size_size", "hits", "items", "undecided")
 
     def __init__(self) -> None:
         self.hits = 0
         self.items = 0
+        self.undecided = 0
         self._open: dict[Hashable, list[int]] = {}
         self._folded = 0
         self._hits_hits = self._hits_size = self._size_size = 0
@@ -75,6 +95,12 @@ class Clusters:
         count[1] += 1
         self.hits += hit
         self.items += 1
+
+    def add_outcome(self, question: Hashable, outcome: Outcome) -> None:
+        """Count one item by its outcome: a hit is a correct one, and only those with a verdict are in the rate."""
+        if outcome.has_verdict:
+            self.add(question, hit=outcome is Outcome.CORRECT)
+        self.undecided += outcome is Outcome.UNDECIDED
 
     def fold(self, question: Hashable) -> None:
         """Release the memory of a question that has no further items."""
@@ -89,11 +115,19 @@ class Clusters:
         """Return the rate of the items so far, and its interval, as the function `rate` does."""
         items, hits = self.items, self.hits
         if not items:
-            return Rate(hits=0, out_of=0, value=None, low=None, high=None)
+            return Rate(hits=0, out_of=0, value=None, low=None, high=None, undecided=self.undecided)
         share = hits / items
         size = self.effective_size()
         low, high = wilson(share * size, size)
-        return Rate(hits=hits, out_of=items, value=share, low=low, high=high, clusters=self.questions)
+        return Rate(
+            hits=hits,
+            out_of=items,
+            value=share,
+            low=low,
+            high=high,
+            clusters=self.questions,
+            undecided=self.undecided,
+        )
 
     @property
     def questions(self) -> int:
@@ -152,4 +186,12 @@ def rate(hits: Iterable[tuple[Hashable, bool]]) -> Rate:
     clusters = Clusters()
     for question, hit in hits:
         clusters.add(question, hit=hit)
+    return clusters.rate()
+
+
+def pass_rate(outcomes: Iterable[tuple[Hashable, Outcome]]) -> Rate:
+    """Return the pass rate of items, each given as its question and outcome, with the number of undecided ones."""
+    clusters = Clusters()
+    for question, outcome in outcomes:
+        clusters.add_outcome(question, outcome)
     return clusters.rate()

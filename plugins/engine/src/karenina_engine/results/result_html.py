@@ -86,7 +86,11 @@ def _facts(result: VerificationResult) -> Iterator[tuple[str, Cell]]:
     rows = field_rows(result)
     if rows:
         marks = {True: "✓", False: "✗", None: ""}
-        shown = [[marks[passed], name, found, truth] for name, found, truth, passed in rows[:_MAX_FIELDS]]
+        undecided = result.undecided_fields()
+        shown = [
+            ["?" if name in undecided else marks[passed], name, found, truth]
+            for name, found, truth, passed in rows[:_MAX_FIELDS]
+        ]
         yield "Fields", make_table(("", "field", "extracted", "truth"), shown)
         if len(rows) > _MAX_FIELDS:
             yield "", f"and {quantity(len(rows) - _MAX_FIELDS, 'more field')}"

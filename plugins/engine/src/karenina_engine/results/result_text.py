@@ -22,6 +22,7 @@ _SYMBOLS: Final[Mapping[Outcome, str]] = {
     Outcome.STAGE_ERROR: "!",
     Outcome.TIMED_OUT: "!",
     Outcome.RUBRIC_ERROR: "!",
+    Outcome.UNDECIDED: "?",
 }
 NOT_EXTRACTED: Final = "(compares the answer itself)"
 NOTHING: Final = "nothing"

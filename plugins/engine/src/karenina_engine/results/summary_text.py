@@ -91,7 +91,8 @@ def _failure_rows(results: Summarized) -> Iterator[tuple[str, str]]:
 
 def scores_only(summary: Summary) -> bool:
     """Return whether the items have scores of traits, or errors of traits, and no verdict."""
-    return summary.pass_rate.value is None and bool(summary.scored or Outcome.RUBRIC_ERROR.value in summary.outcomes)
+    has_rate = summary.pass_rate.value is not None or summary.pass_rate.undecided > 0
+    return not has_rate and bool(summary.scored or Outcome.RUBRIC_ERROR.value in summary.outcomes)
 
 
 def share_text(summary: Summary) -> str:
@@ -120,11 +121,20 @@ def rate_text(rate: Rate) -> str:
     The interval is called rough if there are few questions.
     """
     if rate.value is None:
-        return "none: no item has a verdict"
+        return f"none: no item has a verdict{undecided_text(rate)}"
     about = "" if rate.clusters == rate.out_of else f" on {rate.clusters} question{'' if rate.clusters == 1 else 's'}"
     bounds = f"{'rough ' if rate.is_rough else ''}95% CI {percent(rate.low)}-{percent(rate.high)}"
     items = "item" if rate.out_of == 1 else "items"
-    return f"{rate.hits} of {rate.out_of} judged {items} correct{about} ({percent(rate.value)}, {bounds})"
+    found = f"{rate.hits} of {rate.out_of} judged {items} correct{about} ({percent(rate.value)}, {bounds})"
+    return found + undecided_text(rate)
+
+
+def undecided_text(rate: Rate) -> str:
+    """Return the rate if undecided items were wrong, as the end of the text of a rate; empty if there are none."""
+    if not rate.undecided:
+        return ""
+    which = f"{rate.undecided:,} undecided are" if rate.undecided > 1 else "1 undecided is"
+    return f"; {percent(rate.if_undecided_wrong)} if the {which} wrong"
 
 
 def percent(share: float | None) -> str:

@@ -41,7 +41,7 @@ RESULTS: Final = (
     Column("judge_name", "text", "The provider's name of the judge."),
     Column("run_name", "text", "The name of the run, if it has one."),
     Column("outcome", "text", "The outcome: correct, wrong, partial, abstained, parse_error, ..."),
-    Column("judged", "boolean", "Whether the item was judged; false for every error."),
+    Column("judged", "boolean", "Whether the item was judged; false for every error, and if it is undecided."),
     Column("passed", "boolean", "The verdict; empty if there is none."),
     Column("granular", "number", "The share of the fields that are right, from 0 to 1; empty if not computed."),
     Column("reason", "text", "One sentence on how the item came to its outcome."),
@@ -64,8 +64,8 @@ FIELDS: Final = (
     Column("field", "text", "The name of the template field."),
     Column("extracted", "json", "The value that the judge extracted; empty if the judge filled nothing."),
     Column("truth", "json", "The right value; empty if the field has none."),
-    Column("passed", "boolean", "Whether the field passed; empty if it was not compared."),
-    Column("score", "number", "The score of the field from 0 to 1; empty if it was not compared."),
+    Column("passed", "boolean", "Whether the field passed; empty if it was not compared, or is undecided."),
+    Column("score", "number", "The score of the field from 0 to 1; empty if it was not compared, or is undecided."),
     Column("reasoning", "text", "The judge's reasons for the value, if deep judgment ran."),
 )
 

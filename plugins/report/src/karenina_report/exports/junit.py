@@ -1,7 +1,7 @@
 """Export to JUnit XML, as CI servers read it: one test case for each item.
 
-An item that was not judged is an error, one that was judged and is not correct is a failure. Items with trait scores
-alone have no verdict and pass.
+An item that was not judged, or is undecided, is an error, one that was judged and is not correct is a failure. Items
+with trait scores alone have no verdict and pass.
 """
 
 from __future__ import annotations

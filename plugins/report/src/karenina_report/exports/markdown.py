@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, BinaryIO, Final
 
 from karenina_engine.results.result_set import VerificationResultSet
+from karenina_engine.results.summary_text import undecided_text
 from karenina_report.exports.exporter import Exporter
 
 if TYPE_CHECKING:
@@ -37,7 +38,8 @@ def summary_lines(results: Iterable[VerificationResult]) -> Iterator[str]:
 
 
 def _rate(rate: Rate) -> str:
-    return "none" if rate.value is None else f"{rate.value:.1%} ({rate.hits} of {rate.out_of})"
+    found = "none" if rate.value is None else f"{rate.value:.1%} ({rate.hits} of {rate.out_of})"
+    return found + undecided_text(rate)
 
 
 def _interval(rate: Rate) -> str:

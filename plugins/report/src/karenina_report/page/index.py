@@ -10,7 +10,13 @@ from karenina_core.data.outcome import Outcome
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
 
-_CLASSES = {Outcome.CORRECT: "right", Outcome.PARTIAL: "partial", Outcome.WRONG: "wrong", Outcome.SCORED: "scored"}
+_CLASSES = {
+    Outcome.CORRECT: "right",
+    Outcome.PARTIAL: "partial",
+    Outcome.WRONG: "wrong",
+    Outcome.SCORED: "scored",
+    Outcome.UNDECIDED: "undecided",
+}
 
 
 class ItemIndex:

@@ -24,6 +24,7 @@ FieldRules = Mapping[str, str]
 def make_item(result: VerificationResult, rules: FieldRules, calls: Iterable[Row], prompts: Prompts) -> dict[str, Any]:
     """Return a result as the page holds it. `rules` are those of its question, `calls` rows of the table of calls."""
     values = result.model_dump(mode="json", exclude_none=True)
+    undecided = result.undecided_fields()
     if values.get("evaluation_input") == result.template.raw_llm_response:
         del values["evaluation_input"]
     excerpts: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
@@ -38,7 +39,7 @@ def make_item(result: VerificationResult, rules: FieldRules, calls: Iterable[Row
                 "name": row["field"],
                 "extracted": row["extracted"],
                 "truth": row["truth"],
-                "passed": row["passed"],
+                "passed": "undecided" if row["field"] in undecided else row["passed"],
                 "score": row["score"],
                 "reason": row["reasoning"],
                 "rule": rules.get(str(row["field"])),

@@ -12,6 +12,7 @@ from karenina_report.page.section import BarPlot, Cell, Column, IntervalPlot, Pa
 from karenina_report.run_statistics import group_rates
 
 _RATE: Final = (Column("Pass rate", "share"), Column("Low", "share"), Column("High", "share"))
+_UNDECIDED: Final = (Column("Undecided", "count"), Column("If these are wrong", "share"))
 _PLOT: Final = IntervalPlot("Name", "Pass rate", "Low", "High")
 _MOST_KEYWORDS: Final = 200
 _NOTE: Final = "Low and High are the bounds of 95% intervals, without correction for the number of rows."
@@ -40,9 +41,11 @@ def _outcomes(page: PageRuns) -> PageSection:
 
 
 def _models(page: PageRuns) -> PageSection:
+    undecided = any(run.summary.pass_rate.undecided for run in page.runs)
     columns = [
         Column("Name"),
         *_RATE,
+        *(_UNDECIDED if undecided else ()),
         Column("Judged", "count"),
         Column("Not judged", "count"),
         Column("Calls", "count"),
@@ -59,7 +62,9 @@ def _models(page: PageRuns) -> PageSection:
         rows.append(
             [
                 f"{label}: {run.name}",
-                *(rate.value, rate.low, rate.high, summary.judged, summary.not_judged),
+                *(rate.value, rate.low, rate.high),
+                *((rate.undecided, rate.if_undecided_wrong) if undecided else ()),
+                *(summary.judged, summary.not_judged),
                 *(usage.calls, usage.input_tokens, usage.output_tokens, run.seconds, dollars),
             ]
         )
@@ -73,11 +78,13 @@ def _group_section(page: PageRuns, id: str, title: str, by: str) -> PageSection 
     for label, run in zip(page.labels, page.runs, strict=True):
         groups = group_rates(run.results, by, assign_units(run.results, None))
         several = several or len(groups) > 1
+        undecided = any(group.rate.undecided for group in groups)
         shown = sorted(groups, key=lambda group: -group.rate.out_of)[:_MOST_KEYWORDS]
         rows: list[list[Cell]] = [
             [
                 group.value,
                 *(group.rate.value, group.rate.low, group.rate.high),
+                *((group.rate.undecided, group.rate.if_undecided_wrong) if undecided else ()),
                 *(group.rate.hits, group.rate.out_of, group.not_judged),
             ]
             for group in shown
@@ -86,6 +93,7 @@ def _group_section(page: PageRuns, id: str, title: str, by: str) -> PageSection 
         columns = [
             Column("Name"),
             *_RATE,
+            *(_UNDECIDED if undecided else ()),
             Column("Correct", "count"),
             Column("Judged", "count"),
             Column("Not judged", "count"),

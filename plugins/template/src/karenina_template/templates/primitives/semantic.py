@@ -45,7 +45,8 @@ class SemanticMatch(Primitive):
         truth, text = self._truth(expected), text_of(extracted)
         if text is None or not text.strip():
             return False
-        return similarity(fold(text), truth, self.model) >= self.threshold
+        # a provider may return numbers of NumPy
+        return bool(similarity(fold(text), truth, self.model) >= self.threshold)
 
     def _truth(self, expected: object) -> str:
         truth = text_of(expected)
