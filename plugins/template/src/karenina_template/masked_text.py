@@ -28,7 +28,8 @@ class MaskedText:
     """A response, and which of some values occur in it.
 
     `values` are those that occur, in the words of the response, each once. Case, spaces, and punctuation around a value
-    make no difference, nor do code points that look the same. Of two values that share a place, the longer one is there.
+    make no difference, nor do code points that look the same. Of two values that share a place, the longer one is
+    there.
     """
 
     def __init__(self, response: str, values: Iterable[str]) -> None:
