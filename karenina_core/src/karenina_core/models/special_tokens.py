@@ -21,7 +21,7 @@ _ANY: Final = r"[^\s<>|\uff5c\u00a6\"']{1,40}"
 def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
     """Return the pattern of special tokens, whole or broken, and that of broken ones.
 
-    Both begin with a set of characters, so that `re` skips all others quickly.
+    Both begin with sets of the first two characters, so that `re` skips all others quickly.
     """
     data = json.loads(files(__package__).joinpath("special_tokens.json").read_text("utf-8"))
     names = sorted({name for family in data["families"] for name in family["tokens"]}, key=len, reverse=True)
@@ -33,7 +33,8 @@ def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
         tails = f"(?P<piped>{_any_of(piped)})|" * bool(piped) + _any_of(rest for rest in after if rest[0] != "|")
         whole.append(f"(?<={re.escape(first)})(?:{_any_of(after)})")
         broken.append(f"(?<={re.escape(first)}){_BAR}+(?:{tails})")
-    start = f"[{re.escape(firsts)}]"
+    seconds = "".join(sorted({_BAR, *(name[1] for name in names)}))
+    start = f"[{re.escape(firsts)}](?=[{re.escape(seconds)}])"
     return re.compile(f"{start}(?:{'|'.join(broken + whole)})"), re.compile(f"{start}(?:{'|'.join(broken)})")
 
 
