@@ -7,13 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_runs import run_karenina
+from command_runs import make_result, run_karenina
 
 from karenina import Benchmark, Outcome, evaluate
+from karenina_calibration.answers import answer_id
+from karenina_cli.item_selection import select_items
 from karenina_core import plugins as plugin_room
+from karenina_core.data.question import question_id
 from karenina_core.models.ports import CallInfo, Message
 from karenina_core.plugins import Plugins
 from karenina_engine.results.result_set import VerificationResult
+from karenina_generation.few_shot import is_same_question
 from karenina_testing import ScriptedModels
 
 Judged = Callable[[str, object], VerificationResult]
@@ -198,3 +202,17 @@ def test_a_question_is_chosen_by_an_id_in_another_form(tmp_path: Path, monkeypat
     )
     assert found.code == 0, found.out + found.err
     assert '"question_id":"caf\u00e9"' in (tmp_path / "out.jsonl").read_text("utf-8").replace('": "', '":"')
+
+
+def test_texts_are_paired_in_every_form(tmp_path: Path) -> None:
+    written, asked = "caf\u00e9", "cafe\u0301"
+    benchmark = Benchmark.create("b")
+    benchmark.add_question("What is it?", "coffee", question_id=written)
+    assert asked in benchmark
+    assert benchmark.get(asked).id == written
+    assert question_id(f"What is {written}?") == question_id(f"What is {asked}?")
+    assert is_same_question(f"What is {written}?", f"what is {asked}")
+    of_one, of_other = (make_result(id) for id in (written, asked))
+    assert answer_id(of_one) == answer_id(of_other)
+    for word in (written, asked, asked[:3], "is CAFE\u0301"):
+        assert select_items([of_one], [word]) == {0}
