@@ -22,10 +22,9 @@ _MARK: Final = re.compile(
 """DeepSeek, Qwen and most others; Anthropic's prompts; Google's OpenAI endpoint; Mistral; Seed-OSS; LongCat; Kimi; Cohere;
 Sky-T1; Gemma; gpt-oss, if the beginning of its channels is missing.
 """
+_FENCE: Final = re.compile(r"^[ \t]*(?P<marks>```+|~~~+)(?P<info>[^\n]*)$", re.MULTILINE)
 _QUOTED: Final = re.compile(
-    r"^[ \t]*(?P<fence>```+|~~~+).*?^[ \t]*(?P=fence)[ \t]*$"
-    r"|`[^`\n]*`|\"[^\"\n]*\"|“[^”\n]*”|«[^»\n]*»|‘[^’\n]*’|(?<!\w)'[^'\n]*'(?!\w)",
-    re.DOTALL | re.MULTILINE,
+    r"`[^`\n]{0,200}`|\"[^\"\n]{0,200}\"|“[^”\n]{0,200}”|«[^»\n]{0,200}»|‘[^’\n]{0,200}’|(?<!\w)'[^'\n]{0,200}'(?!\w)"
 )
 _MENTION: Final = re.compile(r"[ \t]+[a-z(]|[,;.:!?)]")
 """How a sentence goes on after a mark that it mentions."""
@@ -38,7 +37,7 @@ _PLAIN_CHANNELS: Final = re.compile(r"\Aanalysis(?![a-z])(?P<thought>.*)assistan
 """The channels of gpt-oss after a server has removed the special tokens."""
 _LONGEST_WITHOUT: Final = 64
 """The length from which on a text is not searched for marks around nothing."""
-_Span = tuple[int, int]
+_LOOKED_AT: Final = 200
 
 
 def has_content(text: str) -> bool:
@@ -137,18 +136,32 @@ def _is_inside_line(text: str, start: int, after: int) -> bool:
     return bool(text[max(text.rfind("\n", 0, start) + 1, after) : start].strip())
 
 
-def _is_mentioned(text: str, mark: _Span) -> bool:
+def _is_mentioned(text: str, mark: tuple[int, int]) -> bool:
     """Return whether a sentence mentions the closing mark: it has a space before it, and goes on after it."""
     start, end = mark
-    before = text[text.rfind("\n", 0, start) + 1 : start]
+    before = text[max(text.rfind("\n", 0, start) + 1, start - _LOOKED_AT) : start]
     return before[-1:] in (" ", "\t") and bool(before.strip()) and _MENTION.match(text, end) is not None
 
 
 def _unquoted_marks(text: str) -> Iterator[re.Match[str]]:
     """Yield the marks that are neither in a code fence nor in quotes."""
-    quoted = [found.span() for found in _QUOTED.finditer(text)] if _MARK.search(text) else []
-    for mark in _MARK.finditer(text):
-        while quoted and quoted[0][1] <= mark.start():
-            quoted.pop(0)
-        if not (quoted and quoted[0][0] <= mark.start()):
+    marks = list(_MARK.finditer(text))
+    hidden = sorted((*_fences(text), *(found.span() for found in _QUOTED.finditer(text)))) if marks else []
+    place = end = 0
+    for mark in marks:
+        while place < len(hidden) and hidden[place][0] <= mark.start():
+            end = max(end, hidden[place][1])
+            place += 1
+        if end <= mark.start():
             yield mark
+
+
+def _fences(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where code fences that are closed begin and end."""
+    opened: re.Match[str] | None = None
+    for line in _FENCE.finditer(text):
+        if opened is None:
+            opened = line
+        elif line["marks"].startswith(opened["marks"]) and not line["info"].strip():
+            yield opened.start(), line.end()
+            opened = None
