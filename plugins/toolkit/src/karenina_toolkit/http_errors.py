@@ -93,13 +93,14 @@ def error_in_reply(
     shown = redact_text(detail, secrets, prompt)
     code = error.get("code") if isinstance(error, Mapping) else None
     status = int(code) if isinstance(code, int | str) and str(code).isdecimal() and len(str(code)) == 3 else 0
-    category = category_of_status(status) if 400 <= status < 600 else ErrorCategory.SERVER
-    message = f"{where} forwarded HTTP {status}: {shown}" if 400 <= status < 600 else f"{where} forwarded an error: {shown}"
+    known = 400 <= status < 600
+    category = category_of_status(status) if known else ErrorCategory.SERVER
+    message = f"{where} {f'forwarded HTTP {status}' if known else 'sent no usable reply'}: {shown}"
     if is_filtered(detail, codes):
         category = ErrorCategory.FILTERED
     elif has_no_credit(detail, codes):
         category, message = ErrorCategory.PERMANENT, f"{message}; {NO_CREDIT}"
-    return PortError(message, category=category, status=status if 400 <= status < 600 else None, usage=usage)
+    return PortError(message, category=category, status=status if known else None, usage=usage)
 
 
 def _usage_of_filtered(body: str) -> Usage | None:

@@ -6,7 +6,7 @@ factory of a run passes the replies of every adapter through these functions.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Final, TypeVar
 
@@ -91,6 +91,12 @@ async def ask_turn(where: str, ask: Callable[[], Awaitable[Turn]], max_tokens: i
     if turn.finish_reason not in ("content_filter", "length"):
         raise EmptyReply(_explain_empty(where, message.reasoning, notes=message.notes), turn.usage)
     return turn
+
+
+def ends_empty(trace: Sequence[Message]) -> bool:
+    """Return whether an agent's trace ends with a message of the assistant that has neither text nor tool calls."""
+    last = trace[-1] if trace else Message.assistant()
+    return last.role == "assistant" and not last.tool_calls and not has_content(last.content)
 
 
 def _usage_of_refusal(error: PortError) -> Usage:

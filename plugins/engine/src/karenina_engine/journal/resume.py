@@ -105,6 +105,9 @@ class ResumeState:
         except ValueError:
             self.journal.warn_of_damage(f"the result of question {task.question.id!r}")
             return None
+        if _is_of_empty_answer(found):
+            self.again += 1
+            return None
         self.journal.seen(task.index(judge), kept)
         self.kept += 1
         return found, kept.text
@@ -150,6 +153,15 @@ class ResumeState:
 
     def _fingerprint(self, task: AnswerTask, judge: int, plan: Plan) -> bytes:
         return self.fingerprints.compute(task.question, plan, task.answering_model, task.judges[judge])
+
+
+def _is_of_empty_answer(result: VerificationResult) -> bool:
+    """Return whether an older version judged an empty answer, which is no reply of the model."""
+    template = result.template
+    if template is None or template.trace_messages or template.response_truncated or template.response_refused:
+        return False
+    text = template.raw_llm_response
+    return text is not None and not text.strip() and result.outcome.judged and result.outcome is not Outcome.ABSTAINED
 
 
 def runs_again(result: VerificationResult) -> bool:

@@ -29,7 +29,7 @@ def from_wire(data: Mapping[str, Any]) -> ChatReply:
     choice = _first_choice(data)
     message_data = choice.get("message")
     if not isinstance(message_data, Mapping):
-        message_data = choice.get("delta")  # some servers send the piece of a stream
+        message_data = choice.get("delta") or None  # some servers send the piece of a stream
     if not isinstance(message_data, Mapping):
         raise ValueError("its choice has no message")  # noqa: TRY004 - it is data from outside
     try:
