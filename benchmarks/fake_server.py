@@ -1,11 +1,11 @@
-"""A chat server on loopback for the benchmarks: fast, with a latency, and with a limit on what it does at once.
+"""A chat server on loopback for the benchmarks: code words, with a latency and a limit on what it does at once.
 
     python benchmarks/fake_server.py --latency 0.5 --allowed 20
 
 It prints its base URL. A question names its item (`#17`), and its code word follows from the number; a request with a
-JSON schema gets an object with the code word of the request. What comes while `--allowed` requests are
-under way is answered with status 429 at once (and `Retry-After`, where `--retry-after` says so), and so is one of each
-`--every` requests, drawn at random from a fixed seed. GET /stats has counts.
+JSON schema gets an object with the code word of the request. What comes while `--allowed` requests are under way is
+answered with status 429 at once, and so is one of each `--every` requests, drawn by item and call. It is the scripted
+server of `karenina_testing`, without a log, whose replies are written as bytes that never differ but in the text.
 """
 
 from __future__ import annotations
@@ -13,19 +13,21 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import random
 import re
-import socket
 import subprocess
 import sys
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+
+from karenina_core.models.ports import Usage
+from karenina_testing.server import Reply, Request, Say, ScriptedServer, Side, faults
+from karenina_testing.server.formats import completion_of
 
 ITEM, CODE = re.compile(rb"#(\d+)"), re.compile(rb"CW\d+X")
-USAGE = {"prompt_tokens": 60, "completion_tokens": 12, "total_tokens": 72}
+_SAID = Say("@", usage=Usage(60, 12), model="fake")
+_BEFORE, _AFTER = json.dumps(completion_of(_SAID)).split('"@"')
 
 
 def code(item: int) -> str:
@@ -33,81 +35,47 @@ def code(item: int) -> str:
     return f"CW{(item * 6151 + 7) % 999983}X"
 
 
-class Server:
-    """The settings and counts that all connections share."""
-
-    def __init__(self, latency: float, allowed: int, every: int, retry_after: str) -> None:
-        self.latency = latency
-        self.allowed = allowed
-        self.every = every
-        self.random = random.Random(1)
-        self.retry_after = f"Retry-After: {retry_after}\r\n" if retry_after else ""
-        self.under_way = 0
-        self.counts = {"answered": 0, "refused": 0, "most": 0}
-
-    def refuses(self) -> bool:
-        """Return whether the request that arrives is refused."""
-        full = self.allowed > 0 and self.under_way >= self.allowed
-        return full or (self.every > 0 and self.random.randrange(self.every) == 0)
+def item_of(request: Request) -> str:
+    """Return the number of the item, with which a judge's request begins to differ from the others'."""
+    found = ITEM.findall(request.data)
+    return found[-1].decode() if found else ""
 
 
-class Connection(asyncio.Protocol):
-    """One connection, which serves one request after another."""
+def is_judge(request: Request) -> bool:
+    """Return whether a schema is asked for."""
+    return b"json_schema" in request.data
 
-    def __init__(self, server: Server) -> None:
-        self.server = server
-        self.got = b""
-        self.transport: Any = None
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the way back."""
-        self.transport = transport
+def answer(request: Request) -> Reply:
+    """Return the code word of the item, in a sentence."""
+    item = item_of(request)
+    return in_bytes(f"The code word of item #{item} is {code(int(item))}." if item else "Which item?")
 
-    def data_received(self, data: bytes) -> None:
-        """Answer when a request is whole."""
-        self.got += data
-        head, mark, body = self.got.partition(b"\r\n\r\n")
-        if not mark:
-            return
-        length = re.search(rb"(?i)content-length: *(\d+)", head)
-        if length is not None and len(body) < int(length[1]):
-            return
-        self.got = b""
-        if head.startswith(b"GET"):
-            self.send(200, self.server.counts)
-            return
-        server = self.server
-        if server.refuses():
-            server.counts["refused"] += 1
-            self.send(429, {"error": {"message": "too many requests at once"}}, server.retry_after)
-            return
-        server.under_way += 1
-        server.counts["most"] = max(server.counts["most"], server.under_way)
-        asyncio.get_running_loop().call_later(server.latency, self.answer, body)
 
-    def answer(self, body: bytes) -> None:
-        """Say the code word, as a sentence or as JSON."""
-        self.server.under_way -= 1
-        self.server.counts["answered"] += 1
-        said = CODE.findall(body)
-        if b"json_schema" in body:
-            text = json.dumps({"word": said[-1].decode() if said else ""})
-        else:
-            found = ITEM.findall(body)
-            text = f"The code word of item #{int(found[-1])} is {code(int(found[-1]))}." if found else "Which item?"
-        message = {"role": "assistant", "content": text}
-        choice = {"index": 0, "finish_reason": "stop", "message": message}
-        self.send(200, {"id": "1", "object": "chat.completion", "model": "fake", "choices": [choice], "usage": USAGE})
+def judge(request: Request) -> Reply:
+    """Return the last code word of the request, as JSON."""
+    said = CODE.findall(request.data)
+    return in_bytes(json.dumps({"word": said[-1].decode() if said else ""}))
 
-    def send(self, status: int, body: Any, headers: str = "") -> None:
-        """Send a reply."""
-        if self.transport is None or self.transport.is_closing():
-            return
-        content = json.dumps(body).encode()
-        head = (
-            f"HTTP/1.1 {status} X\r\nContent-Type: application/json\r\nContent-Length: {len(content)}\r\n{headers}\r\n"
-        )
-        self.transport.write(head.encode() + content)
+
+def in_bytes(text: str) -> Reply:
+    """Return a completion that says `text`; only that is made anew for each request."""
+    return Reply(f"{_BEFORE}{json.dumps(text)}{_AFTER}")
+
+
+def server(latency: float, allowed: int = 0, every: int = 0, *, log: bool = False) -> ScriptedServer:
+    """Return the server."""
+    shares = {faults.status(429): 1 / every} if every else {}
+    return ScriptedServer(
+        Side(answer, shares=shares, seed=1),
+        Side(judge, shares=shares, seed=1),
+        item_of=item_of,
+        is_judge=is_judge,
+        latency=latency,
+        allowed=allowed or None,
+        path="/v1",
+        keep_log=log,
+    )
 
 
 @dataclass(frozen=True)
@@ -124,10 +92,9 @@ class Running:
 
 
 @contextmanager
-def running(latency: float, allowed: int = 0, retry_after: str = "", every: int = 0) -> Iterator[Running]:
+def running(latency: float, allowed: int = 0, every: int = 0) -> Iterator[Running]:
     """Provide a server as long as the block lasts."""
     options = ["--latency", str(latency), "--allowed", str(allowed), "--every", str(every)]
-    options += ["--retry-after", retry_after]
     process = subprocess.Popen([sys.executable, __file__, *options], stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
@@ -137,20 +104,11 @@ def running(latency: float, allowed: int = 0, retry_after: str = "", every: int 
         process.wait()
 
 
-async def serve(latency: float, allowed: int, every: int, retry_after: str) -> None:
-    """Serve until the process ends."""
-    server = Server(latency, allowed, every, retry_after)
-    door = socket.create_server(("127.0.0.1", 0), backlog=4096)
-    listening = await asyncio.get_running_loop().create_server(lambda: Connection(server), sock=door, backlog=4096)
-    print(f"http://127.0.0.1:{door.getsockname()[1]}/v1", flush=True)
-    await listening.serve_forever()
-
-
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--latency", type=float, default=0.05, help="seconds")
     parser.add_argument("--allowed", type=int, default=0, help="requests at once; 0: any number")
     parser.add_argument("--every", type=int, default=0, help="refuse one of so many requests at random; 0: none")
-    parser.add_argument("--retry-after", default="", help="seconds, sent with status 429")
     given = parser.parse_args()
-    asyncio.run(serve(given.latency, given.allowed, given.every, given.retry_after))
+    chosen = server(given.latency, given.allowed, given.every)
+    asyncio.run(chosen.serve(lambda: print(chosen.url, flush=True)))

@@ -23,23 +23,31 @@ import json
 import math
 import os
 import random
-import re
 import sqlite3
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
 import own_state  # noqa: F401 - sets it
+from fake_server import CODE, code, is_judge, item_of
 
-FAULTS: Final = {"refused": 0.10, "broken": 0.05, "hangs": 0.02, "closed": 0.02, "cut": 0.02}
-USAGE: Final = {"prompt_tokens": 60, "completion_tokens": 12, "total_tokens": 72}
+from karenina_testing.server import Entry, Fault, Request, ScriptedServer, Side, faults
+
+FAULTS: Final = {
+    faults.status(429): 0.10,
+    faults.status(500): 0.05,
+    faults.hang: 0.02,
+    faults.close: 0.02,
+    faults.cut_json: 0.02,
+}
 RESULT: Final = ("outcome", "template", "vetoes")
 
 ENDED: Final = 0
@@ -67,111 +75,62 @@ class Kill:
     ended: frozenset[str] = frozenset()
 
 
-def code(item: int) -> str:
-    """Return the code word of an item."""
-    return f"CW{(item * 6151 + 7) % 999983}X"
+class Server(ScriptedServer):
+    """A chat server on loopback, and what it has seen."""
+
+    def __init__(self, latency: float, shares: Mapping[Fault, float]) -> None:
+        sides = (Side(self.slowly(reply), shares=shares, seed=7) for reply in (answer, judge))
+        super().__init__(*sides, item_of=item_of, is_judge=is_judge, path="/v1")
+        self.seconds = latency
+        self.asked = threading.Event()
+        self.draw = random.Random(7)
+
+    def slowly(self, reply: Callable[[Request], str]) -> Callable[[Request], Coroutine[Any, Any, str]]:
+        """Return a reply that takes about the latency."""
+
+        async def wait(request: Request) -> str:
+            self.asked.set()
+            await asyncio.sleep(self.seconds * (0.5 + self.draw.random()))
+            return reply(request)
+
+        return wait
+
+    def came(self) -> dict[Asked, set[int]]:
+        """Return the runs of which each call came."""
+        found: dict[Asked, set[int]] = {}
+        for entry in self.log:
+            found.setdefault(asked_in(entry), set()).add(run_of(entry))
+        return found
+
+    def replied(self) -> dict[Asked, list[Reply]]:
+        """Return the right replies that left, by call."""
+        found: dict[Asked, list[Reply]] = {}
+        for entry in self.log:
+            if entry.sent_at is not None and entry.fault is None:
+                found.setdefault(asked_in(entry), []).append(Reply(run_of(entry), entry.sent_at, entry.whole))
+        return found
 
 
-@dataclass
-class Server:
-    """A chat server on loopback, in a thread of this process, and what it has seen."""
-
-    latency: float
-    faults: dict[str, float]
-    url: str = ""
-    requests: int = 0
-    failed: dict[str, int] = field(default_factory=dict)
-    came: dict[Asked, set[int]] = field(default_factory=dict)
-    replied: dict[Asked, list[Reply]] = field(default_factory=dict)
-    asked: threading.Event = field(default_factory=threading.Event)
-    draw: random.Random = field(default_factory=lambda: random.Random(7))
-
-    def start(self) -> None:
-        """Serve from now on, until the process ends."""
-        ready = threading.Event()
-
-        async def serve() -> None:
-            server = await asyncio.start_server(self.connection, "127.0.0.1", 0, backlog=1024)
-            self.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
-            ready.set()
-            await server.serve_forever()
-
-        threading.Thread(target=lambda: asyncio.run(serve()), daemon=True).start()
-        ready.wait()
-
-    async def connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer one request after another, well or badly."""
-        try:
-            while True:
-                head = await reader.readuntil(b"\r\n\r\n")
-                length = re.search(rb"(?i)content-length: *(\d+)", head)
-                body = await reader.readexactly(int(length[1]) if length else 0)
-                if not await self.answer(head, body, reader, writer):
-                    return
-        except (asyncio.IncompleteReadError, ConnectionError):
-            pass
-        finally:
-            writer.close()
-
-    async def answer(
-        self, head: bytes, body: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> bool:
-        """Answer one request; whether the connection stays."""
-        self.requests += 1
-        self.asked.set()
-        run = int(re.findall(rb"(?i)bearer run-(\d+)", head)[0])
-        asked = f"q{int(re.findall(rb'#([0-9]+)', body)[-1])}", b"json_schema" in body
-        self.came.setdefault(asked, set()).add(run)
-        kind = self.kind()
-        if kind is not None:
-            self.failed[kind] = self.failed.get(kind, 0) + 1
-        if kind == "hangs":
-            await asyncio.sleep(60)
-            return False
-        await asyncio.sleep(self.latency * (0.5 + self.draw.random()))
-        if kind == "closed":
-            return False
-        if kind in ("refused", "broken"):
-            status = 429 if kind == "refused" else 500
-            await self.send(writer, status, json.dumps({"error": {"message": "not now"}}))
-            return True
-        content = json.dumps(reply_to(body))
-        if kind == "cut":
-            await self.send(writer, 200, content[: len(content) // 2])
-            return True
-        heard = not reader.at_eof()
-        await self.send(writer, 200, content)
-        self.replied.setdefault(asked, []).append(Reply(run, time.monotonic(), heard))
-        return True
-
-    def kind(self) -> str | None:
-        """Which fault this request meets, if any."""
-        drawn = self.draw.random()
-        for name, share in self.faults.items():
-            if drawn < share:
-                return name
-            drawn -= share
-        return None
-
-    @staticmethod
-    async def send(writer: asyncio.StreamWriter, status: int, content: str) -> None:
-        """Send a reply."""
-        data = content.encode()
-        head = f"HTTP/1.1 {status} X\r\nContent-Type: application/json\r\nContent-Length: {len(data)}\r\n\r\n"
-        writer.write(head.encode() + data)
-        await writer.drain()
+def asked_in(entry: Entry) -> Asked:
+    """Return which call it is."""
+    return f"q{entry.item}", entry.side == "judge"
 
 
-def reply_to(body: bytes) -> dict[str, Any]:
-    """Return the code word, as a sentence or as JSON; every fifth answer has a wrong one."""
-    if b"json_schema" in body:
-        said = re.findall(rb"CW\d+X", body)
-        text = json.dumps({"word": said[-1].decode() if said else ""})
-    else:
-        item = int(re.findall(rb"#(\d+)", body)[-1])
-        text = f"The code word of item #{item} is {code(item if item % 5 else item + 1)}."
-    choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}
-    return {"id": "1", "object": "chat.completion", "model": "fake", "choices": [choice], "usage": USAGE}
+def run_of(entry: Entry) -> int:
+    """Return the number of the run that made a call, from its API key."""
+    return int(entry.request.headers["authorization"].rpartition("run-")[2])
+
+
+def answer(request: Request) -> str:
+    """Return the code word of the item; every fifth answer has a wrong one."""
+    item = int(item_of(request))
+    return f"The code word of item #{item} is {code(item if item % 5 else item + 1)}."
+
+
+def judge(request: Request) -> str:
+    """Return the last code word of the request, as JSON."""
+    said = CODE.findall(request.data)
+    return json.dumps({"word": said[-1].decode() if said else ""})
 
 
 def write_benchmark(file: Path, count: int) -> None:
@@ -254,23 +213,24 @@ def asked_twice(server: Server, kills: dict[int, Kill]) -> tuple[int, int, float
     between the two, and the longest time in seconds between a reply and the kill that lost it."""
     twice = wrongly = 0
     longest = 0.0
-    for asked, replies in server.replied.items():
+    came = server.came()
+    for asked, replies in server.replied().items():
         for reply, again in pairwise(sorted(replies, key=lambda one: one.run or math.inf)):  # those let end came last
             twice += 1
             kill = kills.get(reply.run) if again.run != reply.run else None
             if kill is None:
                 wrongly += reply.heard  # a client that had given up (a time-out) asks again, and rightly
-            elif asked in kill.kept or used(asked, reply, kill, server):
+            elif asked in kill.kept or used(asked, reply, kill, came):
                 wrongly += 1
             else:
                 longest = max(longest, kill.time - reply.left)
     return twice, wrongly, longest
 
 
-def used(asked: Asked, reply: Reply, kill: Kill, server: Server) -> bool:
+def used(asked: Asked, reply: Reply, kill: Kill, came: Mapping[Asked, set[int]]) -> bool:
     """Return whether a reply was used before its run was killed: by a judge's call or a result."""
     id, of_judge = asked
-    return id in kill.ended or (not of_judge and reply.run in server.came.get((id, True), ()))
+    return id in kill.ended or (not of_judge and reply.run in came.get((id, True), ()))
 
 
 def main() -> None:
@@ -282,10 +242,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     chosen = parser.parse_args()
     draw = random.Random(chosen.seed)
-    server, calm = Server(chosen.latency, dict(FAULTS)), Server(0.01, {})
-    server.start()
-    calm.start()
-    with tempfile.TemporaryDirectory() as name:
+    server, calm = Server(chosen.latency, FAULTS), Server(0.01, {})
+    with server, calm, tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_benchmark(folder / "words.jsonl", chosen.questions)
         given = command(folder / "words.jsonl", server, "out.jsonl")
@@ -301,11 +259,11 @@ def main() -> None:
             status = json.loads(finished([*_tool(), "status", "out.journal", "--json"], folder))
             if not status["again"]:
                 break
-        seen = server.requests
+        seen = len(server.log)
         finished(given, folder)
         replayed = folder / "replayed.jsonl"
         finished(command(folder / "words.jsonl", server, replayed.name, "--replay", "--journal", "out.journal"), folder)
-        quiet = server.requests == seen
+        quiet = len(server.log) == seen
         finished(command(folder / "words.jsonl", calm, "calm.jsonl", "--no-journal"), folder)
         twice, wrongly, longest = asked_twice(server, kills)
         found, expected = results(folder / "out.jsonl"), results(folder / "calm.jsonl")
@@ -313,9 +271,9 @@ def main() -> None:
             "kills": len(kills),
             "questions": chosen.questions,
             "results": len(found),
-            "requests": server.requests,
-            "faults": server.failed,
-            "calls answered": len(server.replied),
+            "requests": len(server.log),
+            "faults": dict(server.log.faults()),
+            "calls answered": len(server.replied()),
             "answered twice, in flight at a kill": twice - wrongly,
             "answered twice otherwise": wrongly,
             "longest from a reply to the kill that lost it, ms": round(1000 * longest),
@@ -324,7 +282,7 @@ def main() -> None:
             "replay is the same to the byte": replayed.read_bytes() == (folder / "out.jsonl").read_bytes(),
         }
     print(json.dumps(report, indent=2))
-    whole = len(found) == chosen.questions and len(server.replied) == 2 * chosen.questions
+    whole = len(found) == chosen.questions and len(server.replied()) == 2 * chosen.questions
     holds = ("same as undisturbed", "again without a call", "replay is the same to the byte")
     if wrongly or not whole or not all(report[name] for name in holds):
         raise SystemExit(1)

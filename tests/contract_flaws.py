@@ -14,7 +14,7 @@ from teletype.ports import Teletype
 from karenina_core.models.ports import AgentReply, ErrorCategory, Message, PortError, Usage
 from karenina_testing.contracts import AdapterContract, AgentContract, LLMContract, ParserContract, Wire
 from karenina_testing.contracts import calls as calls_module
-from karenina_testing.contracts import scripted_server as server_module
+from karenina_testing.server import scripted as server_module
 
 # What never comes need not be waited for long here.
 calls_module.WAIT = server_module.WAIT = 0.5

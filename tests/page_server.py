@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from servers import recording_server
+from servers import RecordingServer
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,6 @@ def reply(body: dict[str, Any]) -> str:
     return json.dumps({name: values.get(name) for name in schema["properties"]})
 
 
-def page_server() -> Any:
-    """Return a context manager for the server."""
-    return recording_server(reply)
+def page_server() -> RecordingServer:
+    """Return the server, which runs as long as its `with` block lasts."""
+    return RecordingServer(reply)

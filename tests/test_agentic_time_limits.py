@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import threading
-import time
 from collections import Counter
 from pathlib import Path
 from typing import Any, Final
@@ -32,7 +32,7 @@ class _Server(ChatCompletions):
     def __init__(self) -> None:
         self._refused = threading.Event()
 
-    def answer(self, request: Request) -> Reply:
+    async def answer(self, request: Request) -> Reply:
         said = self.read(request)
         if "response_format" in request.body:
             code = re.search(r"QX\d+", said[-1].content)
@@ -40,12 +40,12 @@ class _Server(ChatCompletions):
         if "tools" not in request.body:
             return self.saying("I do not know.")
         if said[-1].role != "tool":
-            time.sleep(EACH)
+            await asyncio.sleep(EACH)
             return self.saying("", READ)
         if "QX40" in said[-1].content and not self._refused.is_set():
             self._refused.set()
             return self.failing(429, Retry_After="1")
-        time.sleep(EACH)
+        await asyncio.sleep(EACH)
         return self.saying(f"The file says: {said[-1].content}")
 
 

@@ -37,6 +37,9 @@ NOT_EXECUTED = {
         "Corrected pass rate": "depends on labels of a person",
     },
     "docs/how-to/local-models.md": {"✗ wrong  4/14": "needs the models of the demo; its own tests run it"},
+    "docs/how-to/scripted-server.md": {
+        "python -m karenina_testing.server": "runs until it is stopped; the tests of karenina-testing run it"
+    },
     "docs/how-to/selftest.md": {
         "karenina selftest --judge openai:gpt-5-mini genes.yaml": "needs a judge that is good enough",
         "Judge         openai:gpt-5-mini": "the numbers of a real judge",

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from aiohttp import web
 from conftest import EXAMPLES, Environment, Wheels
 from servers import recording_server
+
+from karenina_testing.server import Reply
 
 PLUGINS = sorted(folder.name for folder in (EXAMPLES / "plugins").iterdir() if folder.is_dir())
 TESTED_ELSEWHERE = "own-server"
@@ -43,14 +44,14 @@ def installed(tmp_path_factory: pytest.TempPathFactory, wheels: Wheels) -> Envir
 def server() -> Iterator[str]:
     """Provide the address of a server with the interface of the example `own-server`; it says that it is Bcl-2."""
 
-    def reply(body: dict[str, Any]) -> web.Response:
+    def reply(body: dict[str, Any]) -> Reply:
         text = "It is the gene Bcl-2."
         if "category" in str(body["messages"]):
             text = json.dumps({"reasoning": "It names a gene.", "category": "none"})
         elif len(body["messages"]) > 1:
             text = json.dumps({"gene": "Bcl-2"})
         message = {"role": "assistant", "content": text}
-        return web.json_response({"message": message, "input_tokens": 3, "output_tokens": 2})
+        return Reply({"message": message, "input_tokens": 3, "output_tokens": 2})
 
     with recording_server(reply) as running:
         yield running.url

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from karenina import Benchmark, Outcome, VerificationConfig, VerificationResult
-from karenina_testing.contracts import Reply
-from karenina_testing.contracts.scripted_server import ScriptedServer, run_server
+from karenina_testing.server import Reply, ScriptedServer
 
 if TYPE_CHECKING:
     from conftest import Environment
@@ -21,8 +20,8 @@ INTERFACES = ["openai", "openai_endpoint", "claude_tool", "claude_agent_sdk"]
 @pytest.fixture
 def page() -> Iterator[ScriptedServer]:
     """Provide a server that shows a web page to every request."""
-    script = ScriptedServer(lambda _: Reply(PAGE, headers={"Content-Type": "text/html"}), lambda _: True)
-    with run_server(script) as server:
+    reply = Reply(PAGE, headers={"Content-Type": "text/html"})
+    with ScriptedServer(reply, is_call=lambda _: True) as server:
         yield server
 
 

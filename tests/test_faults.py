@@ -5,46 +5,51 @@ What fails, and how, follows from what is asked and how often it was asked befor
 
 from __future__ import annotations
 
-import json
-import random
 import re
-import threading
-import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
 
 import pytest
 
 from karenina import Benchmark, Outcome, VerificationConfig, VerificationResult
-from karenina_core.models.ports import ErrorCategory, FinishReason, ToolCall
+from karenina_core.models.ports import ErrorCategory
 from karenina_engine.calls.retry import RetryPolicy
-from karenina_testing.contracts import ChatCompletions, MessagesAPI, Reply, Request, Wire
-
-Fault = Literal["429", "500", "close", "hang", "cut"]
+from karenina_testing.contracts import ChatCompletions, MessagesAPI, Wire
+from karenina_testing.server import Log, Request, ScriptedServer, Side, faults
 
 QUESTIONS: Final = 60
-FAULTS: Final[tuple[Fault, ...]] = ("429", "500", "close", "hang", "cut")
 EACH: Final = 0.05
 AT_ONCE: Final = 12
 ASKED_TO_WAIT: Final = 0.2
 SILENCE: Final = 3.0
 """Seconds that a request may take: far more than any needs here, so that only those time out that hang."""
+FAULTS: Final = (
+    faults.status(429, retry_after=ASKED_TO_WAIT),
+    faults.status(500, retry_after=ASKED_TO_WAIT),
+    faults.close,
+    faults.hang,
+    faults.cut_json,
+    faults.cut,
+)
 
-CATEGORIES: Final[Mapping[Fault, ErrorCategory]] = {
+CATEGORIES: Final[Mapping[str, ErrorCategory]] = {
     "429": ErrorCategory.RATE_LIMIT,
     "500": ErrorCategory.SERVER,
     "close": ErrorCategory.CONNECTION,
     "hang": ErrorCategory.TIMEOUT,
-    "cut": ErrorCategory.SERVER,
+    "cut_json": ErrorCategory.SERVER,
+    "cut": ErrorCategory.CONNECTION,
 }
-TOLD: Final[Mapping[Fault, str]] = {
-    "429": "answered HTTP 429: scripted",
-    "500": "answered HTTP 500: scripted",
+TOLD: Final[Mapping[str, str]] = {
+    "429": "answered HTTP 429: the server is scripted",
+    "500": "answered HTTP 500: the server is scripted",
     "close": "connection",
     "hang": f"within {SILENCE:g} s",
-    "cut": "sent no usable reply|the stream ended before the reply did",
+    "cut_json": "sent no usable reply|the stream ended before the reply did",
+    "cut": "connection|the stream ended before",
 }
 
 
@@ -54,15 +59,7 @@ class OpenAI(ChatCompletions):
 
 
 class Streamed(OpenAI):
-    """Each reply in two pieces."""
-
     fields = {"extra": {"stream": True}}
-
-    def saying(self, text: str = "", *calls: ToolCall, finish_reason: FinishReason | None = None) -> Reply:
-        return _in_pieces(super().saying(text, *calls, finish_reason=finish_reason))
-
-    def filling(self, text: str) -> Callable[[Request], Reply]:
-        return lambda request: _in_pieces(super(Streamed, self).filling(text)(request))
 
 
 class LangchainOpenAI(ChatCompletions):
@@ -91,61 +88,18 @@ ADAPTERS: Final[Mapping[str, Callable[[], Wire]]] = {
 }
 
 
-@dataclass(eq=False)
-class Faulty:
-    """A server's script: the right reply to a request about an item, or the fault that is its turn."""
-
-    role: str
-    wire: Wire
-    right: Callable[[str], Callable[[Request], Reply]]
-    faults: Counter[Fault] = field(default_factory=Counter)
-    first: dict[str, Fault] = field(default_factory=dict)
-    waits: list[float] = field(default_factory=list)
-    _asked: Counter[str] = field(default_factory=Counter)
-    _refused: dict[str, float] = field(default_factory=dict)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def __call__(self, request: Request) -> Reply:
-        item = re.search(r"item #(\d+)", request.text)
-        assert item is not None
-        number = item.group(1)
-        with self._lock:
-            fault = self._fault(number)
-            if number in self._refused:
-                self.waits.append(time.monotonic() - self._refused.pop(number))
-            if fault == "429":
-                self._refused[number] = time.monotonic()
-        good = self.right(number)(request)
-        if fault in ("429", "500"):
-            return self.wire.failing(int(fault), "scripted", Retry_After=str(ASKED_TO_WAIT))
-        if fault == "close" or fault == "hang":
-            return Reply(fault=fault)
-        if fault == "cut":
-            body = good.body if isinstance(good.body, str) else json.dumps(good.body)
-            return replace(good, body=body[: len(body) // 3])
-        return good
-
-    def _fault(self, number: str) -> Fault | None:
-        self._asked[number] += 1
-        drawn = random.Random(f"{self.role} {number} {self._asked[number]}").random()
-        place = int(drawn / EACH)
-        if place >= len(FAULTS):
-            return None
-        fault = FAULTS[place]
-        self.faults[fault] += 1
-        if self._asked[number] == 1:
-            self.first[number] = fault
-        return fault
-
-
 @dataclass(frozen=True)
 class Seen:
-    """A run, and what its servers saw."""
+    """A run, and what its servers sent."""
 
     results: dict[str, VerificationResult]
-    answering: Faulty
-    judging: Faulty
-    requests: int
+    answering: Log
+    judging: Log
+
+    @property
+    def requests(self) -> int:
+        """The number of all calls."""
+        return len(self.answering) + len(self.judging)
 
     @property
     def retries(self) -> Counter[str]:
@@ -156,30 +110,49 @@ class Seen:
                 found.update(record.retries)
         return found
 
+    @property
+    def waits(self) -> list[float]:
+        """Seconds between a refusal with a time to wait and the next call."""
+        items = [*self.answering.by_item().values(), *self.judging.by_item().values()]
+        pairs = [pair for entries in items for pair in pairwise(entries)]
+        return [again.at - refused.at for refused, again in pairs if refused.fault == "429"]
+
+
+def failing(role: str, reply: Callable[[str], str]) -> ScriptedServer:
+    """Return a server with faults that says `reply` to each call about an item."""
+    shares = dict.fromkeys(FAULTS, EACH)
+    side = Side(lambda request: reply(item_of(request)), shares=shares, seed=role)
+    return ScriptedServer(side, item_of=item_of)
+
+
+def item_of(request: Request) -> str:
+    """Return the number of the item."""
+    found = re.search(r"item #(\d+)", request.text)
+    assert found is not None
+    return found[1]
+
 
 def run(adapter: str, policy: RetryPolicy) -> Seen:
-    """Return each item has a word of its own; the template of every third one expects another."""
+    """Return a run in which each item has a word of its own; the template of every third one expects another."""
     wire = ADAPTERS[adapter]()
-    answering = Faulty(
-        "answer", wire, lambda number: lambda _: wire.saying(f"The word of item #{number} is W{number}.")
-    )
-    judging = Faulty("judge", wire, lambda number: wire.filling(f'{{"word": "W{number}"}}'))
     benchmark = Benchmark.create("faults")
     for number in range(1, QUESTIONS + 1):
         benchmark.add_question(
             f"What is the word of item #{number}?", answer_template=_template(number), question_id=str(number)
         )
     extra = {**wire.fields.get("extra", {}), "max_concurrency": AT_ONCE}
-    with wire.server(answering) as one, wire.server(judging) as other:
+    answering = failing("answer", lambda number: f"The word of item #{number} is W{number}.")
+    judging = failing("judge", lambda number: f'{{"word": "W{number}"}}')
+    with answering, judging:
         config = VerificationConfig(
-            answering_models=[wire.model(one.url, extra=extra)],
-            parsing_models=[wire.model(other.url, extra=extra)],
+            answering_models=[wire.model(answering.url, extra=extra)],
+            parsing_models=[wire.model(judging.url, extra=extra)],
             request_timeout=SILENCE,
         )
         results = benchmark.run_verification(config, policy=policy)
         found = {result.metadata.question_id: result for result in results}
         assert len(found) == len(results) == QUESTIONS
-        return Seen(found, answering, judging, len(one.requests) + len(other.requests))
+        return Seen(found, answering.log, judging.log)
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
@@ -192,24 +165,23 @@ def test_every_failed_call_is_retried_once(adapter: str) -> None:
     assert {id: result.outcome for id, result in seen.results.items()} == {
         str(number): _outcome(number) for number in range(1, QUESTIONS + 1)
     }
-    injected = seen.answering.faults + seen.judging.faults
-    assert min(injected[fault] for fault in FAULTS) > 0, f"each fault is there: {injected}"
+    injected = seen.answering.faults() + seen.judging.faults()
+    assert min(injected[fault.name] for fault in FAULTS) > 0, f"each fault is there: {injected}"
     expected: Counter[str] = Counter()
     for fault, times in injected.items():
         expected[_category(fault, adapter).value] += times
     assert seen.retries == expected
     assert seen.requests == 2 * QUESTIONS + injected.total()
     assert sum(result.template.usage_metadata["total"]["calls"] for result in seen.results.values()) == 2 * QUESTIONS
-    waits = seen.answering.waits + seen.judging.waits
-    assert len(waits) == injected["429"]
-    assert min(waits) >= ASKED_TO_WAIT
+    assert len(seen.waits) == injected["429"]
+    assert min(seen.waits) >= ASKED_TO_WAIT
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
 def test_without_retries_each_failure_is_an_item_error(adapter: str) -> None:
     seen = run(adapter, RetryPolicy(max_retries={}))
 
-    answers, judgments = seen.answering.first, seen.judging.first
+    answers, judgments = first_faults(seen.answering), first_faults(seen.judging)
     failed = {**dict.fromkeys(judgments, Outcome.PARSE_ERROR), **dict.fromkeys(answers, Outcome.MODEL_ERROR)}
     assert {id: result.outcome for id, result in seen.results.items()} == {
         str(number): failed.get(str(number), _outcome(number)) for number in range(1, QUESTIONS + 1)
@@ -224,12 +196,18 @@ def test_without_retries_each_failure_is_an_item_error(adapter: str) -> None:
     assert seen.requests == 2 * QUESTIONS - len(answers)
 
 
+def first_faults(log: Log) -> dict[str, str]:
+    """Return the fault of each item whose first call met one."""
+    first = {item: entries[0].fault for item, entries in log.by_item().items()}
+    return {item: fault for item, fault in first.items() if fault is not None}
+
+
 def _outcome(number: int) -> Outcome:
     return Outcome.WRONG if number % 3 == 0 else Outcome.CORRECT
 
 
-def _category(fault: Fault, adapter: str) -> ErrorCategory:
-    return ErrorCategory.CONNECTION if (fault, adapter) == ("cut", "openai, streamed") else CATEGORIES[fault]
+def _category(fault: str, adapter: str) -> ErrorCategory:
+    return ErrorCategory.CONNECTION if (fault, adapter) == ("cut_json", "openai, streamed") else CATEGORIES[fault]
 
 
 def _template(number: int) -> str:
@@ -238,15 +216,3 @@ def _template(number: int) -> str:
         "class Answer(BaseAnswer):\n"
         f'    word: str = VerifiedField(description="The word", ground_truth="{truth}", verify_with=ExactMatch())\n'
     )
-
-
-def _in_pieces(reply: Reply) -> Reply:
-    completion = reply.body
-    (choice,) = completion["choices"]
-    text = choice["message"]["content"]
-    half = len(text) // 2
-    said: list[dict[str, Any]] = [{"delta": {"content": part}} for part in (text[:half], text[half:])]
-    said.append({"delta": {}, "finish_reason": choice["finish_reason"]})
-    chunks = [*({"choices": [{"index": 0, **one}]} for one in said), {"choices": [], "usage": completion["usage"]}]
-    events = [f"data: {json.dumps(chunk)}\n\n" for chunk in chunks]
-    return replace(reply, body="".join([*events, "data: [DONE]\n\n"]), headers={"Content-Type": "text/event-stream"})

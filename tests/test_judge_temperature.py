@@ -6,10 +6,10 @@ import json
 from typing import Any, Final
 
 import pytest
-from aiohttp import web
 from servers import RecordingServer, Said, recording_server
 
 from karenina import Benchmark, VerificationConfig, VerificationResultSet
+from karenina_testing.server import Reply
 
 TEMPLATE: Final = """
 class Answer(BaseAnswer):
@@ -32,7 +32,7 @@ def reply(body: dict[str, Any]) -> Said:
 
 def refusing(body: dict[str, Any]) -> Said:
     if "temperature" in body:
-        return web.json_response(REFUSAL, status=400)
+        return Reply(REFUSAL, status=400)
     return reply(body)
 
 

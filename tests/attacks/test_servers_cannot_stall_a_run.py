@@ -9,14 +9,13 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-import threading
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from aiohttp import web
+
+from karenina_testing.server import Fault, Reply, Request, ScriptedServer, faults
 
 if TYPE_CHECKING:
     from conftest import Environment
@@ -29,71 +28,37 @@ ALLOWED = 110
 """Seconds for a whole command on a busy machine. Without the bounds these runs take minutes, hours or years."""
 
 
-class Refusal:
-    """A refusal with this status and these headers."""
-
-    def __init__(self, status: int, **headers: str) -> None:
-        self.status = status
-        self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
-
-
-class Hostile:
+class Hostile(ScriptedServer):
     """Answers well, except where `refusal` says otherwise."""
 
-    latency = 0.0
+    seconds = 0.0
 
     def __init__(self) -> None:
-        self.url = ""
+        super().__init__(self.handle, path="/v1", keep_log=False)
         self.asked = self.under_way = self.most = 0
         self.began = 0.0
 
-    def refusal(self, body: str) -> Refusal | None:
+    def refusal(self, body: str) -> Reply | None:
         """Return how the request that arrives is refused, or None."""
         return None
 
-    async def handle(self, request: web.Request) -> web.StreamResponse:
-        body = await request.text()
+    async def handle(self, request: Request) -> Reply | str:
         self.began = self.began or time.monotonic()
         self.asked += 1
-        refused = self.refusal(body)
+        refused = self.refusal(request.text)
         if refused is not None:
-            return web.json_response({"error": {"message": "no"}}, status=refused.status, headers=refused.headers)
+            return refused
         self.under_way += 1
         self.most = max(self.most, self.under_way)
-        await asyncio.sleep(self.latency)
+        await asyncio.sleep(self.seconds)
         self.under_way -= 1
-        text = json.dumps({"gene": "BCL2"}) if "json_schema" in body else "It is BCL2."
-        choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}
-        usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
-        return web.json_response({"id": "1", "object": "chat.completion", "choices": [choice], "usage": usage})
+        return json.dumps({"gene": "BCL2"}) if "json_schema" in request.text else "It is BCL2."
 
 
-@contextmanager
-def serving(server: Hostile) -> Iterator[Hostile]:
-    """Provide the server in a thread of its own, as long as the block lasts."""
-    started, stop = threading.Event(), asyncio.Event()
-    loops: list[asyncio.AbstractEventLoop] = []
-
-    async def serve() -> None:
-        app = web.Application()
-        app.router.add_route("*", "/{tail:.*}", server.handle)
-        runner = web.AppRunner(app, shutdown_timeout=0.1, access_log=None)
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0, backlog=1024).start()
-        server.url = f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
-        loops.append(asyncio.get_running_loop())
-        started.set()
-        await stop.wait()
-        await runner.cleanup()
-
-    thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
-    thread.start()
-    assert started.wait(10)
-    try:
-        yield server
-    finally:
-        loops[0].call_soon_threadsafe(stop.set)
-        thread.join(10)
+def refuse(status: int, **headers: str) -> Reply:
+    """Return a refusal with this status and these headers."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return Reply({"error": {"message": "no"}}, status, named)
 
 
 def attacked(
@@ -124,14 +89,14 @@ class AsksToWait(Hostile):
         super().__init__()
         self._after = after
 
-    def refusal(self, body: str) -> Refusal | None:
-        return Refusal(429, Retry_After=self._after) if "Which gene, 1?" in body else None
+    def refusal(self, body: str) -> Reply | None:
+        return refuse(429, Retry_After=self._after) if "Which gene, 1?" in body else None
 
 
 @pytest.mark.parametrize("after", ["1000000000", "1e300", "Fri, 31 Dec 9999 23:59:59 GMT"])
 def test_a_long_retry_after_costs_its_item_alone(site: Environment, after: str) -> None:
     """Attack: refuse one question's requests and ask to wait for 30 years, for ever, until the year 9999."""
-    with serving(AsksToWait(after)) as server:
+    with AsksToWait(after) as server:
         results, seconds = attacked(site, server, 5)
 
     assert seconds < ALLOWED
@@ -146,10 +111,10 @@ def test_a_retry_after_without_meaning_is_ignored(site: Environment, after: str)
     """Attack: name a time to wait that is not a number of seconds and not a date."""
 
     class Once(AsksToWait):
-        def refusal(self, body: str) -> Refusal | None:
+        def refusal(self, body: str) -> Reply | None:
             return super().refusal(body) if self.asked <= 3 else None
 
-    with serving(Once(after)) as server:
+    with Once(after) as server:
         results, seconds = attacked(site, server, 3)
 
     assert seconds < ALLOWED
@@ -159,13 +124,13 @@ def test_a_retry_after_without_meaning_is_ignored(site: Environment, after: str)
 class AlwaysRefuses(Hostile):
     """Refuses every request."""
 
-    def refusal(self, body: str) -> Refusal | None:
-        return Refusal(429)
+    def refusal(self, body: str) -> Reply | None:
+        return refuse(429)
 
 
 def test_a_server_that_refuses_everything_ends_the_run(site: Environment) -> None:
     """Attack: answer each request with 429, so that each of 100 items waits for its turn and for all of its retries."""
-    with serving(AlwaysRefuses()) as server:
+    with AlwaysRefuses() as server:
         results, seconds = attacked(site, server, 100, code=4, script=True, retry_patience=5)
 
     assert seconds < ALLOWED
@@ -177,19 +142,19 @@ def test_a_server_that_refuses_everything_ends_the_run(site: Environment) -> Non
 class RefusesSome(Hostile):
     """Refuses a tenth of all requests, however few are under way."""
 
-    latency = 0.5
+    seconds = 0.5
 
     def __init__(self) -> None:
         super().__init__()
         self._random = random.Random(1)
 
-    def refusal(self, body: str) -> Refusal | None:
-        return Refusal(429) if self._random.random() < 0.1 else None
+    def refusal(self, body: str) -> Reply | None:
+        return refuse(429) if self._random.random() < 0.1 else None
 
 
 def test_refusing_a_tenth_of_requests_does_not_slow_a_run(site: Environment) -> None:
     """Attack: refuse requests at random, so that the run goes down to one request at a time."""
-    with serving(RefusesSome()) as server:
+    with RefusesSome() as server:
         results, seconds = attacked(site, server, 500)
 
     assert seconds < ALLOWED
@@ -200,15 +165,15 @@ def test_refusing_a_tenth_of_requests_does_not_slow_a_run(site: Environment) -> 
 class BreaksDown(Hostile):
     """Is overloaded for some seconds after the first requests."""
 
-    latency = 0.05
+    seconds = 0.05
 
-    def refusal(self, body: str) -> Refusal | None:
-        return Refusal(503) if 0.3 < time.monotonic() - self.began < 5 else None
+    def refusal(self, body: str) -> Reply | None:
+        return refuse(503) if 0.3 < time.monotonic() - self.began < 5 else None
 
 
 def test_an_outage_costs_its_own_time_and_no_item(site: Environment) -> None:
     """Attack: answer with 503 for five seconds, so that the run begins again with one request at a time."""
-    with serving(BreaksDown()) as server:
+    with BreaksDown() as server:
         results, seconds = attacked(site, server, 300)
 
     assert seconds < ALLOWED
@@ -218,16 +183,14 @@ def test_an_outage_costs_its_own_time_and_no_item(site: Environment) -> None:
 class NeverAnswers(Hostile):
     """Accepts the requests of the question 1, and never answers."""
 
-    async def handle(self, request: web.Request) -> web.StreamResponse:
-        if "Which gene, 1?" in await request.text():
-            await asyncio.sleep(3600)
-        return await super().handle(request)
+    async def handle(self, request: Request) -> Reply | str | Fault:
+        return faults.hang if "Which gene, 1?" in request.text else await super().handle(request)
 
 
 @pytest.mark.parametrize("limit", ["item_timeout", "request_timeout"])
 def test_a_server_that_never_answers_costs_its_item_alone(site: Environment, limit: str) -> None:
     """Attack: accept a request, and never answer."""
-    with serving(NeverAnswers()) as server:
+    with NeverAnswers() as server:
         results, seconds = attacked(site, server, 3, **{limit: 2})
 
     assert seconds < ALLOWED

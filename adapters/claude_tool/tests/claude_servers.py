@@ -1,28 +1,10 @@
-"""Servers for the tests of the `claude_tool` interface."""
+"""Bodies of replies for the tests of the `claude_tool` interface."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from karenina_core.models.model import ModelConfig
-from karenina_testing.contracts import Reply, ScriptedServer
-
-
-class Scripted(ScriptedServer):
-    """A server that gives one reply after the other, and the last one again and again."""
-
-    def __init__(self) -> None:
-        super().__init__(lambda _: Reply(status=500), lambda _: True)
-
-    def says(self, *replies: Any) -> None:
-        """Set the replies, or the bodies of successful ones."""
-        left = [reply if isinstance(reply, Reply) else Reply(reply) for reply in replies]
-        self.answer = lambda _: left.pop(0) if len(left) > 1 else left[0]
-
-    @property
-    def bodies(self) -> list[Any]:
-        """The bodies of the requests."""
-        return [request.body for request in self.requests]
 
 
 def reply(*blocks: dict[str, Any] | str, stop: str | None = "end_turn", **fields: Any) -> dict[str, Any]:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from claude_servers import Scripted
 
-from karenina_testing.contracts.scripted_server import run_server
 from karenina_testing.fixtures import anyio_backend as anyio_backend
 from karenina_testing.fixtures import open_port as open_port
+from karenina_testing.fixtures import scripted_server as scripted_server
+from karenina_testing.server import ScriptedServer
 
 
 @pytest.fixture(autouse=True)
@@ -22,10 +21,8 @@ def _no_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.Te
 
 
 @pytest.fixture
-def server() -> Iterator[Scripted]:
-    scripted = Scripted()
-    with run_server(scripted):
-        yield scripted
+def server(scripted_server: ScriptedServer) -> ScriptedServer:
+    return scripted_server
 
 
 @pytest.fixture

@@ -9,13 +9,13 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import pytest
-from claude_servers import Scripted, error, model
+from claude_servers import error, model
 
 from karenina_claude_tool import plugin
 from karenina_claude_tool.llm import ClaudeLLM
 from karenina_core.models.adapters import AdapterConfigError
 from karenina_core.models.ports import ErrorCategory, Message, PortError
-from karenina_testing.contracts import Reply
+from karenina_testing.server import Reply, ScriptedServer, faults
 
 pytestmark = pytest.mark.anyio
 PROMPT = "Tell me everything about the confidential compound KX-4711, which nobody may know about."
@@ -36,7 +36,7 @@ async def fails(port: ClaudeLLM) -> PortError:
     [(302, C.PERMANENT), (402, C.PERMANENT), (413, C.PERMANENT)],
 )
 async def test_a_status_decides_the_category_and_the_sdk_repeats_nothing(
-    status: int, category: ErrorCategory, server: Scripted, open_port: Keep
+    status: int, category: ErrorCategory, server: ScriptedServer, open_port: Keep
 ) -> None:
     headers = {"x-should-retry": "true", "location": "/v1/other"}
     server.says(Reply(error("x", "sorry, 500 of them"), status, headers))
@@ -50,13 +50,13 @@ async def test_a_status_decides_the_category_and_the_sdk_repeats_nothing(
     ("status", "cure"),
     [(401, "ANTHROPIC_API_KEY"), (402, "credit"), (404, "model_name"), (413, "shorten the prompt")],
 )
-async def test_an_error_says_what_to_do(status: int, cure: str, server: Scripted, open_port: Keep) -> None:
+async def test_an_error_says_what_to_do(status: int, cure: str, server: ScriptedServer, open_port: Keep) -> None:
     server.says(Reply(error("x", "no"), status))
     assert cure in str(await fails(open_port(ClaudeLLM(model(server.url)))))
 
 
 @pytest.mark.parametrize("status", [200, 400])
-async def test_no_secret_and_no_prompt_is_in_an_error(status: int, server: Scripted, open_port: Keep) -> None:
+async def test_no_secret_and_no_prompt_is_in_an_error(status: int, server: ScriptedServer, open_port: Keep) -> None:
     said = f"{KEY} header-secret: bad '{PROMPT[8:58]}'! and {PROMPT}"
     server.says(Reply(error("invalid_request_error", said), status))
     extra = {"headers": {"X-Token": "header-secret"}}
@@ -82,8 +82,8 @@ async def test_a_refused_connection_names_server_and_reason(
     assert "Connect call failed" in str(found)
 
 
-async def test_a_connection_that_breaks_says_so(server: Scripted, open_port: Keep) -> None:
-    server.says(Reply(fault="close"))
+async def test_a_connection_that_breaks_says_so(server: ScriptedServer, open_port: Keep) -> None:
+    server.says(faults.close)
     found = await fails(open_port(ClaudeLLM(model(server.url))))
     assert "lost the connection (Server disconnected" in str(found)
 
@@ -103,16 +103,9 @@ async def serving(answer: Callable[[asyncio.StreamWriter], Awaitable[None]]) -> 
         yield f"127.0.0.1:{listening.sockets[0].getsockname()[1]}"
 
 
-async def test_an_endless_slow_reply_is_a_timeout(open_port: Keep) -> None:
-    async def trickle(writer: asyncio.StreamWriter) -> None:
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n")
-        for _ in range(200):
-            writer.write(b" ")
-            await writer.drain()
-            await asyncio.sleep(0.05)
-
-    async with serving(trickle) as host:
-        found = await fails(open_port(ClaudeLLM(model(f"http://{host}", request_timeout=0.3))))
+async def test_an_endless_slow_reply_is_a_timeout(server: ScriptedServer, open_port: Keep) -> None:
+    server.says(Reply(chunks=[b" ", 0.05] * 200))
+    found = await fails(open_port(ClaudeLLM(model(server.url, request_timeout=0.3))))
     assert found.category is C.TIMEOUT
 
 
@@ -137,7 +130,7 @@ async def test_an_interrupted_handshake_is_retriable(said: bytes, category: Erro
         ({"content": [{"type": "tool_use", "input": {}}]}, "tool_use has no name"),
     ],
 )
-async def test_a_reply_that_is_none_says_why(body: Any, why: str, server: Scripted, open_port: Keep) -> None:
+async def test_a_reply_that_is_none_says_why(body: Any, why: str, server: ScriptedServer, open_port: Keep) -> None:
     server.says(Reply(body))
     found = await fails(open_port(ClaudeLLM(model(server.url))))
     assert found.category is C.SERVER
@@ -156,14 +149,14 @@ async def test_a_reply_that_is_none_says_why(body: Any, why: str, server: Script
     ],
 )
 async def test_an_error_passed_on_by_a_gateway_keeps_its_kind(
-    kind: str, category: ErrorCategory, server: Scripted, open_port: Keep
+    kind: str, category: ErrorCategory, server: ScriptedServer, open_port: Keep
 ) -> None:
     server.says(error(kind, "slow down"))
     found = await fails(open_port(ClaudeLLM(model(server.url))))
     assert (found.category, f"{kind}: slow down" in str(found)) == (category, True)
 
 
-async def test_values_that_are_not_json_are_a_permanent_error(server: Scripted, open_port: Keep) -> None:
+async def test_values_that_are_not_json_are_a_permanent_error(server: ScriptedServer, open_port: Keep) -> None:
     port = open_port(ClaudeLLM(model(server.url, extra={"body": {"metadata": object()}})))
     found = await fails(port)
     assert (found.category, server.requests) == (C.PERMANENT, [])

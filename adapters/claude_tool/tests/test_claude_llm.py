@@ -6,12 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from claude_servers import Scripted, model, reply, thought
+from claude_servers import model, reply, thought
 
 from karenina_claude_tool import plugin
 from karenina_claude_tool.conversion import from_wire, to_wire
 from karenina_claude_tool.llm import ClaudeLLM
 from karenina_core.models.ports import LLMReply, Message, PortError, ToolCall, Usage
+from karenina_testing.server import ScriptedServer
 
 pytestmark = pytest.mark.anyio
 Keep = Callable[[Any], Any]
@@ -19,14 +20,16 @@ ASK = [Message.system("Be brief."), Message.user("What is the capital of France?
 SAID = [{"role": "user", "content": [{"type": "text", "text": "What is the capital of France?"}]}]
 
 
-async def test_a_question_is_answered_with_usage_and_model(server: Scripted, open_port: Keep) -> None:
+async def test_a_question_is_answered_with_usage_and_model(server: ScriptedServer, open_port: Keep) -> None:
     server.says(reply("Paris."))
     found = await open_port(ClaudeLLM(model(server.url))).invoke(ASK)
     assert found == LLMReply("Paris.", Usage(7, 3, calls=1), "stop", "served-model")
     assert [(request.method, request.path) for request in server.requests] == [("POST", "/v1/messages")]
 
 
-async def test_the_request_holds_the_model_its_parameters_and_the_extras(server: Scripted, open_port: Keep) -> None:
+async def test_the_request_holds_the_model_its_parameters_and_the_extras(
+    server: ScriptedServer, open_port: Keep
+) -> None:
     server.says(reply("Paris."))
     extra = {"body": {"thinking": {"type": "adaptive"}}, "headers": {"X-Team": "blue"}}
     configured = model(server.url, endpoint_api_key="sk-1234", temperature=0.5, max_tokens=9, extra=extra)
@@ -45,7 +48,7 @@ async def test_the_request_holds_the_model_its_parameters_and_the_extras(server:
     assert server.requests[0].headers["x-team"] == "blue"
 
 
-async def test_a_limit_of_tokens_is_always_sent(server: Scripted, open_port: Keep) -> None:
+async def test_a_limit_of_tokens_is_always_sent(server: ScriptedServer, open_port: Keep) -> None:
     server.says(reply("Paris."))
     await open_port(ClaudeLLM(model(server.url))).invoke(ASK)
     assert server.bodies[0]["max_tokens"] == 8192
@@ -53,7 +56,7 @@ async def test_a_limit_of_tokens_is_always_sent(server: Scripted, open_port: Kee
 
 
 @pytest.mark.parametrize("base", ["", "/", "/v1", "/v1/"])
-async def test_the_base_url_may_end_with_the_version(base: str, server: Scripted, open_port: Keep) -> None:
+async def test_the_base_url_may_end_with_the_version(base: str, server: ScriptedServer, open_port: Keep) -> None:
     server.says(reply("Paris."))
     await open_port(ClaudeLLM(model(server.url + base))).invoke(ASK)
     assert server.requests[0].path == "/v1/messages"
@@ -76,7 +79,7 @@ def test_the_finish_reason_is_in_karenina_terms(stop: Any, finish: str) -> None:
     assert from_wire(reply("x", stop=stop)).finish_reason == finish
 
 
-async def test_thoughts_are_not_part_of_the_answer(server: Scripted, open_port: Keep) -> None:
+async def test_thoughts_are_not_part_of_the_answer(server: ScriptedServer, open_port: Keep) -> None:
     server.says(reply(thought("France, so Paris."), {"type": "redacted_thinking", "data": "xx"}, "Par", "is."))
     found = await open_port(ClaudeLLM(model(server.url))).invoke(ASK)
     assert found.text == "Paris."
@@ -157,7 +160,7 @@ def test_server_side_tools_are_shown_as_thoughts() -> None:
     ("caching", "mark"), [("5m", {"type": "ephemeral", "ttl": "5m"}), ("1h", {"type": "ephemeral", "ttl": "1h"})]
 )
 async def test_prompt_caching_marks_the_constant_beginning(
-    caching: str, mark: dict[str, str], server: Scripted, open_port: Keep
+    caching: str, mark: dict[str, str], server: ScriptedServer, open_port: Keep
 ) -> None:
     server.says(reply("Paris."))
     await open_port(ClaudeLLM(model(server.url, extra={"prompt_caching": caching}))).invoke(ASK)
@@ -178,7 +181,7 @@ async def test_the_environments_key_goes_where_the_environment_points(
     environment: dict[str, str],
     url: str | None,
     sent: str | None,
-    server: Scripted,
+    server: ScriptedServer,
     open_port: Keep,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -192,7 +195,7 @@ async def test_the_environments_key_goes_where_the_environment_points(
 
 
 async def test_environment_secrets_do_not_go_to_configured_servers(
-    server: Scripted, open_port: Keep, monkeypatch: pytest.MonkeyPatch
+    server: ScriptedServer, open_port: Keep, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server.says(reply("Paris."))
     monkeypatch.setenv("ANTHROPIC_API_KEY", "env-key")
@@ -208,7 +211,7 @@ async def test_environment_secrets_do_not_go_to_configured_servers(
 
 
 async def test_this_machine_is_reached_without_the_environments_proxy(
-    server: Scripted, open_port: Keep, monkeypatch: pytest.MonkeyPatch
+    server: ScriptedServer, open_port: Keep, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server.says(reply("Paris."))
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
@@ -217,7 +220,7 @@ async def test_this_machine_is_reached_without_the_environments_proxy(
     assert server.requests[0].path == "/v1/messages"
 
 
-async def test_halves_of_characters_are_replaced(server: Scripted, open_port: Keep) -> None:
+async def test_halves_of_characters_are_replaced(server: ScriptedServer, open_port: Keep) -> None:
     server.says(reply("Paris."))
     await open_port(ClaudeLLM(model(server.url))).invoke(
         [Message.system("\ud800"), Message.user("broken \ud800 emoji")]
@@ -227,7 +230,7 @@ async def test_halves_of_characters_are_replaced(server: Scripted, open_port: Ke
 
 
 async def test_headers_of_the_environment_are_sent_where_it_points(
-    server: Scripted, open_port: Keep, monkeypatch: pytest.MonkeyPatch
+    server: ScriptedServer, open_port: Keep, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server.says(reply("Paris."))
     monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
@@ -236,14 +239,14 @@ async def test_headers_of_the_environment_are_sent_where_it_points(
     assert server.requests[0].headers["x-gateway"] == "env-header"
 
 
-async def test_a_header_of_ones_own_can_be_the_key(server: Scripted, open_port: Keep) -> None:
+async def test_a_header_of_ones_own_can_be_the_key(server: ScriptedServer, open_port: Keep) -> None:
     server.says(reply("Paris."))
     extra = {"headers": {"authorization": "Basic own"}}
     await open_port(ClaudeLLM(model(server.url, endpoint_api_key="sk-1", extra=extra))).invoke(ASK)
     assert server.requests[0].headers["authorization"] == "Basic own"
 
 
-async def test_a_closed_port_says_so(server: Scripted) -> None:
+async def test_a_closed_port_says_so(server: ScriptedServer) -> None:
     server.says(reply("Paris."))
     port = ClaudeLLM(model(server.url))
     await port.invoke(ASK)

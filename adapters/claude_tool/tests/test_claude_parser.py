@@ -7,12 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from claude_servers import Scripted, call, error, model, reply
+from claude_servers import call, error, model, reply
 
 from karenina_claude_tool.native_schema import can_be_native, native_schema
 from karenina_claude_tool.parser import ClaudeParser
 from karenina_core.models.ports import Message, ParserReply, PortError, Usage
-from karenina_testing.contracts import Reply, Request
+from karenina_testing.server import Reply, Request, ScriptedServer
 
 pytestmark = pytest.mark.anyio
 Keep = Callable[[Any], Any]
@@ -43,11 +43,11 @@ def refusing(*refusals: tuple[str, Reply]) -> Callable[[Request], Reply]:
     return lambda request: said.get(mode_of(request.body), Reply(reply(FILLED)))
 
 
-def modes(server: Scripted) -> list[str]:
+def modes(server: ScriptedServer) -> list[str]:
     return [mode_of(body) for body in server.bodies]
 
 
-async def test_the_schema_is_the_format_of_the_output(server: Scripted, open_port: Keep) -> None:
+async def test_the_schema_is_the_format_of_the_output(server: ScriptedServer, open_port: Keep) -> None:
     server.says(reply(FILLED))
     found = await open_port(ClaudeParser(model(server.url))).parse(ASK, SCHEMA)
     assert found == ParserReply(FILLED, "json_schema", Usage(7, 3, calls=1), "stop", "served-model")
@@ -55,14 +55,14 @@ async def test_the_schema_is_the_format_of_the_output(server: Scripted, open_por
     assert "tools" not in server.bodies[0]
 
 
-async def test_the_format_is_added_to_the_users_output_config(server: Scripted, open_port: Keep) -> None:
+async def test_the_format_is_added_to_the_users_output_config(server: ScriptedServer, open_port: Keep) -> None:
     server.says(reply(FILLED))
     extra = {"body": {"output_config": {"effort": "low"}}}
     await open_port(ClaudeParser(model(server.url, extra=extra))).parse(ASK, SCHEMA)
     assert server.bodies[0]["output_config"].keys() == {"effort", "format"}
 
 
-async def test_a_tool_has_the_whole_schema_and_is_forced(server: Scripted, open_port: Keep) -> None:
+async def test_a_tool_has_the_whole_schema_and_is_forced(server: ScriptedServer, open_port: Keep) -> None:
     server.says(reply("Here:", call("Gene_form", gene="BCL2"), stop="tool_use"))
     limited = {**SCHEMA, "properties": {"gene": {"type": "string", "maxLength": 9}}}
     found = await open_port(ClaudeParser(model(server.url, extra={"structured": "tool"}))).parse(ASK, limited)
@@ -80,14 +80,14 @@ async def test_a_tool_has_the_whole_schema_and_is_forced(server: Scripted, open_
     ],
 )
 async def test_zero_or_several_calls_are_returned_unchanged(
-    blocks: list[Any], text: str, server: Scripted, open_port: Keep
+    blocks: list[Any], text: str, server: ScriptedServer, open_port: Keep
 ) -> None:
     server.says(reply(*blocks))
     found = await open_port(ClaudeParser(model(server.url, extra={"structured": "tool"}))).parse(ASK, SCHEMA)
     assert found.text == text
 
 
-async def test_in_words_the_schema_is_part_of_the_system_prompt(server: Scripted, open_port: Keep) -> None:
+async def test_in_words_the_schema_is_part_of_the_system_prompt(server: ScriptedServer, open_port: Keep) -> None:
     server.says(reply(FILLED))
     await open_port(ClaudeParser(model(server.url, extra={"structured": "prompt"}))).parse(ASK, SCHEMA)
     system = server.bodies[0]["system"]
@@ -119,28 +119,28 @@ async def test_in_words_the_schema_is_part_of_the_system_prompt(server: Scripted
     ],
 )
 async def test_an_unsupported_mode_is_not_tried_again(
-    refusals: list[Any], first: list[str], later: list[str], server: Scripted, open_port: Keep
+    refusals: list[Any], first: list[str], later: list[str], server: ScriptedServer, open_port: Keep
 ) -> None:
-    server.answer = refusing(*refusals)
+    server.says(refusing(*refusals))
     port = open_port(ClaudeParser(model(server.url)))
     assert [(await port.parse(ASK, schema)).mode for schema in (SCHEMA, OTHER)] == [first[-1], later[-1]]
     assert modes(server) == [*first, *later]
 
 
-async def test_a_refused_schema_does_not_affect_others(server: Scripted, open_port: Keep) -> None:
+async def test_a_refused_schema_does_not_affect_others(server: ScriptedServer, open_port: Keep) -> None:
     def answer(request: Request) -> Reply:
         if mode_of(request.body) == "json_schema" and "Other form" in request.text:
             return Reply(error("invalid_request_error", "output_config.format.schema: the schema is too complex"), 400)
         return Reply(reply(FILLED))
 
-    server.answer = answer
+    server.says(answer)
     port = open_port(ClaudeParser(model(server.url)))
     for schema in (OTHER, SCHEMA, OTHER):
         await port.parse(ASK, schema)
     assert modes(server) == ["json_schema", "tool", "json_schema", "tool"]
 
 
-async def test_a_schema_with_open_keys_uses_a_tool_at_once(server: Scripted, open_port: Keep) -> None:
+async def test_a_schema_with_open_keys_uses_a_tool_at_once(server: ScriptedServer, open_port: Keep) -> None:
     server.says(reply(FILLED))
     port = open_port(ClaudeParser(model(server.url)))
     assert [(await port.parse(ASK, schema)).mode for schema in (OPEN, SCHEMA)] == ["tool", "json_schema"]
@@ -156,7 +156,7 @@ async def test_a_schema_with_open_keys_uses_a_tool_at_once(server: Scripted, ope
     ],
 )
 async def test_other_refusals_and_those_of_a_chosen_mode_are_errors(
-    structured: str, refusal: Reply, server: Scripted, open_port: Keep
+    structured: str, refusal: Reply, server: ScriptedServer, open_port: Keep
 ) -> None:
     server.says(refusal)
     port = open_port(ClaudeParser(model(server.url, extra={"structured": structured})))

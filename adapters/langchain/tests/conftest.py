@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from langchain_servers import Scripted, serving
+from langchain_servers import Scripted
 
 from karenina_testing.fixtures import anyio_backend as anyio_backend
 from karenina_testing.fixtures import open_port as open_port
@@ -32,5 +32,5 @@ def _no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def server() -> Iterator[Scripted]:
-    with serving() as scripted:
+    with Scripted() as scripted:
         yield scripted

@@ -1,89 +1,39 @@
-"""A scripted server of the standard library for the tests of the LangChain adapter."""
+"""A scripted server, and bodies of its replies, for the tests of the LangChain adapter."""
 
 from __future__ import annotations
 
 import json
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from karenina_core.models.model import ModelConfig
+from karenina_testing.server import Reply, ScriptedServer
 
 
-@dataclass
-class Answer:
-    """One HTTP reply; text is sent as it is, anything else as JSON. `cut` closes the connection in the middle."""
+class Scripted(ScriptedServer):
+    """A server at `/v1` whose replies depend on the bodies of requests."""
 
-    body: Any = None
-    status: int = 200
-    headers: dict[str, str] = field(default_factory=dict)
-    cut: bool = False
-    wait: threading.Event | None = None
-
-
-@dataclass
-class Scripted:
-    """A server that answers each request as `answer` says, and keeps what it was sent."""
-
-    url: str = ""
-    answer: Callable[[dict[str, Any]], Answer] | None = None
-    bodies: list[dict[str, Any]] = field(default_factory=list)
-    headers: list[dict[str, str]] = field(default_factory=list)
-    paths: list[str] = field(default_factory=list)
+    def __init__(self) -> None:
+        super().__init__(path="/v1")
 
     def says(self, *bodies: Any, status: int = 200, headers: dict[str, str] | None = None) -> None:
         """Answer the first request with the first body, and so on; the last one again and again."""
-        left = list(bodies)
-        self.answer = lambda _: Answer(left.pop(0) if len(left) > 1 else left[0], status, headers or {})
+        super().says(*(Reply(body, status, headers or {}) for body in bodies))
 
+    def _set_answer(self, answer: Callable[[dict[str, Any]], Any]) -> None:
+        super().says(lambda request: answer(request.body))
 
-@contextmanager
-def serving() -> Iterator[Scripted]:
-    """A running server, gone at the end."""
-    scripted = Scripted()
+    answer = property(fset=_set_answer, doc="A function from the body of each request to what it is sent.")
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+    @property
+    def headers(self) -> list[Mapping[str, str]]:
+        """The headers of all requests."""
+        return [request.headers for request in self.requests]
 
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            scripted.bodies.append(body)
-            scripted.headers.append({name.lower(): value for name, value in self.headers.items()})
-            scripted.paths.append(self.path)
-            assert scripted.answer is not None
-            answer = scripted.answer(body)
-            if answer.wait is not None:
-                answer.wait.wait(10)
-            text = answer.body if isinstance(answer.body, str) else json.dumps(answer.body)
-            self.send_response(answer.status)
-            for name, value in {"Content-Type": "application/json", **answer.headers}.items():
-                self.send_header(name, value)
-            self.send_header("Content-Length", str(len(text.encode()) + (100 if answer.cut else 0)))
-            self.end_headers()
-            self.wfile.write(text.encode())
-            self.close_connection = self.close_connection or answer.cut
-
-        def log_message(self, *_: Any) -> None:
-            """Say nothing."""
-
-    class Quick(ThreadingHTTPServer):
-        daemon_threads = True
-        block_on_close = False
-        request_queue_size = 128  # the default 5 is less than tests send at once: a busy machine then resets some
-
-    made = Quick(("127.0.0.1", 0), Handler)
-    scripted.url = f"http://127.0.0.1:{made.server_address[1]}/v1"
-    thread = threading.Thread(target=made.serve_forever, args=(0.02,), daemon=True)
-    thread.start()
-    try:
-        yield scripted
-    finally:
-        made.shutdown()
-        made.server_close()
-        thread.join()
+    @property
+    def paths(self) -> list[str]:
+        """The paths of all requests."""
+        return [request.path for request in self.requests]
 
 
 def completion(content: str | None = "Paris.", finish: str = "stop", **message: Any) -> dict[str, Any]:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_servers import Answer, Scripted, calls, claude, claude_model, completion, model
+from langchain_servers import Scripted, calls, claude, claude_model, completion, model
 
 from karenina_core.models.ports import AgentOptions, ErrorCategory, Message, PortError, ToolCall, Usage
 from karenina_langchain.agent import LangchainAgent
+from karenina_testing.server import Reply, faults
 
 pytestmark = pytest.mark.anyio
 Keep = Callable[[Any], Any]
@@ -100,16 +100,10 @@ async def test_a_failed_tool_is_in_the_trace(
 
 
 async def test_a_time_out_keeps_what_was_done(server: Scripted, open_port: Keep, workspace: Path) -> None:
-    hang = threading.Event()
-
-    def answer(body: dict[str, Any]) -> Answer:
-        first = len(body["messages"]) == 1
-        return Answer(calls(("read_file", {"path": "note.txt"})), wait=None if first else hang)
-
-    server.answer = answer
+    reading = calls(("read_file", {"path": "note.txt"}))
+    server.answer = lambda body: reading if len(body["messages"]) == 1 else faults.hang
     with pytest.raises(PortError, match=r"did not finish within 3 s \(1 turns\)") as caught:
         await open_port(LangchainAgent(model(server.url))).run(ASK, AgentOptions(timeout=3, workspace=workspace))
-    hang.set()
     error = caught.value
     assert (error.category, error.retriable) == (ErrorCategory.TIMEOUT, False)
     assert error.partial is not None
@@ -120,10 +114,10 @@ async def test_a_time_out_keeps_what_was_done(server: Scripted, open_port: Keep,
 async def test_a_failed_request_is_repeated_alone(server: Scripted, open_port: Keep, workspace: Path) -> None:
     failures = [True]
 
-    def answer(body: dict[str, Any]) -> Answer:
+    def answer(body: dict[str, Any]) -> Reply:
         if len(body["messages"]) == 1:
-            return Answer(calls(("list_files", {})))
-        return Answer({}, 503) if failures and failures.pop() else Answer(completion())
+            return Reply(calls(("list_files", {})))
+        return Reply({}, 503) if failures and failures.pop() else Reply(completion())
 
     async def again(ask: Callable[[], Any], trace: Sequence[Message]) -> Any:
         try:
@@ -140,7 +134,7 @@ async def test_a_failed_request_is_repeated_alone(server: Scripted, open_port: K
 
 async def test_a_failing_request_keeps_what_was_done(server: Scripted, open_port: Keep, workspace: Path) -> None:
     server.answer = lambda body: (
-        Answer(calls(("list_files", {}))) if len(body["messages"]) == 1 else Answer({"error": "slow down"}, 429)
+        Reply(calls(("list_files", {}))) if len(body["messages"]) == 1 else Reply({"error": "slow down"}, 429)
     )
     with pytest.raises(PortError) as caught:
         await open_port(LangchainAgent(model(server.url))).run(ASK, AgentOptions(workspace=workspace))

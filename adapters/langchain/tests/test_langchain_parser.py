@@ -8,10 +8,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from langchain_servers import Answer, Scripted, calls, claude, claude_model, completion, model
+from langchain_servers import Scripted, calls, claude, claude_model, completion, model
 
 from karenina_core.models.ports import Message, ParserReply, PortError, Usage
 from karenina_langchain.parser import LangchainParser
+from karenina_testing.server import Reply
 
 pytestmark = pytest.mark.anyio
 Keep = Callable[[Any], Any]
@@ -32,15 +33,15 @@ def way_of(body: dict[str, Any]) -> str:
     return "json_schema" if native else "tool" if "tools" in body else "prompt"
 
 
-def server_with(*supported: str) -> Callable[[dict[str, Any]], Answer]:
+def server_with(*supported: str) -> Callable[[dict[str, Any]], Reply]:
     """A server that understands only some ways of asking for JSON."""
     complaints = {"json_schema": "response_format is not supported", "tool": "tool use is not supported"}
 
-    def answer(body: dict[str, Any]) -> Answer:
+    def answer(body: dict[str, Any]) -> Reply:
         way = way_of(body)
         if way not in supported:
-            return Answer({"error": {"message": complaints[way]}}, 400)
-        return Answer(calls(("City_of_a_reply", CITY)) if way == "tool" else completion(CITY))
+            return Reply({"error": {"message": complaints[way]}}, 400)
+        return Reply(calls(("City_of_a_reply", CITY)) if way == "tool" else completion(CITY))
 
     return answer
 

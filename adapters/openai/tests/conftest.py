@@ -6,12 +6,11 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from aiohttp import web
 from openai_servers import Scripted
 
 from karenina_testing.fixtures import anyio_backend as anyio_backend
@@ -64,14 +63,6 @@ def _wait_for(url: str) -> None:
 
 
 @pytest.fixture
-async def server() -> AsyncIterator[Scripted]:
-    scripted = Scripted()
-    runner = web.ServerRunner(web.Server(scripted.handle))
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    assert site._server is not None
-    port = site._server.sockets[0].getsockname()[1]  # type: ignore[attr-defined]  # typed as the abstract server
-    scripted.url = f"http://127.0.0.1:{port}/v1"
-    yield scripted
-    await runner.cleanup()
+def server() -> Iterator[Scripted]:
+    with Scripted() as scripted:
+        yield scripted

@@ -2,60 +2,34 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
-
-from aiohttp import web
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from karenina_core.models.model import ModelConfig
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from karenina_testing.server import Reply, ScriptedServer
 
 
-@dataclass
-class Pieces:
-    """A streamed reply: pieces of the body, each after so many seconds. `cut` breaks the connection at the end."""
+class Scripted(ScriptedServer):
+    """A server at `/v1` with one reply for all requests, or one that depends on a request's body."""
 
-    pieces: list[tuple[float, str]]
-    cut: bool = False
-
-    async def to(self, request: web.BaseRequest) -> web.StreamResponse:
-        response = web.StreamResponse(headers={"Content-Type": "text/event-stream; charset=utf-8"})
-        await response.prepare(request)
-        for seconds, piece in self.pieces:
-            await asyncio.sleep(seconds)
-            await response.write(piece.encode())
-        if self.cut:
-            assert request.transport is not None
-            request.transport.close()
-        return response
-
-
-@dataclass
-class Scripted:
-    """A server that answers each request with `answer`, and records the requests."""
-
-    url: str = ""
-    answer: Callable[[dict[str, Any]], web.Response | Pieces] | None = None
-    bodies: list[dict[str, Any]] = field(default_factory=list)
-    requests: list[web.BaseRequest] = field(default_factory=list)
+    def __init__(self) -> None:
+        super().__init__(path="/v1")
 
     def says(self, status: int = 200, body: Any = None, headers: dict[str, str] | None = None) -> None:
         """Answer every request the same; text is sent as it is, anything else as JSON."""
-        if isinstance(body, str):
-            self.answer = lambda _: web.Response(status=status, text=body, headers=headers)
-        else:
-            self.answer = lambda _: web.json_response(body, status=status, headers=headers)
+        super().says(Reply(body, status, headers or {}))
 
-    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        self.requests.append(request)
-        self.bodies.append(await request.json())
-        assert self.answer is not None
-        answer = self.answer(self.bodies[-1])
-        return await answer.to(request) if isinstance(answer, Pieces) else answer
+    def _set_answer(self, answer: Callable[[dict[str, Any]], Any]) -> None:
+        super().says(lambda request: answer(request.body))
+
+    answer = property(fset=_set_answer, doc="A function from the body of each request to what it is sent.")
+
+
+def in_pieces(parts: Sequence[tuple[float, str]], *, cut: bool = False) -> Reply:
+    """Return a streamed reply: pieces, each after so many seconds. `cut` breaks the connection at the end."""
+    chunks = [one for seconds, piece in parts for one in (seconds, piece)]
+    return Reply(chunks=chunks, cut=1 if cut else None, end="close" if cut else "keep")
 
 
 def completion(content: str | None = "Paris.", **message: Any) -> dict[str, Any]:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from aiohttp import web
 from openai_servers import Scripted, completion, model
 
 from karenina_core.models.ports import AgentOptions, ErrorCategory, Message, PortError, ToolCall, Usage
 from karenina_openai.agent import OpenAIAgent
+from karenina_testing.server import Reply, faults
 
 pytestmark = pytest.mark.anyio
 ASK = [Message.user("What does the note say?")]
@@ -34,10 +33,10 @@ def calls(*wanted: tuple[str, dict[str, Any] | str], **message: Any) -> dict[str
     return made
 
 
-def one_after_another(*replies: dict[str, Any]) -> Callable[[dict[str, Any]], web.Response]:
+def one_after_another(*replies: dict[str, Any]) -> Callable[[dict[str, Any]], Reply]:
     """Return a function that answers each request with the next reply, and then repeats the last one."""
     left = list(replies)
-    return lambda _: web.json_response(left.pop(0) if len(left) > 1 else left[0])
+    return lambda _: Reply(left.pop(0) if len(left) > 1 else left[0])
 
 
 @pytest.fixture
@@ -125,26 +124,11 @@ async def test_a_tool_failure_is_in_the_trace_and_ends_nothing(
 async def test_a_time_out_keeps_what_was_done(
     server: Scripted, open_port: Callable[[Any], Any], workspace: Path
 ) -> None:
-    answers = one_after_another(calls(("read_file", {"path": "note.txt"})), completion())
-    hang = asyncio.Event()
-
-    class Slow(Scripted):
-        async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
-            if len(self.bodies) == 1:
-                self.bodies.append({})
-                await hang.wait()
-            return await super().handle(request)
-
-    slow = Slow(answer=answers)
-    runner = web.ServerRunner(web.Server(slow.handle))
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    port = open_port(OpenAIAgent(model(f"http://127.0.0.1:{runner.addresses[0][1]}/v1")))
+    first = [Reply(calls(("read_file", {"path": "note.txt"})))]
+    server.answer = lambda _: first.pop() if first else faults.hang
+    port = open_port(OpenAIAgent(model(server.url)))
     with pytest.raises(PortError, match=r"did not finish within 2 s \(1 turns\)") as caught:
         await port.run(ASK, AgentOptions(timeout=2, workspace=workspace))
-    hang.set()
-    await runner.cleanup()
     error = caught.value
     assert error.category is ErrorCategory.TIMEOUT
     assert not error.retriable
@@ -156,10 +140,10 @@ async def test_a_time_out_keeps_what_was_done(
 async def test_a_failed_request_keeps_category_and_trace(
     server: Scripted, open_port: Callable[[Any], Any], workspace: Path
 ) -> None:
-    def answer(body: dict[str, Any]) -> web.Response:
+    def answer(body: dict[str, Any]) -> Reply:
         if len(body["messages"]) == 1:
-            return web.json_response(calls(("list_files", {})))
-        return web.json_response({"error": {"message": "slow down"}}, status=429)
+            return Reply(calls(("list_files", {})))
+        return Reply({"error": {"message": "slow down"}}, status=429)
 
     server.answer = answer
     with pytest.raises(PortError) as caught:
@@ -174,10 +158,10 @@ async def test_a_guard_can_retry_one_failed_request(
 ) -> None:
     failures = [True]
 
-    def answer(body: dict[str, Any]) -> web.Response:
+    def answer(body: dict[str, Any]) -> Reply:
         if len(body["messages"]) == 1:
-            return web.json_response(calls(("list_files", {})))
-        return web.json_response({}, status=503) if failures and failures.pop() else web.json_response(completion())
+            return Reply(calls(("list_files", {})))
+        return Reply({}, status=503) if failures and failures.pop() else Reply(completion())
 
     async def again(ask: Callable[[], Any], trace: Sequence[Message]) -> Any:
         try:

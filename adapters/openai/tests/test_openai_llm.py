@@ -18,6 +18,7 @@ from karenina_toolkit.traces.openai_completions import from_wire
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+from karenina_testing.server import Reply
 
 pytestmark = pytest.mark.anyio
 ASK = [Message.system("Be brief."), Message.user("What is the capital of France?")]
@@ -71,14 +72,14 @@ async def test_the_request_holds_the_model_its_parameters_and_the_extras(
         }
     ]
     request = server.requests[0]
-    assert request.path_qs == "/v1/chat/completions?api-version=2026"
-    assert (request.headers["Authorization"], request.headers["X-Team"]) == ("Bearer sk-1234", "blue-team")
+    assert request.path == "/v1/chat/completions?api-version=2026"
+    assert (request.headers["authorization"], request.headers["x-team"]) == ("Bearer sk-1234", "blue-team")
 
 
 async def test_without_a_key_no_authorization_is_sent(server: Scripted, open_port: Callable[[Any], Any]) -> None:
     server.says(body=completion())
     await open_port(OpenAILLM(model(server.url))).invoke(ASK)
-    assert "Authorization" not in server.requests[0].headers
+    assert "authorization" not in server.requests[0].headers
 
 
 async def test_the_environment_names_server_and_key(
@@ -89,7 +90,7 @@ async def test_the_environment_names_server_and_key(
     monkeypatch.setenv("OPENAI_API_KEY", "sk-env")
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     assert (await open_port(OpenAILLM(model(None))).invoke(ASK)).text == "Paris."
-    assert server.requests[0].headers["Authorization"] == "Bearer sk-env"
+    assert server.requests[0].headers["authorization"] == "Bearer sk-env"
 
 
 @pytest.mark.parametrize(
@@ -138,12 +139,11 @@ async def test_replies_are_read(
 
 
 async def test_the_other_name_of_max_tokens_is_learned(server: Scripted, open_port: Callable[[Any], Any]) -> None:
-    from aiohttp import web
 
-    def answer(body: dict[str, Any]) -> web.Response:
+    def answer(body: dict[str, Any]) -> Reply:
         if "max_tokens" in body:
-            return web.json_response({"error": {"message": "Use 'max_completion_tokens' instead."}}, status=400)
-        return web.json_response(completion())
+            return Reply({"error": {"message": "Use 'max_completion_tokens' instead."}}, status=400)
+        return Reply(completion())
 
     server.answer = answer
     port = open_port(OpenAILLM(model(server.url, max_tokens=5)))

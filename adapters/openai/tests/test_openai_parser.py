@@ -11,11 +11,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from aiohttp import web
 from openai_servers import Scripted, completion, model
 
 from karenina_core.models.ports import Message, ParserReply, PortError, Usage
 from karenina_openai.parser import OpenAIParser
+from karenina_testing.server import Reply
 from karenina_toolkit.structured import call_structured
 from karenina_toolkit.structured.strict_schema import schema_name, strict_schema
 
@@ -35,17 +35,17 @@ def mode_of(body: dict[str, Any]) -> str:
     return "json_schema" if "response_format" in body else "tool" if "tools" in body else "prompt"
 
 
-def server_with(*supported: str, status: int = 400) -> Callable[[dict[str, Any]], web.Response]:
+def server_with(*supported: str, status: int = 400) -> Callable[[dict[str, Any]], Reply]:
     """Return a server that supports only some modes."""
     complaints = {"json_schema": "response_format is not supported", "tool": "tool use is not supported"}
     city = '{"city": "Paris"}'
     call = {"id": "c", "type": "function", "function": {"name": "x", "arguments": city}}
 
-    def answer(body: dict[str, Any]) -> web.Response:
+    def answer(body: dict[str, Any]) -> Reply:
         mode = mode_of(body)
         if mode not in supported:
-            return web.json_response({"error": {"message": complaints[mode]}}, status=status)
-        return web.json_response(completion(None, tool_calls=[call]) if mode == "tool" else completion(city))
+            return Reply({"error": {"message": complaints[mode]}}, status=status)
+        return Reply(completion(None, tool_calls=[call]) if mode == "tool" else completion(city))
 
     return answer
 
@@ -118,7 +118,7 @@ async def test_other_errors_do_not_change_the_mode(
 
 async def test_a_request_that_fails_in_all_modes_teaches_nothing(server: Scripted, open_port: Keep) -> None:
     port = open_port(OpenAIParser(model(server.url)))
-    server.answer = lambda _: web.json_response({"error": {"message": "bad schema, bad tool"}}, status=400)
+    server.answer = lambda _: Reply({"error": {"message": "bad schema, bad tool"}}, status=400)
     with pytest.raises(PortError):
         await port.parse(ASK, SCHEMA)
     server.answer = server_with("json_schema", "tool", "prompt")

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from aiohttp import web
-from openai_servers import Pieces, Scripted, chunk, completion, event, model, streamed
+from openai_servers import Scripted, chunk, completion, event, in_pieces, model, streamed
 
 from karenina_core.models.adapters import AdapterConfigError
 from karenina_core.models.ports import AgentOptions, ErrorCategory, LLMReply, Message, PortError, ToolCall, Usage
@@ -16,6 +15,7 @@ from karenina_openai import plugin
 from karenina_openai.agent import OpenAIAgent
 from karenina_openai.llm import OpenAILLM
 from karenina_openai.parser import OpenAIParser
+from karenina_testing.server import Reply
 
 pytestmark = pytest.mark.anyio
 ASK = [Message.user("What is the capital of France?")]
@@ -35,12 +35,12 @@ async def fails(port: Any) -> PortError:
 
 
 async def test_a_stream_is_put_together(server: Scripted, open_port: Keep) -> None:
-    server.answer = lambda _: Pieces([(0, streamed(completion()))])
+    server.answer = lambda _: in_pieces([(0, streamed(completion()))])
     port = open_port(OpenAILLM(streaming(server)))
     assert [await port.invoke(ASK) for _ in range(2)] == [PARIS, PARIS]
     assert (server.bodies[0]["stream"], server.bodies[0]["stream_options"]) == (True, {"include_usage": True})
-    transports = {request.transport for request in server.requests}
-    assert len(transports) == 1, "the connection is used again"
+    connections = {request.connection for request in server.requests}
+    assert len(connections) == 1, "the connection is used again"
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 1000])
@@ -50,18 +50,18 @@ async def test_it_does_not_matter_where_the_pieces_are_cut(
 ) -> None:
     text = streamed(completion("Zürich 🧬\n“x”")).replace("\n", newline)
     raw = f": a comment{newline}event: message{newline}{text}"
-    server.answer = lambda _: Pieces([(0, raw[start : start + size]) for start in range(0, len(raw), size)])
+    server.answer = lambda _: in_pieces([(0, raw[start : start + size]) for start in range(0, len(raw), size)])
     assert (await open_port(OpenAILLM(streaming(server))).invoke(ASK)).text == "Zürich 🧬\n“x”"
 
 
 async def test_a_reply_may_take_longer_than_any_silence(server: Scripted, open_port: Keep) -> None:
     pieces = [(0.12, chunk(content=word)) for word in ("It ", "is ", "in ", "Paris", ".")]
-    server.answer = lambda _: Pieces([*pieces, (0, chunk("stop")), (0, USAGE + event("[DONE]"))])
+    server.answer = lambda _: in_pieces([*pieces, (0, chunk("stop")), (0, USAGE + event("[DONE]"))])
     assert (await open_port(OpenAILLM(streaming(server, 0.4))).invoke(ASK)).text == "It is in Paris."
 
 
 async def test_without_streaming_the_time_is_for_the_whole_reply(server: Scripted, open_port: Keep) -> None:
-    server.answer = lambda _: Pieces([(0.12, "{")] * 9)
+    server.answer = lambda _: in_pieces([(0.12, "{")] * 9)
     error = await fails(open_port(OpenAILLM(model(server.url, request_timeout=0.4))))
     assert "did not answer within 0.4 s" in str(error)
 
@@ -84,14 +84,14 @@ async def test_without_streaming_the_time_is_for_the_whole_reply(server: Scripte
 async def test_silence_is_a_time_out(
     extra: dict[str, Any], pieces: list[tuple[float, str]], told: str, server: Scripted, open_port: Keep
 ) -> None:
-    server.answer = lambda _: Pieces(pieces)
+    server.answer = lambda _: in_pieces(pieces)
     error = await fails(open_port(OpenAILLM(streaming(server, 0.3, **extra))))
     assert error.category is ErrorCategory.TIMEOUT
     assert told in str(error)
 
 
 async def test_the_first_token_may_be_given_more_time(server: Scripted, open_port: Keep) -> None:
-    server.answer = lambda _: Pieces([(0.5, streamed(completion()))])
+    server.answer = lambda _: in_pieces([(0.5, streamed(completion()))])
     assert await open_port(OpenAILLM(streaming(server, 0.2, first_token_timeout=5))).invoke(ASK) == PARIS
 
 
@@ -110,7 +110,7 @@ async def test_the_first_token_may_be_given_more_time(server: Scripted, open_por
 async def test_an_incomplete_stream_is_an_error_of_the_connection(
     begun: str, cut: bool, server: Scripted, open_port: Keep
 ) -> None:
-    server.answer = lambda _: Pieces([(0, begun)], cut)
+    server.answer = lambda _: in_pieces([(0, begun)], cut=cut)
     error = await fails(open_port(OpenAILLM(streaming(server))))
     assert (error.category, error.retriable) == (ErrorCategory.CONNECTION, True)
 
@@ -121,7 +121,7 @@ async def test_an_incomplete_stream_is_an_error_of_the_connection(
 async def test_data_after_a_complete_reply_is_ignored(
     last: str, usage: Usage, server: Scripted, open_port: Keep
 ) -> None:
-    server.answer = lambda _: Pieces([(0, chunk(content="Paris.") + chunk("stop") + last)])
+    server.answer = lambda _: in_pieces([(0, chunk(content="Paris.") + chunk("stop") + last)])
     reply = await open_port(OpenAILLM(streaming(server))).invoke(ASK)
     assert (reply.text, reply.finish_reason, reply.usage) == ("Paris.", "stop", usage)
 
@@ -141,7 +141,7 @@ async def test_data_after_a_complete_reply_is_ignored(
 async def test_errors_in_a_stream_are_reported(
     said: str, category: ErrorCategory, told: str, server: Scripted, open_port: Keep
 ) -> None:
-    server.answer = lambda _: Pieces([(0, said)])
+    server.answer = lambda _: in_pieces([(0, said)])
     error = await fails(open_port(OpenAILLM(streaming(server))))
     assert error.category is category
     assert told in str(error)
@@ -153,10 +153,10 @@ async def test_a_server_that_does_not_stream_is_understood(server: Scripted, ope
 
 
 async def test_a_server_that_cannot_count_streams_is_asked_without(server: Scripted, open_port: Keep) -> None:
-    def answer(body: dict[str, Any]) -> web.Response | Pieces:
+    def answer(body: dict[str, Any]) -> Reply:
         if "stream_options" in body:
-            return web.json_response({"error": {"message": "Unknown parameter: stream_options"}}, status=400)
-        return Pieces([(0, chunk(content="Paris.") + chunk("stop") + event("[DONE]"))])
+            return Reply({"error": {"message": "Unknown parameter: stream_options"}}, status=400)
+        return in_pieces([(0, chunk(content="Paris.") + chunk("stop") + event("[DONE]"))])
 
     server.answer = answer
     port = open_port(OpenAILLM(streaming(server)))
@@ -165,17 +165,17 @@ async def test_a_server_that_cannot_count_streams_is_asked_without(server: Scrip
 
 
 async def test_a_server_that_keeps_the_stream_open_is_disconnected(server: Scripted, open_port: Keep) -> None:
-    server.answer = lambda _: Pieces([(0, streamed(completion())), (1, "")])
+    server.answer = lambda _: in_pieces([(0, streamed(completion())), (1, "")])
     assert await open_port(OpenAILLM(streaming(server, 0.3))).invoke(ASK) == PARIS
 
 
 async def test_thoughts_refusals_and_other_choices_are_distinguished(server: Scripted, open_port: Keep) -> None:
     other = event({"choices": [{"index": 1, "delta": {"content": "Rome"}, "finish_reason": "stop"}]})
     said = [chunk(reasoning_content="Well, "), chunk(reasoning_content="Paris?"), other, chunk(content="Paris.")]
-    server.answer = lambda _: Pieces([(0, "".join([*said, chunk("stop"), USAGE, event("[DONE]")]))])
+    server.answer = lambda _: in_pieces([(0, "".join([*said, chunk("stop"), USAGE, event("[DONE]")]))])
     reply = await open_port(OpenAILLM(streaming(server))).invoke(ASK)
     assert (reply.text, reply.reasoning) == ("Paris.", "Well, Paris?")
-    server.answer = lambda _: Pieces([(0, chunk(refusal="I can't.") + chunk("stop") + event("[DONE]"))])
+    server.answer = lambda _: in_pieces([(0, chunk(refusal="I can't.") + chunk("stop") + event("[DONE]"))])
     assert (await open_port(OpenAILLM(streaming(server))).invoke(ASK)).text == "I can't."
 
 
@@ -221,7 +221,7 @@ async def test_calls_of_tools_are_put_together(
     (tmp_path / "a.txt").write_text("4711")
     calling = "".join(chunk(tool_calls=piece) for piece in pieces) + chunk("tool_calls") + USAGE + event("[DONE]")
     replies = [calling, streamed(completion("It is 4711."))]
-    server.answer = lambda _: Pieces([(0, replies.pop(0))])
+    server.answer = lambda _: in_pieces([(0, replies.pop(0))])
     reply = await open_port(OpenAIAgent(streaming(server))).run(ASK, AgentOptions(workspace=tmp_path))
     assert reply.trace == (
         Message.assistant("", [A, B]),
@@ -233,7 +233,7 @@ async def test_calls_of_tools_are_put_together(
 
 
 async def test_a_judge_may_stream(server: Scripted, open_port: Keep) -> None:
-    server.answer = lambda _: Pieces([(0, streamed(completion('{"city": "Paris"}')))])
+    server.answer = lambda _: in_pieces([(0, streamed(completion('{"city": "Paris"}')))])
     reply = await open_port(OpenAIParser(streaming(server))).parse(ASK, {"type": "object", "properties": {}})
     assert (reply.text, reply.mode) == ('{"city": "Paris"}', "json_schema")
 

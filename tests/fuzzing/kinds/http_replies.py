@@ -8,7 +8,7 @@ import json
 import math
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -24,6 +24,7 @@ from karenina_core.errors import describe_error
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import AgentOptions, Message, PortError
 from karenina_core.plugins import active_plugins
+from karenina_testing.server import Reply, ScriptedServer
 
 Exchange: TypeAlias = tuple[str, bytes]
 """Which port is to read the reply, and the reply as it goes over the wire."""
@@ -270,21 +271,9 @@ class _Servers:
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
         self.reply = b""
-        self.asked = 0
         self._ports: dict[str, Any] = {}
-        self._server = self.loop.run_until_complete(asyncio.start_server(self._serve, "127.0.0.1", 0, limit=2**22))
-        self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(asyncio.IncompleteReadError, ConnectionError, asyncio.LimitOverrunError, TimeoutError):
-            head = await reader.readuntil(b"\r\n\r\n")
-            lengths = [line[15:] for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
-            await reader.readexactly(int(lengths[0]) if lengths else 0)
-            self.asked += 1
-            writer.write(self.reply)
-            async with asyncio.timeout(5):
-                await writer.drain()
-        writer.close()
+        self._server = ScriptedServer(lambda _: Reply(raw=self.reply, end="close"), keep_log=False)
+        self.url = self._server.__enter__().url
 
     def port(self, name: str) -> Any:
         """Return the port of this name: an adapter's, the kind of port, and whether it streams."""
@@ -333,7 +322,7 @@ class _Servers:
     def close(self) -> None:
         for port in self._ports.values():
             self.loop.run_until_complete(port.aclose())
-        self._server.close()
+        self._server.__exit__(None, None, None)
         self.loop.close()
 
 

@@ -1,11 +1,16 @@
-"""The contract of adapters, with a scripted server on loopback."""
+"""The contract of adapters, and faults of single items, with a scripted server on loopback."""
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from karenina_core import Message, Usage
-from karenina_core.models.ports import FinishReason
+import pytest
+from karenina_core import Message, ModelConfig, Usage
+from karenina_core.models.ports import ErrorCategory, FinishReason, PortError
 from karenina_testing.contracts import AdapterContract, AgentContract, LLMContract, ParserContract, Request, Wire
+from karenina_testing.server import Fault, ScriptedServer, faults
+
+from own_server import OwnServer
 
 
 class Server(Wire):
@@ -39,3 +44,20 @@ class TestParser(Server, ParserContract):
 
 class TestAgent(Server, AgentContract):
     pass
+
+
+GOOD = {"message": Message.assistant("Madrid.").to_dict(), "input_tokens": 9, "output_tokens": 2}
+
+
+@pytest.mark.parametrize("fault", [faults.status(429), faults.cut_json, faults.reset, faults.web_page], ids=str)
+def test_an_item_is_answered_after_its_fault(fault: Fault) -> None:
+    def ask(text: str) -> str:
+        model = ModelConfig(id="m", interface="own-server", model_name="m", endpoint_base_url=server.url)
+        return asyncio.run(OwnServer(model).invoke([Message.user(text)])).text
+
+    with ScriptedServer({"Spain": [fault, GOOD]}) as server:
+        with pytest.raises(PortError) as caught:
+            ask("What is the capital of Spain?")
+        assert caught.value.category is not ErrorCategory.PERMANENT
+        assert ask("What is the capital of Spain?") == "Madrid."
+        assert [entry.fault for entry in server.log["Spain"]] == [fault.name, None]

@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any
 
 import pytest
+
+from karenina_testing.server import ScriptedServer
 
 
 @pytest.fixture
@@ -29,3 +31,10 @@ async def open_port() -> AsyncIterator[Callable[[Any], Any]]:
     yield keep
     for close in opened:
         await close()
+
+
+@pytest.fixture
+def scripted_server() -> Iterator[ScriptedServer]:
+    """Provide a model server on loopback. Say with `says`, or in its `script`, what it sends."""
+    with ScriptedServer() as server:
+        yield server

@@ -69,11 +69,11 @@ from karenina_testing.contracts.parse_stage import ParseStageContract  # noqa: E
 from karenina_testing.contracts.parser import ParserContract  # noqa: E402
 from karenina_testing.contracts.plugin import PluginContract  # noqa: E402
 from karenina_testing.contracts.primitive import PrimitiveContract  # noqa: E402
-from karenina_testing.contracts.scripted_server import Reply, Request, ScriptedServer  # noqa: E402
 from karenina_testing.contracts.settings import SettingsContract  # noqa: E402
 from karenina_testing.contracts.stage import StageContract  # noqa: E402
 from karenina_testing.contracts.trait import TraitContract  # noqa: E402
 from karenina_testing.contracts.wire_format import Wire  # noqa: E402
+from karenina_testing.server import Reply, Request, ScriptedServer  # noqa: E402
 
 __all__ = [
     "AdapterContract",

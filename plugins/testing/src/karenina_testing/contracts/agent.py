@@ -24,7 +24,7 @@ from karenina_core.models.ports import (
     Turn,
 )
 from karenina_testing.contracts.calls import CallContract
-from karenina_testing.contracts.scripted_server import Reply, Request
+from karenina_testing.server import Reply, Request, faults
 
 ASK: Final = (Message.system("Look before you speak."), Message.user("What does the note say?"))
 NOTE: Final = "The code is 4711."
@@ -164,7 +164,7 @@ class AgentContract(CallContract):
         """Return the error of an agent whose server hangs after `call`, with more time on a busy machine."""
         seconds = self.agent_seconds
         while True:
-            with self.server(self.saying("", call), Reply(fault="hang")) as server:
+            with self.server(self.saying("", call), faults.hang) as server:
                 error = self.stopped(server.url, timeout=seconds)
                 assert server.all_closed()
             if len(server.requests) > 1 or seconds > 10 * self.agent_seconds:

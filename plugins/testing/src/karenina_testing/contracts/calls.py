@@ -5,11 +5,8 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import os
-import socket
-import threading
 import time
 import traceback
 from collections.abc import Callable, Coroutine
@@ -21,8 +18,9 @@ import pytest
 
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import ErrorCategory, FinishReason, Port, PortError, Usage
-from karenina_testing.contracts.scripted_server import WAIT, Reply, Request
 from karenina_testing.contracts.wire_format import KEY, Wire
+from karenina_testing.server import Fault, Reply, Request, faults, refusing_url
+from karenina_testing.server.scripted import WAIT
 
 T = TypeVar("T")
 C = ErrorCategory
@@ -114,15 +112,14 @@ class CallContract(Wire):
             assert self.failed(server.url).retry_after is None
 
     def test_a_refused_connection_is_one_of_the_connection(self) -> None:
-        with socket.socket() as unused:
-            unused.bind(("127.0.0.1", 0))
-            error = self.failed(f"http://127.0.0.1:{unused.getsockname()[1]}")
+        with refusing_url() as url:
+            error = self.failed(url)
         assert (error.category, error.status) == (C.CONNECTION, None)
 
-    @pytest.mark.parametrize("fault", ["close", "cut"])
-    def test_a_connection_that_breaks_is_one_of_the_connection(self, fault: Any) -> None:
+    @pytest.mark.parametrize("fault", [faults.close, faults.cut], ids=str)
+    def test_a_connection_that_breaks_is_one_of_the_connection(self, fault: Fault) -> None:
         def broken(request: Request) -> Reply:
-            return replace(self.good()(request), fault=fault)
+            return fault(request, self.good()(request))
 
         with self.server(broken) as server:
             assert self.failed(server.url).category is C.CONNECTION
@@ -135,13 +132,13 @@ class CallContract(Wire):
     def test_cut_json_is_the_servers_fault(self) -> None:
         def cut(request: Request) -> Reply:
             good = self.good()(request)
-            return replace(good, body=body_of(good)[:-9])
+            return replace(good, body=good.payload[:-9])
 
         with self.server(cut) as server:
             assert self.failed(server.url).category is C.SERVER
 
     def test_a_silent_server_is_a_timeout_without_leftovers(self) -> None:
-        with self.server(Reply(fault="hang")) as server:
+        with self.server(faults.hang) as server:
             error = self.failed(server.url, request_timeout=0.3)
             assert error.category is C.TIMEOUT
             assert server.all_closed()
@@ -153,7 +150,7 @@ class CallContract(Wire):
             assert len(server.requests) == 1
 
     def test_a_broken_connection_is_not_tried_again_by_the_port(self) -> None:
-        with self.server(Reply(fault="close")) as server:
+        with self.server(faults.close) as server:
             self.failed(server.url)
             assert len(server.requests) == 1
 
@@ -164,16 +161,17 @@ class CallContract(Wire):
                 await self.call(port)
             return await self.call(port)
 
-        failure = Reply(fault="close") if first is None else self.failing(first)
+        failure: Fault | Reply = faults.close if first is None else self.failing(first)
         with self.server(failure, self.good()) as server:
             assert self.using(twice, server.url).usage == self.usage
 
     def test_calls_are_under_way_side_by_side(self) -> None:
         """After the first one, which may find out for all what its server takes."""
-        both = threading.Barrier(2)
+        both = asyncio.Barrier(2)
 
-        def together(request: Request) -> Reply:
-            both.wait(WAIT)
+        async def together(request: Request) -> Reply:
+            async with asyncio.timeout(WAIT):
+                await both.wait()
             return self.good()(request)
 
         async def two(port: Port) -> list[PortReply]:
@@ -192,7 +190,7 @@ class CallContract(Wire):
             assert done, "the call continues although it was cancelled"
             assert under_way.cancelled(), f"the cancellation became {under_way.exception()!r}"
 
-        with self.server(Reply(fault="hang")) as server:
+        with self.server(faults.hang) as server:
             self.using(cancel, server.url)
             assert server.all_closed()
 
@@ -225,11 +223,6 @@ class CallContract(Wire):
             if self.sends_key:
                 assert KEY in server.requests[0].whole, "the key did not reach the server"
         assert KEY not in caplog.text
-
-
-def body_of(reply: Reply) -> str:
-    """Return the body as it is sent."""
-    return reply.body if isinstance(reply.body, str) else json.dumps(reply.body)
 
 
 def child_processes() -> set[int]:

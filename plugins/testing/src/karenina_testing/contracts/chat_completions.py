@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
-from karenina_core.models.ports import FinishReason, Message, Usage
-from karenina_testing.contracts.scripted_server import Request
+from karenina_core.models.ports import FinishReason, Message, ToolCall, Usage
 from karenina_testing.contracts.wire_format import Wire
+from karenina_testing.server import Request, Say
+from karenina_testing.server.formats import completion_error, completion_of
 from karenina_toolkit.traces.openai_chat import read_message
 
 
@@ -20,8 +20,7 @@ class ChatCompletions(Wire):
 
     def reply(self, said: Message, usage: Usage, finish_reason: FinishReason) -> Any:
         """Return a completion with one choice."""
-        calls = [_call(call.id, call.name, json.dumps(call.arguments)) for call in said.tool_calls]
-        return self._completion(said.content, calls, usage, finish_reason)
+        return completion_of(Say(said.content, said.tool_calls, finish=finish_reason, usage=usage))
 
     def read(self, request: Request) -> Sequence[Message]:
         """Return the messages of `request`."""
@@ -32,30 +31,11 @@ class ChatCompletions(Wire):
         choice = request.body.get("tool_choice")
         if not isinstance(choice, dict):
             return super().filled(request, text)
-        call = _call("call_1", choice["function"]["name"], text)
-        return self._completion("", [call], self.usage, "tool_calls")
+        call = ToolCall("call_1", choice["function"]["name"], {})
+        body = completion_of(Say("", (call,), usage=self.usage))
+        body["choices"][0]["message"]["tool_calls"][0]["function"]["arguments"] = text
+        return body
 
     def error(self, status: int, message: str) -> Any:
         """Return an error in the API's format."""
-        return {"error": {"type": "scripted_error", "message": message, "param": None, "code": None}}
-
-    def _completion(self, text: str, calls: list[Any], usage: Usage, finish_reason: FinishReason) -> dict[str, Any]:
-        message = {"role": "assistant", "content": text, **({"tool_calls": calls} if calls else {})}
-        return {
-            "id": "chatcmpl-1",
-            "object": "chat.completion",
-            "created": 1,
-            "model": "served",
-            "choices": [{"index": 0, "message": message, "finish_reason": finish_reason}],
-            "usage": {
-                "prompt_tokens": usage.input_tokens,
-                "completion_tokens": usage.output_tokens,
-                "total_tokens": usage.total_tokens,
-                "prompt_tokens_details": {"cached_tokens": usage.cached_tokens},
-                "completion_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
-            },
-        }
-
-
-def _call(id: str, name: str, arguments: str) -> dict[str, Any]:
-    return {"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}
+        return completion_error(message)

@@ -33,8 +33,8 @@ from karenina_core.models.ports import (
     StructuredMode,
 )
 from karenina_testing.contracts.calls import PortReply, assert_nothing_left, child_processes
-from karenina_testing.contracts.scripted_server import WAIT
 from karenina_testing.contracts.wire_format import Wire
+from karenina_testing.server.scripted import WAIT
 from karenina_toolkit.structured.schema_repair import find_mismatches
 
 T = TypeVar("T")

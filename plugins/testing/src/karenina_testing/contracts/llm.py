@@ -12,7 +12,7 @@ import pytest
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import CallInfo, LLMPort, LLMReply, Message
 from karenina_testing.contracts.calls import CallContract
-from karenina_testing.contracts.scripted_server import Reply, Request
+from karenina_testing.server import Reply, Request
 
 CONVERSATION = (
     Message.system("Answer in one word."),

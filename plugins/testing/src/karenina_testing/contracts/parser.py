@@ -13,7 +13,7 @@ import pytest
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import Message, ParserPort, ParserReply, StructuredMode
 from karenina_testing.contracts.calls import CallContract
-from karenina_testing.contracts.scripted_server import Reply, Request
+from karenina_testing.server import Reply, Request
 
 ASK: Final = (Message.system("Fill the form."), Message.user("The gene BRCA1 lies on 17q21 🧬."))
 SCHEMA: Final = {

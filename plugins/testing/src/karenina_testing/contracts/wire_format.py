@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from karenina_core.models.adapters import AdapterSpec
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import FinishReason, Message, ToolCall, Usage
-from karenina_testing.contracts.scripted_server import Answer, Reply, Request, ScriptedServer, run_server
+from karenina_testing.server import Reply, Request, ScriptedServer, Side
+from karenina_testing.server.script import One
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -82,15 +83,9 @@ class Wire:
         return next(spec for spec in offered if spec.interface == self.interface)
 
     @contextmanager
-    def server(self, *answers: Answer | Reply) -> Iterator[ScriptedServer]:
+    def server(self, *answers: One) -> Iterator[ScriptedServer]:
         """Run a server that sends one answer after the other, and then repeats the last one."""
-        left = list(answers)
-
-        def answer(request: Request) -> Reply:
-            found = left.pop(0) if len(left) > 1 else left[0]
-            return found if isinstance(found, Reply) else found(request)
-
-        with run_server(ScriptedServer(answer, self.is_call)) as running:
+        with ScriptedServer(Side(answers), is_call=self.is_call, item_of=lambda _: "") as running:
             yield running
 
     def failing(self, status: int, message: str = "the server is scripted to fail", **headers: str) -> Reply:

@@ -1,0 +1,95 @@
+"""A scripted server in a process of its own. It prints its URL and serves until it is stopped.
+
+    python -m karenina_testing.server --reply Paris. --share 429:1=0.1 --share hang=0.02 --latency 0.3
+    python -m karenina_testing.server --script cases.jsonl
+
+Each line of a script is for one item: `item` is its key; without one, the line has the text of a question in `question`
+or its key in `case`. `side` is `answer` or `judge` (both if it is missing). What is sent is `text`, `fault`, or a
+literal reply: `status` and `body`, `stream` and `done`, or `raw`. Several lines of one item and side are for its calls
+in order; `{"item": "17"}` alone stands for the default reply. GET /log has the log as JSON lines, /stats numbers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from karenina_testing.server import faults
+from karenina_testing.server.exchange import Reply
+from karenina_testing.server.script import One, Side
+from karenina_testing.server.scripted import ScriptedServer
+
+
+def read_script(text: str) -> dict[str, dict[str, list[One]]]:
+    """Return the items of both sides from JSON lines. Raises `ValueError` with the number of the line."""
+    sides: dict[str, dict[str, list[One]]] = {"answer": {}, "judge": {}}
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            item, side, sent = _read_line(json.loads(line))
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"line {number}: {error}") from None
+        for name in (side,) if side else ("answer", "judge"):
+            sides[name].setdefault(item, []).append(sent)
+    return sides
+
+
+def _read_line(case: Any) -> tuple[str, str | None, One]:
+    if not isinstance(case, Mapping):
+        raise TypeError("it is not a JSON object")
+    item = next((str(case[name]) for name in ("item", "question", "case") if name in case), None)
+    if item is None:
+        raise ValueError("it names no item: write item, question or case")
+    if case.get("side") not in (None, "answer", "judge"):
+        raise ValueError(f"side is {case['side']!r}: write answer or judge, or leave it out")
+    if "fault" in case:
+        return item, case.get("side"), faults.named(case["fault"])
+    if "text" in case:
+        return item, case.get("side"), str(case["text"])
+    literal = any(name in case for name in ("status", "body", "stream", "raw"))
+    return item, case.get("side"), Reply.from_case(case) if literal else None
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run a server."""
+    parser = argparse.ArgumentParser(
+        prog="python -m karenina_testing.server",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--port", type=int, default=0, help="0: a free one")
+    parser.add_argument("--reply", default=None, help="what the answering model says by default")
+    parser.add_argument("--judge-reply", default=None, help="what the judge says by default")
+    parser.add_argument("--script", type=Path, help="a file of JSON lines with replies and faults of items")
+    parser.add_argument(
+        "--share", action="append", default=[], metavar="FAULT=SHARE", help="a fault and its share of all calls"
+    )
+    parser.add_argument("--seed", default="0", help="which calls meet a fault by share")
+    parser.add_argument("--latency", type=float, default=0.0, help="seconds before each reply")
+    parser.add_argument("--allowed", type=int, help="calls at once; more are refused with status 429")
+    parser.add_argument("--no-log", action="store_true", help="keep no log, for long measurements")
+    given = parser.parse_args(arguments)
+    try:
+        items = read_script(given.script.read_text("utf-8")) if given.script else {"answer": {}, "judge": {}}
+        shares = {faults.named(name): float(share) for name, _, share in (text.rpartition("=") for text in given.share)}
+        answers = Side(given.reply, items["answer"], shares, given.seed)
+        judge = Side(
+            given.reply if given.judge_reply is None else given.judge_reply, items["judge"], shares, given.seed
+        )
+    except (ValueError, OSError) as error:
+        parser.error(str(error))
+    server = ScriptedServer(
+        answers, judge, latency=given.latency, allowed=given.allowed, port=given.port, keep_log=not given.no_log
+    )
+    with suppress(KeyboardInterrupt):
+        asyncio.run(server.serve(lambda: print(server.url, flush=True)))  # noqa: T201 - who started it reads the URL
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,222 @@
+"""One connection of the scripted server: requests are read from bytes, and replies written as bytes."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import socket
+import struct
+from collections.abc import Awaitable
+from typing import Any, Final, Protocol
+
+from karenina_testing.server.exchange import Reply, Request
+
+_LENGTH: Final = re.compile(rb"\r\ncontent-length:[ \t]*(\d+)", re.IGNORECASE)
+_CHUNKED: Final = re.compile(rb"\r\ntransfer-encoding:[^\r]*chunked", re.IGNORECASE)
+_CLOSE: Final = re.compile(rb"\r\nconnection:[ \t]*close", re.IGNORECASE)
+_EXPECT: Final = re.compile(rb"\r\nexpect:[ \t]*100-continue", re.IGNORECASE)
+_RESET: Final = struct.pack("ii", 1, 0)
+"""A socket that lingers for no time is reset, not closed."""
+
+
+class Owner(Protocol):
+    """The server of connections."""
+
+    def opened(self, connection: Connection) -> int:
+        """Count an open connection and return its number."""
+
+    def closed(self, connection: Connection) -> None:
+        """Count a closed connection."""
+
+    def reply_to(self, request: Request) -> tuple[Any, Reply | Awaitable[Reply]]:
+        """Return a note of the request for `sent`, and its reply."""
+
+    def sent(self, note: Any, whole: bool) -> None:
+        """Note whether everything was sent, to a client that was still there."""
+
+
+class Connection(asyncio.Protocol):
+    """Serves one request after another. It reads on while it replies, so that it sees when the client leaves."""
+
+    def __init__(self, owner: Owner) -> None:
+        self._owner = owner
+        self._got = bytearray()
+        self._needed = 0
+        self._busy = False
+        self._continued = False
+        self._task: asyncio.Task[None] | None = None
+        self._gone = asyncio.Event()
+        self._writable = asyncio.Event()
+        self._writable.set()
+        self._transport: Any = None
+        self._number = 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the way back."""
+        self._transport = transport
+        self._number = self._owner.opened(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End a reply that is under way."""
+        self._gone.set()
+        self._writable.set()
+        self._owner.closed(self)
+
+    def pause_writing(self) -> None:
+        """Send no more for now: the client is slow."""
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        """Send on."""
+        self._writable.set()
+
+    def data_received(self, data: bytes) -> None:
+        """Reply when a request is whole."""
+        self._got += data
+        if not self._busy and len(self._got) >= self._needed:
+            self._next()
+
+    def close(self) -> None:
+        """End the connection, whatever is under way."""
+        if self._task is not None:
+            self._task.cancel()
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _next(self) -> None:
+        while not self._busy and not self._transport.is_closing():
+            request = self._take()
+            if request is None:
+                return
+            note, reply = self._owner.reply_to(request)
+            leaves = _CLOSE.search(request.head) is not None
+            if isinstance(reply, Reply) and not reply.delay and reply.chunks is None:
+                self._owner.sent(note, True)  # before it is written: the client may read the log at once
+                self._write(reply, request, leaves)
+                self._busy = reply.end == "hang"
+            else:
+                self._busy = True
+                self._task = asyncio.get_running_loop().create_task(self._work(note, reply, request, leaves))
+
+    def _take(self) -> Request | None:
+        """Return the next request; None while it is not whole."""
+        end = self._got.find(b"\r\n\r\n")
+        if end < 0:
+            return None
+        head = bytes(self._got[:end])
+        if _EXPECT.search(head) and not self._continued:
+            self._continued = True
+            self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        if _CHUNKED.search(head):
+            unpacked = _unpack(bytes(self._got[end + 4 :]))
+            if unpacked is None:
+                return None
+            body, rest = unpacked
+            self._got = bytearray(rest)
+        else:
+            found = _LENGTH.search(head)
+            self._needed = end + 4 + (int(found[1]) if found else 0)
+            if len(self._got) < self._needed:
+                return None
+            body = bytes(self._got[end + 4 : self._needed])
+            del self._got[: self._needed]
+        self._needed, self._continued = 0, False
+        method, _, target = head.partition(b"\r\n")[0].decode("latin-1").partition(" ")
+        return Request(method, target.rpartition(" ")[0] or target, head, body, self._number)
+
+    def _write(self, reply: Reply, request: Request, leaves: bool) -> None:
+        """Send a reply that is ready."""
+        if reply.raw is not None:
+            self._transport.write(reply.raw)
+        else:
+            payload = reply.payload
+            start = reply.start(len(payload))
+            if reply.cut is not None:
+                payload = payload[: int(len(payload) * reply.cut)]
+            self._transport.write(start if request.method == "HEAD" else start + payload)
+        self._finish(reply, leaves)
+
+    def _finish(self, reply: Reply, leaves: bool) -> None:
+        if reply.end == "reset":
+            self._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+            self._transport.abort()
+        elif reply.end == "close" or (leaves and reply.end == "keep"):
+            self._transport.close()
+
+    async def _work(self, note: Any, coming: Reply | Awaitable[Reply], request: Request, leaves: bool) -> None:
+        """Send a reply that takes its time."""
+        reply = coming if isinstance(coming, Reply) else None
+        try:
+            if reply is None:
+                reply = await coming  # type: ignore[misc]  # it is no reply, so it is awaitable
+            await self._sleep(reply.delay)
+            if self._gone.is_set() or reply.chunks is None:
+                self._owner.sent(note, not self._gone.is_set())
+                self._write(reply, request, leaves)
+            else:
+                self._owner.sent(note, await self._stream(reply))
+                self._finish(reply, leaves)
+        except BaseException:
+            self._owner.sent(note, False)
+            self._transport.abort()
+            raise
+        if reply.end != "hang":
+            self._busy = False
+            self._next()
+
+    async def _stream(self, reply: Reply) -> bool:
+        """Send a stream in chunks. Return whether all of it was sent."""
+        chunked = reply.raw is None and "content-length" not in {name.lower() for name in reply.headers}
+        pieces = reply.pieces()
+        if reply.cut is not None:
+            every = list(pieces)
+            pieces = every[: int(len(every) * reply.cut)]
+        waiting = [reply.start(None) if reply.raw is None else reply.raw]
+        for piece in pieces:
+            if not isinstance(piece, bytes):
+                self._transport.write(b"".join(waiting))
+                waiting = []
+                await self._sleep(piece)
+            elif piece:
+                waiting.append(b"%x\r\n%b\r\n" % (len(piece), piece) if chunked else piece)
+                if len(piece) > _LARGE or len(waiting) > _MANY:
+                    self._transport.write(b"".join(waiting))
+                    waiting = []
+                    await self._writable.wait()
+            if self._gone.is_set():
+                return False
+        if chunked and reply.cut is None and reply.end != "hang":
+            waiting.append(b"0\r\n\r\n")
+        self._transport.write(b"".join(waiting))
+        await self._writable.wait()
+        return not self._gone.is_set()
+
+    async def _sleep(self, seconds: float) -> None:
+        """Wait, but not longer than the client does."""
+        if seconds <= 0:
+            return
+        try:
+            async with asyncio.timeout(seconds):
+                await self._gone.wait()
+        except TimeoutError:
+            pass
+
+
+_LARGE: Final = 2**12
+_MANY: Final = 64
+
+
+def _unpack(data: bytes) -> tuple[bytes, bytes] | None:
+    """Return a body that came in chunks, and what follows it; None while it is not whole."""
+    parts: list[bytes] = []
+    while True:
+        line, mark, data = data.partition(b"\r\n")
+        if not mark:
+            return None
+        size = int(line.partition(b";")[0], 16)
+        if size == 0:
+            return (b"".join(parts), data[2:]) if data[:2] == b"\r\n" else None
+        if len(data) < size + 2:
+            return None
+        parts.append(data[:size])
+        data = data[size + 2 :]

@@ -1,0 +1,249 @@
+"""Faults of servers and of the way to them: each turns a good reply into a bad one."""
+
+from __future__ import annotations
+
+import inspect
+import zlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from itertools import repeat
+from typing import Any, Final
+
+from karenina_testing.server.exchange import DONE, Reply, Request
+from karenina_testing.server.formats import failure
+
+_BLOCK: Final = 2**16
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A fault: `change` returns the bad reply to a request from the good one. `name` is in the log."""
+
+    name: str
+    change: Callable[[Request, Reply], Reply]
+
+    def __str__(self) -> str:
+        """Return the name."""
+        return self.name
+
+    def __call__(self, request: Request, good: Reply) -> Reply:
+        """Return the bad reply, or the good one if it has nothing that the fault could spoil."""
+        bad = self.change(request, good)
+        return good if bad is good else replace(bad, name=self.name)
+
+
+def status(code: int, retry_after: float | str | None = None, body: Any = None, **headers: str) -> Fault:
+    """Return a status, with an error in the format of the request unless `body` says something else.
+
+    `_` in the names of headers becomes `-`.
+    """
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    if retry_after is not None:
+        named["Retry-After"] = str(retry_after)
+
+    def change(request: Request, _good: Reply) -> Reply:
+        return Reply(failure(request, code, "the server is scripted to fail") if body is None else body, code, named)
+
+    return Fault(str(code), change)
+
+
+def error_in_body(code: int = 500) -> Fault:
+    """Return an error as the body of a reply with status 200."""
+    return Fault(f"error_in_body:{code}", lambda request, _: Reply(failure(request, code, "scripted, with status 200")))
+
+
+close: Final = Fault("close", lambda _, __: Reply(raw=b"", end="close"))
+"""The connection is closed before the reply."""
+
+reset: Final = Fault("reset", lambda _, __: Reply(raw=b"", end="reset"))
+"""The connection is reset before the reply."""
+
+hang: Final = Fault("hang", lambda _, __: Reply(raw=b"", end="hang"))
+"""No byte is sent until the client leaves."""
+
+cut: Final = Fault("cut", lambda _, good: replace(good, cut=0.5, end="close"))
+"""The connection is closed in the middle of the body."""
+
+reset_in_body: Final = Fault("reset_in_body", lambda _, good: replace(good, cut=0.5, end="reset"))
+"""The connection is reset in the middle of the body."""
+
+hang_in_body: Final = Fault("hang_in_body", lambda _, good: replace(good, cut=0.5, end="hang"))
+"""The second half of the body never comes."""
+
+empty: Final = Fault("empty", lambda _, good: replace(good, body="", chunks=None, done=False))
+"""The body is empty."""
+
+cut_json: Final = Fault("cut_json", lambda _, good: _with_body(good, lambda data: data[: len(data) // 3]))
+"""The body ends after a third, and its length is right."""
+
+invalid_utf8: Final = Fault("invalid_utf8", lambda _, good: _with_body(good, _spoil))
+"""The first string of a model's text has bytes that are not UTF-8."""
+
+byte_order_mark: Final = Fault("byte_order_mark", lambda _, good: _with_body(good, lambda data: b"\xef\xbb\xbf" + data))
+"""The body begins with a byte-order mark."""
+
+carriage_returns: Final = Fault(
+    "carriage_returns", lambda _, good: _with_stream(good, lambda data: data.replace(b"\n", b"\r"))
+)
+"""Lines of a stream end with CR alone. A reply that is no stream stays as it is."""
+
+comments: Final = Fault("comments", lambda _, good: _with_stream(good, _with_comments))
+"""Comments are between the events of a stream. A reply that is no stream stays as it is."""
+
+no_done: Final = Fault("no_done", lambda _, good: _with_stream(good, lambda data: data.removesuffix(DONE)))
+"""A stream ends without `[DONE]`. A reply that is no stream stays as it is."""
+
+endless: Final = Fault("endless", lambda _, good: _with_chunks(good, repeat(b" " * _BLOCK)))
+"""The body never ends."""
+
+web_page: Final = Fault(
+    "web_page",
+    lambda _, __: Reply("<!DOCTYPE html><title>Welcome</title>Hello.", headers={"Content-Type": "text/html"}),
+)
+"""A web page is sent instead of a reply."""
+
+
+def content_type(kind: str = "text/html") -> Fault:
+    """Return a good reply that says that it is something else."""
+    return Fault("content_type", lambda _, good: _with_headers(good, {"Content-Type": kind}))
+
+
+def content_length(difference: int) -> Fault:
+    """Return a good reply whose announced length is wrong by so many bytes; the connection is closed after it."""
+
+    def change(_: Request, good: Reply) -> Reply:
+        whole = _with_body(good, lambda data: data)
+        if whole.chunks is not None:
+            whole = _as_body(whole)
+        return replace(_with_headers(whole, {"Content-Length": str(len(whole.payload) + difference)}), end="close")
+
+    return Fault(f"content_length:{difference}", change)
+
+
+def slow_start(seconds: float) -> Fault:
+    """Return a good reply whose first byte comes late."""
+    return Fault(f"slow_start:{seconds:g}", lambda _, good: replace(good, delay=good.delay + seconds))
+
+
+def drip(seconds: float, size: int = 1) -> Fault:
+    """Return a good reply of which `size` bytes come at a time, with a pause before the next."""
+
+    def change(_: Request, good: Reply) -> Reply:
+        data = _bytes(good)
+        pieces: list[bytes | float] = []
+        for start in range(0, len(data), size):
+            pieces += [data[start : start + size], seconds]
+        return _with_chunks(good, pieces)
+
+    return Fault(f"drip:{seconds:g}", change)
+
+
+def oversized(megabytes: float) -> Fault:
+    """Return a good reply with so many megabytes of blanks before it."""
+    blocks = round(megabytes * 2**20 / _BLOCK)
+    return Fault(
+        f"oversized:{megabytes:g}", lambda _, good: _with_chunks(good, [*repeat(b" " * _BLOCK, blocks), _bytes(good)])
+    )
+
+
+def bomb(megabytes: float) -> Fault:
+    """Return a good reply that is compressed with so many megabytes of blanks before it."""
+    packing = zlib.compressobj(9, zlib.DEFLATED, 31)
+    packed = [packing.compress(b" " * _BLOCK) for _ in range(round(megabytes * 2**20 / _BLOCK))]
+
+    def change(_: Request, good: Reply) -> Reply:
+        rest = packing.copy()
+        data = b"".join([*packed, rest.compress(_bytes(good)), rest.flush()])
+        return replace(_with_headers(_as_body(good), {"Content-Encoding": "gzip"}), body=data)
+
+    return Fault(f"bomb:{megabytes:g}", change)
+
+
+def redirect(to: str, code: int = 302) -> Fault:
+    """Return a redirection."""
+    return Fault(f"redirect:{code}", lambda _, __: Reply("", code, {"Location": to}))
+
+
+def raw(data: bytes, end: Any = "close") -> Fault:
+    """Return bytes in place of the whole reply, its status line included."""
+    return Fault("raw", lambda _, __: Reply(raw=data, end=end))
+
+
+def named(text: str) -> Fault:
+    """Return the fault with this name: `429`, `hang`, `slow_start:2`, `status:429:7`. Raises `ValueError`."""
+    name, *given = text.split(":")
+    if name.isdecimal():
+        name, given = "status", [name, *given]
+    found = _FAULTS.get(name)
+    if found is None:
+        raise ValueError(f"there is no fault {name!r}; there are {', '.join(_FAULTS)}, and a status such as 429")
+    if isinstance(found, Fault):
+        if given:
+            raise ValueError(f"the fault {name!r} takes no value: {text!r}")
+        return found
+    values = [_number(value) if value.strip("-").replace(".", "", 1).isdecimal() else value for value in given]
+    try:
+        inspect.signature(found).bind(*values)
+    except TypeError as error:
+        raise ValueError(f"the fault {text!r}: {error}") from None
+    made: Fault = found(*values)
+    return made
+
+
+def _number(value: str) -> int | float:
+    return float(value) if "." in value else int(value)
+
+
+def _bytes(reply: Reply) -> bytes:
+    if reply.chunks is None:
+        return reply.payload
+    return b"".join(piece for piece in reply.pieces() if isinstance(piece, bytes))
+
+
+def _as_body(reply: Reply) -> Reply:
+    if reply.chunks is None:
+        return reply
+    kept = {"Content-Type": "text/event-stream", **reply.headers}
+    return replace(reply, body=_bytes(reply), chunks=None, done=False, headers=kept)
+
+
+def _with_body(good: Reply, change: Callable[[bytes], bytes]) -> Reply:
+    data = change(_bytes(good))
+    return replace(good, body=data) if good.chunks is None else replace(good, chunks=[data], done=False)
+
+
+def _with_stream(good: Reply, change: Callable[[bytes], bytes]) -> Reply:
+    if good.chunks is None:
+        return good
+    data = _bytes(good)
+    changed = change(data)
+    return good if changed == data else replace(good, chunks=[changed], done=False)
+
+
+def _with_chunks(good: Reply, pieces: Iterable[Any]) -> Reply:
+    kind = {"Content-Type": "application/json"} if good.chunks is None else {}
+    return replace(good, body="", chunks=pieces, done=False, headers={**kind, **good.headers})
+
+
+def _with_headers(good: Reply, headers: Mapping[str, str]) -> Reply:
+    names = {name.lower() for name in headers}
+    return replace(good, headers={**{k: v for k, v in good.headers.items() if k.lower() not in names}, **headers})
+
+
+def _spoil(data: bytes) -> bytes:
+    for mark in (b'"content": "', b'"text": "', b'"'):
+        if mark in data:
+            return data.replace(mark, mark + b"\xff\xfe", 1)
+    return b"\xff\xfe" + data
+
+
+def _with_comments(data: bytes) -> bytes:
+    return b": a comment\n\n" + data.replace(b"\n\n", b"\n\n: ping\n\n")
+
+
+_FAULTS: Final[Mapping[str, Any]] = {
+    name: value
+    for name, value in globals().items()
+    if isinstance(value, Fault)
+    or value in (status, error_in_body, content_type, content_length, slow_start, drip, oversized, bomb, redirect)
+}

@@ -1,0 +1,256 @@
+"""What each item is sent, and the log of what was sent."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import threading
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+from karenina_testing.server.exchange import Reply, Request, Say
+from karenina_testing.server.faults import Fault
+from karenina_testing.server.formats import spoken
+
+One: TypeAlias = "str | Say | Reply | Fault | Mapping[str, Any] | Callable[[Request], Any] | None"
+"""What one request is sent: what the model says, a literal reply, a JSON object (the body of a literal
+reply), or a fault. None is the default of the side.
+
+A function gets the request and returns one of these, or an awaitable of it; it runs in the server's event loop.
+"""
+Sent: TypeAlias = "One | Sequence[One]"
+"""A sequence is for the calls of an item in order; its last element is sent again and again. A fault spoils the next
+reply of the sequence, or the default if there is none.
+"""
+
+_MARK: Final = re.compile(r"\[item ([^\]\n]{1,200})\]")
+_UNKNOWN: Final = "I do not know."
+
+
+@dataclass(eq=False)
+class Side:
+    """The script of one side, the answering model or the judge.
+
+    - `reply` is sent where nothing else is said.
+    - `items` are the replies and faults of single items, by key.
+    - `shares` are faults with their share of all calls, such as `{faults.hang: 0.02}`. Which call meets one follows
+      from `seed`, item and number of the call alone, not from the order in which calls arrive. Items in `items` meet
+      none.
+    """
+
+    reply: Sent = _UNKNOWN
+    items: Mapping[str, Sent] = field(default_factory=dict)
+    shares: Mapping[Fault, float] = field(default_factory=dict)
+    seed: int | str = 0
+
+    def __post_init__(self) -> None:
+        """Refuse shares that make more than the whole."""
+        if sum(self.shares.values()) > 1 or min(self.shares.values(), default=0) < 0:
+            raise ValueError(f"the shares of faults are {list(self.shares.values())}: between 0 and 1 together")
+
+    @staticmethod
+    def of(given: Side | Sent | Mapping[str, Sent]) -> Side:
+        """Return `given` as a side: a mapping is its `items`, anything else its `reply`."""
+        if isinstance(given, Side):
+            return given
+        return Side(items=given) if isinstance(given, Mapping) else Side(given)
+
+    def drawn(self, side: str, item: str, call: int) -> Fault | None:
+        """Return the fault that a call meets by share, if any."""
+        if not self.shares:
+            return None
+        digest = hashlib.blake2b(f"{self.seed} {side} {item} {call}".encode("utf-8", "replace"), digest_size=8).digest()
+        place = int.from_bytes(digest) / 2**64
+        for fault, share in self.shares.items():
+            if place < share:
+                return fault
+            place -= share
+        return None
+
+
+@dataclass(eq=False)
+class Entry:
+    """One request and what it was sent.
+
+    `call` counts the calls of its item on its side, from 1. `at` is when it came and `sent_at` when its reply was sent,
+    by `time.monotonic`. `whole` says whether everything was sent while the client was still there, `refused` that too
+    many calls were under way.
+    """
+
+    item: str
+    side: str
+    call: int
+    request: Request
+    at: float
+    reply: Reply | None = None
+    whole: bool = False
+    refused: bool = False
+    sent_at: float | None = None
+
+    @property
+    def fault(self) -> str | None:
+        """The name of the fault, if it met one."""
+        return self.reply.name if self.reply is not None else None
+
+    @property
+    def status(self) -> int | None:
+        """The status that was sent, if any was."""
+        return self.reply.status if self.reply is not None and self.reply.raw is None else None
+
+    @property
+    def body(self) -> Any:
+        """The body of the reply: as JSON values, text or bytes; the pieces of a stream."""
+        if self.reply is None:
+            return None
+        if self.reply.raw is not None:
+            return self.reply.raw
+        return self.reply.body if self.reply.chunks is None else self.reply.chunks
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the entry as JSON values, without the bodies of streams."""
+        body = self.body if isinstance(self.body, (str, dict, list)) else None
+        sent = {"fault": self.fault, "status": self.status, "body": body, "whole": self.whole}
+        came = {"path": self.request.path, "headers": dict(self.request.headers), "request": self.request.text}
+        return {"item": self.item, "side": self.side, "call": self.call, **sent, **came}
+
+
+class Log:
+    """The entries of all calls in the order in which they came. It may be read while the server runs."""
+
+    def __init__(self) -> None:
+        self._entries: list[Entry] = []
+        self._items: dict[str, list[Entry]] = {}
+        self.came = threading.Condition()
+
+    def add(self, entry: Entry) -> None:
+        """Add an entry."""
+        with self.came:
+            self._entries.append(entry)
+            self._items.setdefault(entry.item, []).append(entry)
+            self.came.notify_all()
+
+    def __getitem__(self, item: str) -> list[Entry]:
+        """Return the entries of an item; none is an empty list."""
+        with self.came:
+            return list(self._items.get(item, ()))
+
+    def __iter__(self) -> Iterator[Entry]:
+        """Return all entries."""
+        with self.came:
+            return iter(list(self._entries))
+
+    def __len__(self) -> int:
+        """Return the number of calls."""
+        return len(self._entries)
+
+    def by_item(self) -> dict[str, list[Entry]]:
+        """Return the entries by item."""
+        with self.came:
+            return {item: list(entries) for item, entries in self._items.items()}
+
+    def faults(self) -> Counter[str]:
+        """Return how often each fault was met."""
+        return Counter(entry.fault for entry in self if entry.fault is not None)
+
+    def clear(self) -> None:
+        """Forget all entries. Numbers of calls go on."""
+        with self.came:
+            self._entries.clear()
+            self._items.clear()
+
+    def to_jsonl(self) -> str:
+        """Return the log as JSON lines."""
+        return "".join(json.dumps(entry.to_dict()) + "\n" for entry in self)
+
+
+@dataclass(eq=False)
+class Script:
+    """Both sides, and the numbers of calls so far."""
+
+    answers: Side
+    judge: Side | None
+    item_of: Callable[[Request], str] | None
+    is_judge: Callable[[Request], bool]
+    _calls: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    def entry(self, request: Request) -> Entry:
+        """Return the entry of a request, without its reply."""
+        side = "judge" if self.is_judge(request) else "answer"
+        item = self.item_of(request) if self.item_of is not None else self._item(request)
+        self._calls[side, item] += 1
+        return Entry(item, side, self._calls[side, item], request, time.monotonic())
+
+    def choose(self, entry: Entry) -> Reply | Awaitable[Reply]:
+        """Return the reply to a call, or an awaitable of it."""
+        side = self.answers if entry.side == "answer" or self.judge is None else self.judge
+        if entry.item in side.items:
+            found, fault = _nth(side.items[entry.item], entry.call)
+        else:
+            found, fault = None, side.drawn(entry.side, entry.item, entry.call)
+        if found is None:
+            found, usual = _nth(side.reply, entry.call)
+            fault = fault or usual
+        made = _made(found, entry.request)
+        if isinstance(made, Reply):
+            return made if fault is None else fault(entry.request, made)
+        return _spoiled(made, fault, entry.request)
+
+    def _item(self, request: Request) -> str:
+        """Return the key of the last mark `[item KEY]`, else the longest key of the script that the text holds, else
+        the text of the last message of the user.
+        """
+        text = "\n".join(text for _, text in request.texts)
+        if marks := _MARK.findall(text):
+            return str(marks[-1])
+        sides = [self.answers, *([self.judge] if self.judge is not None else [])]
+        keys = [key for side in sides for key in side.items if key in text]
+        if keys:
+            return max(keys, key=len)
+        return next((text for role, text in reversed(request.texts) if role == "user"), text)
+
+
+def _nth(sent: Sent, call: int) -> tuple[One, Fault | None]:
+    """Return what is said to a call, and the fault that spoils it: what comes next in the sequence is spoiled."""
+    every = list(sent) if isinstance(sent, Sequence) and not isinstance(sent, str) else [sent]
+    left = every[min(call, len(every)) - 1 :]
+    fault = left[0] if left and isinstance(left[0], Fault) else None
+    return next((one for one in left if not isinstance(one, Fault)), None), fault
+
+
+def _made(found: Any, request: Request) -> Reply | Awaitable[Reply]:
+    while callable(found) and not isinstance(found, Fault):
+        found = found(request)
+    if isinstance(found, Awaitable):
+        return _awaited(found, request)
+    if found is None:
+        found = _UNKNOWN
+    if isinstance(found, str):
+        found = Say(found)
+    if isinstance(found, Say):
+        return spoken(request, found)
+    if isinstance(found, Fault):
+        return found(request, spoken(request, Say(_UNKNOWN)))
+    if isinstance(found, Mapping):
+        return Reply(found)
+    if isinstance(found, Reply):
+        return found
+    raise TypeError(f"a script says {found!r}: it must be a text, Say, Reply or Fault, or a function that returns one")
+
+
+async def _awaited(coming: Awaitable[Any], request: Request) -> Reply:
+    made = _made(await coming, request)
+    return made if isinstance(made, Reply) else await made
+
+
+async def _spoiled(coming: Awaitable[Reply], fault: Fault | None, request: Request) -> Reply:
+    good = await coming
+    return good if fault is None else fault(request, good)
+
+
+def asks_the_judge(request: Request) -> bool:
+    """Return whether a request is the judge's: its path begins with `/judge/`, or it asks for JSON."""
+    return request.path.startswith("/judge/") or request.asks_for_json

@@ -1,0 +1,246 @@
+"""The scripted server, in a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+import threading
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from types import TracebackType
+from typing import Any, Final, Self
+
+from karenina_testing.server import faults
+from karenina_testing.server.connection import Connection
+from karenina_testing.server.exchange import Reply, Request
+from karenina_testing.server.faults import Fault
+from karenina_testing.server.script import Entry, Log, One, Script, Sent, Side, asks_the_judge
+
+WAIT: Final = 10.0
+"""Seconds after which something that a test waits for counts as failed."""
+
+
+class ScriptedServer:
+    """A server that replies and fails as its script says, as long as its `with` block lasts, and logs each call.
+
+    - `answers` is what the answering model says: a `Side`, or its `items`, or its `reply`.
+    - `judge` is the same for calls of a judge, which get the script of `answers` unless it is given.
+    - `item_of` returns the key of a request's item. The default is the KEY of the last mark `[item KEY]` in the
+      messages; without a mark, the longest key of the script that they contain; without that, the last user message.
+      A judge's messages contain the question, so its calls have the item of the answer.
+    - `is_judge` returns whether a request is the judge's. The default: its path begins with `/judge/`
+      (`f"{server.url}/judge/v1"` is a base URL), or it asks for JSON (a response format or a forced tool).
+    - `is_call` returns whether a request is a call. Others are not logged: `/v1/models` lists `models`, `/log` returns
+      the log as JSON lines, `/stats` numbers (calls answered, and refused with status 429), and anything else an empty
+      JSON object.
+    - `latency` are seconds before each reply without a fault. Calls that come while `allowed` are under way get
+      `refusal`.
+    - `tls` makes it an HTTPS server.
+
+    `url` ends with `path`, such as `/v1`. What a function of the script raises is a problem of the test: it is raised
+    at the end of the block, and the connection is closed.
+    """
+
+    def __init__(
+        self,
+        answers: Side | Sent | Mapping[str, Sent] = None,
+        judge: Side | Sent | Mapping[str, Sent] = None,
+        *,
+        item_of: Callable[[Request], str] | None = None,
+        is_judge: Callable[[Request], bool] = asks_the_judge,
+        is_call: Callable[[Request], bool] = lambda request: request.method == "POST",
+        latency: float = 0,
+        allowed: int | None = None,
+        refusal: Fault | None = None,
+        models: Sequence[str] = ("served",),
+        tls: ssl.SSLContext | None = None,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        path: str = "",
+        keep_log: bool = True,
+    ) -> None:
+        self.script = Script(Side.of(answers), None if judge is None else Side.of(judge), item_of, is_judge)
+        self.is_call = is_call
+        self.latency = latency
+        self.allowed = allowed
+        self.refusal = refusal or faults.status(429)
+        self.models = models
+        self.log = Log()
+        self.connections = 0
+        self.problems: list[BaseException] = []
+        self.url = ""
+        self._tls, self._host, self._port, self._path, self._keep_log = tls, host, port, path, keep_log
+        self._open: set[Connection] = set()
+        self._counts = {"answered": 0, "refused": 0, "most": 0}
+        self._faults: Counter[str] = Counter()
+        self._under_way = 0
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._over: asyncio.Event | None = None
+
+    # --- For tests.
+
+    def says(self, *replies: One) -> None:
+        """Send these replies to the next calls, one after the other, and then the last one again and again.
+
+        They replace the script of both sides.
+        """
+        left = list(replies)
+        self.script.answers = Side(lambda _: left.pop(0) if len(left) > 1 else left[0])
+        self.script.judge = None
+
+    @property
+    def requests(self) -> list[Request]:
+        """The requests of all calls."""
+        return [entry.request for entry in self.log]
+
+    @property
+    def bodies(self) -> list[Any]:
+        """The JSON bodies of all calls."""
+        return [request.body for request in self.requests]
+
+    def has_requests(self, number: int) -> bool:
+        """Wait until there were so many calls. Return whether there were. It blocks: call it in a thread."""
+        with self.log.came:
+            return self.log.came.wait_for(lambda: len(self.log) >= number, WAIT)
+
+    def all_closed(self) -> bool:
+        """Wait until every connection is closed. Return whether that happened."""
+        with self.log.came:
+            return self.log.came.wait_for(lambda: not self._open, WAIT)
+
+    # --- For connections.
+
+    def opened(self, connection: Connection) -> int:
+        """Count an open connection and return its number."""
+        with self.log.came:
+            self._open.add(connection)
+            self.connections += 1
+            self.log.came.notify_all()
+            return self.connections
+
+    def closed(self, connection: Connection) -> None:
+        """Count a closed connection."""
+        with self.log.came:
+            self._open.discard(connection)
+            self.log.came.notify_all()
+
+    def reply_to(self, request: Request) -> tuple[Entry | None, Reply | Awaitable[Reply]]:
+        """Return the log's entry of a request, and its reply."""
+        if not self.is_call(request):
+            return None, self._other(request)
+        entry = self.script.entry(request)
+        if self._keep_log:
+            self.log.add(entry)
+        if self.allowed is not None and self._under_way >= self.allowed:
+            self._counts["refused"] += 1
+            entry.refused, entry.reply = True, self.refusal(request, Reply())
+            return entry, entry.reply
+        self._under_way += 1
+        self._counts["most"] = max(self._counts["most"], self._under_way)
+        try:
+            reply = self.script.choose(entry)
+        except BaseException as problem:
+            self.problems.append(problem)
+            reply = faults.close(request, Reply())
+        if not isinstance(reply, Reply):
+            return entry, self._awaited(entry, reply)
+        entry.reply = self._late(reply)
+        return entry, entry.reply
+
+    def sent(self, note: Entry | None, whole: bool) -> None:
+        """Write into the log whether everything was sent."""
+        if note is None:
+            return
+        note.whole, note.sent_at = whole, time.monotonic()
+        if not note.refused:
+            self._under_way -= 1
+            refused = note.reply is not None and note.reply.status == 429
+            self._counts["refused" if refused else "answered"] += whole
+
+    async def _awaited(self, entry: Entry, coming: Awaitable[Reply]) -> Reply:
+        try:
+            reply = await coming
+        except Exception as problem:
+            self.problems.append(problem)
+            reply = faults.close(entry.request, Reply())
+        entry.reply = self._late(reply)
+        return entry.reply
+
+    def _late(self, reply: Reply) -> Reply:
+        if reply.name is not None:
+            self._faults[reply.name] += 1
+        elif self.latency:
+            return replace(reply, delay=reply.delay + self.latency)
+        return reply
+
+    def _other(self, request: Request) -> Reply:
+        path = request.path.partition("?")[0]
+        if path.endswith("/models"):
+            return Reply({"object": "list", "data": [{"id": name, "object": "model"} for name in self.models]})
+        if path.endswith("/stats"):
+            return Reply({**self._counts, "connections": self.connections, "faults": dict(self._faults)})
+        if path.endswith("/log"):
+            return Reply(self.log.to_jsonl(), headers={"Content-Type": "application/jsonl"})
+        return Reply({})
+
+    # --- Its life.
+
+    def __enter__(self) -> Self:
+        """Start it; it listens when this returns."""
+        started: threading.Event = threading.Event()
+        failed: list[BaseException] = []
+
+        def work() -> None:
+            try:
+                asyncio.run(self.serve(started.set))
+            except BaseException as problem:
+                failed.append(problem)
+                started.set()
+
+        self._thread = threading.Thread(target=work, daemon=True, name="scripted server")
+        self._thread.start()
+        started.wait(WAIT)
+        if failed or not self.url:
+            raise RuntimeError("the scripted server did not start") from (failed[0] if failed else None)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop it, with all connections. Raises what a function of the script raised."""
+        if self._loop is not None and self._over is not None:
+            self._loop.call_soon_threadsafe(self._over.set)
+        if self._thread is not None:
+            self._thread.join(WAIT)
+        if self.problems and error is None:
+            raise self.problems[0]
+
+    async def serve(self, ready: Callable[[], object]) -> None:
+        """Serve in this event loop until the server is stopped; call `ready` when it listens."""
+        self._loop, self._over = asyncio.get_running_loop(), asyncio.Event()
+        family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
+        door = socket.create_server((self._host, self._port), family=family, backlog=4096)
+        listening = await self._loop.create_server(lambda: Connection(self), sock=door, ssl=self._tls, backlog=4096)
+        name = f"[{self._host}]" if ":" in self._host else self._host
+        self.url = f"{'http' if self._tls is None else 'https'}://{name}:{door.getsockname()[1]}{self._path}"
+        ready()
+        try:
+            await self._over.wait()
+        finally:
+            listening.close()
+            for connection in list(self._open):
+                connection.close()
+            await asyncio.sleep(0)
+
+
+@contextmanager
+def refusing_url() -> Iterator[str]:
+    """Provide a URL at which connections are refused: its port is taken, and nobody listens."""
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{unused.getsockname()[1]}"
