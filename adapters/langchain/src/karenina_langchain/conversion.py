@@ -13,7 +13,8 @@ from karenina_core.models.ports import FinishReason, Message, ToolCall, Usage
 from karenina_toolkit.reply_ends import read_end
 from karenina_toolkit.reply_sanitizer import read_token_count
 from karenina_toolkit.token_counts import read_usage
-from karenina_toolkit.traces.openai_chat import UNREADABLE_ARGUMENTS
+from karenina_toolkit.traces.format_error import TraceFormatError
+from karenina_toolkit.traces.openai_chat import UNREADABLE_ARGUMENTS, split_parts
 from karenina_toolkit.traces.openai_completions import from_wire, refused
 
 _CACHE_WRITES: Final = ("cache_creation", "ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens")
@@ -48,7 +49,8 @@ def from_langchain(said: AIMessage) -> ChatReply:
     ]
     metadata = said.response_metadata
     model = metadata.get("model_name") or metadata.get("model")
-    message = Message.assistant("\n".join(text for text in texts if text), calls, _reasoning(said))
+    text = "\n".join(text for text in texts if text)
+    message = Message("assistant", text, tuple(calls), reasoning=_reasoning(said), notes=_notes(said))
     end, server_reason = _read_end(metadata)
     reason: FinishReason = "content_filter" if refused(said.additional_kwargs) else end
     return ChatReply(message, _usage(said), reason, model if isinstance(model, str) else None, server_reason, said)
@@ -110,6 +112,21 @@ def _to_langchain(message: Message) -> BaseMessage:
             if call not in readable
         ],
     )
+
+
+def _notes(said: AIMessage) -> tuple[str, ...]:
+    """Return notes on the blocks of unknown types."""
+    if isinstance(said.content, str):
+        return ()
+    blocks = [block for block in said.content if not (isinstance(block, dict) and _is_of_a_tool(block))]
+    try:
+        return split_parts(blocks).notes
+    except TraceFormatError as error:
+        return (str(error),)
+
+
+def _is_of_a_tool(block: Mapping[str, Any]) -> bool:
+    return str(block.get("type")).endswith(("tool_use", "tool_call", "tool_call_chunk", "tool_result", "_call"))
 
 
 def _reasoning(said: AIMessage) -> str | None:
