@@ -20,7 +20,6 @@ class Answer(BaseAnswer):
     city: str = VerifiedField(description="The city that is named", ground_truth="Oslo", verify_with=ExactMatch())
 """
 CHATS: Final = [("openai", {}), ("openai", {"stream": True}), ("openai_endpoint", {})]
-O: Final = Outcome
 
 
 def run(
@@ -51,24 +50,24 @@ def text_of(result: VerificationResult) -> str | None:
 
 
 ANSWERS: Final = {
-    "an error in the choice": (chat("Oslo is", "error"), O.CORRECT, GOOD),
-    "resources of the server": (chat("Bergen", "insufficient_system_resource"), O.CORRECT, GOOD),
-    "an empty reply": (chat(""), O.CORRECT, GOOD),
-    "thoughts alone": (chat(None, reasoning_content="Oslo"), O.CORRECT, GOOD),
-    "a filter": (chat("", "sensitive"), O.ABSTAINED, ""),
-    "a full context": (chat("Bergen is", "MAX_TOKENS"), O.CORRECT, "Bergen is"),
+    "an error in the choice": (chat("Oslo is", "error"), Outcome.CORRECT, GOOD),
+    "resources of the server": (chat("Bergen", "insufficient_system_resource"), Outcome.CORRECT, GOOD),
+    "an empty reply": (chat(""), Outcome.CORRECT, GOOD),
+    "thoughts alone": (chat(None, reasoning_content="Oslo"), Outcome.CORRECT, GOOD),
+    "a filter": (chat("", "sensitive"), Outcome.ABSTAINED, ""),
+    "a full context": (chat("Bergen is", "MAX_TOKENS"), Outcome.CORRECT, "Bergen is"),
     "thoughts among the parts": (
         chat([{"type": "thinking", "thinking": [{"type": "text", "text": "Bergen"}]}, {"type": "text", "text": GOOD}]),
-        O.CORRECT,
+        Outcome.CORRECT,
         GOOD,
     ),
-    "thoughts without a beginning": (chat(f"Bergen? No.</think>\n\n{GOOD}"), O.CORRECT, GOOD),
-    "thoughts of Mistral": (chat(f"[THINK]Bergen? No.[/THINK]{GOOD}"), O.CORRECT, GOOD),
+    "thoughts without a beginning": (chat(f"Bergen? No.</think>\n\n{GOOD}"), Outcome.CORRECT, GOOD),
+    "thoughts of Mistral": (chat(f"[THINK]Bergen? No.[/THINK]{GOOD}"), Outcome.CORRECT, GOOD),
     "channels": (
         chat(
             "<|channel|>analysis<|message|>Bergen?<|end|><|start|>assistant<|channel|>final<|message|>" + GOOD,
         ),
-        O.CORRECT,
+        Outcome.CORRECT,
         GOOD,
     ),
 }
@@ -94,10 +93,11 @@ def test_an_answer_that_stays_empty_is_not_judged(interface: str, odd: Any) -> N
     with ScriptedServer(Side(Reply(odd)), Side(FOUND)) as server:
         (result,) = run(server, interface)
         assert len(server.requests) == 2
-    assert result.outcome is O.MODEL_ERROR
+    assert result.outcome is Outcome.MODEL_ERROR
     assert "sent an empty reply" in (result.metadata.error or "")
-    assert result.template is not None and result.template.usage_metadata is not None
-    assert result.template.usage_metadata["total"]["output_tokens"] == 16, "both replies were paid for"
+    assert result.template is not None
+    usage = result.template.usage_metadata or {}
+    assert usage["total"]["output_tokens"] == 16, "both replies were paid for"
 
 
 @pytest.mark.parametrize(
@@ -111,10 +111,10 @@ def test_an_answer_that_stays_empty_is_not_judged(interface: str, odd: Any) -> N
 )
 def test_a_filter_is_an_abstention_and_for_a_judge_no_verdict(interface: str, odd: Reply) -> None:
     with ScriptedServer(Side(odd), Side(FOUND)) as server:
-        assert [one.outcome for one in run(server, interface)] == [O.ABSTAINED]
+        assert [one.outcome for one in run(server, interface)] == [Outcome.ABSTAINED]
     with ScriptedServer(Side(GOOD), Side(odd)) as server:
         (result,) = run(server, interface)
-    assert result.outcome is O.PARSE_ERROR
+    assert result.outcome is Outcome.PARSE_ERROR
     assert "content filter" in (result.metadata.error or "")
     assert "choose another judge" in (result.metadata.error or "")
 
@@ -137,13 +137,15 @@ def test_an_odd_form_of_a_judge_is_read(interface: str, extra: dict[str, Any]) -
     judge = Side(FOUND, items={f"{number:02}": form for number, form in enumerate(FORMS.values())})
     with ScriptedServer(Side(GOOD), judge) as server:
         results = run(server, interface, extra, len(FORMS))
-    assert {name: one.outcome for name, one in zip(FORMS, results, strict=True)} == dict.fromkeys(FORMS, O.CORRECT)
+    assert {name: one.outcome for name, one in zip(FORMS, results, strict=True)} == dict.fromkeys(
+        FORMS, Outcome.CORRECT
+    )
 
 
 def test_an_unknown_reason_is_warned_of_and_counted(caplog: pytest.LogCaptureFixture) -> None:
     with ScriptedServer(Side(Reply(chat(GOOD, "weary"))), Side(FOUND)) as server, caplog.at_level(logging.WARNING):
         results = run(server, questions=3)
-    assert [one.outcome for one in results] == [O.CORRECT] * 3
+    assert [one.outcome for one in results] == [Outcome.CORRECT] * 3
     said = [record.getMessage() for record in caplog.records if "weary" in record.getMessage()]
     assert len(said) == 2
     assert "ended 3 replies with 'weary', which is not known: taken as a normal end" in said[-1]
@@ -153,13 +155,13 @@ def test_an_unknown_part_is_named_in_the_notes() -> None:
     parts = [{"type": "hologram", "data": "Bergen"}, {"type": "text", "text": GOOD}]
     with ScriptedServer(Side(Reply(chat(parts))), Side(FOUND)) as server:
         (result,) = run(server)
-    assert (result.outcome, text_of(result)) == (O.CORRECT, GOOD)
+    assert (result.outcome, text_of(result)) == (Outcome.CORRECT, GOOD)
     assert "hologram" in json.dumps(result.extensions)
 
 
 def test_an_empty_reply_is_not_reused_from_a_journal(tmp_path: Path) -> None:
     journal = tmp_path / "run.journal"
     with ScriptedServer(Side(Reply(chat(""))), Side(FOUND)) as server:
-        assert [one.outcome for one in run(server, journal=journal)] == [O.MODEL_ERROR]
+        assert [one.outcome for one in run(server, journal=journal)] == [Outcome.MODEL_ERROR]
         server.script.answers = Side(GOOD)
-        assert [one.outcome for one in run(server, journal=journal)] == [O.CORRECT]
+        assert [one.outcome for one in run(server, journal=journal)] == [Outcome.CORRECT]

@@ -28,7 +28,11 @@ from karenina_toolkit.traces import separate_reasoning, split_reasoning
         ("Is it TP53? No.</think>\n\nIt is BCL2.", "Is it TP53? No.", "It is BCL2."),
         ("Is it TP53? No. </think> It is BCL2.", "Is it TP53? No.", "It is BCL2."),
         ("One.</think>Two.</think>It is BCL2.", "One.\n\nTwo.", "It is BCL2."),
-        ("<think>They ask about `</think>`.\nHm.</think>\nIt is BCL2.", "They ask about `</think>`.\nHm.", "It is BCL2."),
+        (
+            "<think>They ask about `</think>`.\nHm.</think>\nIt is BCL2.",
+            "They ask about `</think>`.\nHm.",
+            "It is BCL2.",
+        ),
         ("<think>a\n```\nprint()\n</think>\nIt is BCL2.", "a\n```\nprint()", "It is BCL2."),
         ("Is it TP53?\n</think>\n\nIt is BCL2.", "Is it TP53?", "It is BCL2."),
         ("Close with </think> in prose.", None, "Close with </think> in prose."),

@@ -16,6 +16,7 @@ from karenina_toolkit.traces.openai_chat import read_arguments
 
 Block = dict[str, Any]
 
+
 @dataclass(frozen=True, slots=True)
 class ClaudeReply:
     """A reply of the Messages API in Karenina's terms, and its `blocks`, which are sent back."""

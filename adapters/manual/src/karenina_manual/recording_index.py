@@ -151,7 +151,8 @@ class RecordingIndex:
             yield f"{len(missing)} of {len(questions)} {have} no recorded answer: {_list_some(missing)}"
         if empty:
             have = "question has" if len(questions) == 1 else "questions have"
-            yield f"{len(empty)} of {len(questions)} {have} an empty recorded answer: {_list_some(list(empty.values()))}"
+            places = _list_some(list(empty.values()))
+            yield f"{len(empty)} of {len(questions)} {have} an empty recorded answer: {places}"
         for info in others:
             if not left:
                 break

@@ -213,7 +213,10 @@ class _Reply:
         if self._function is not None:
             message["function_call"] = self._function.whole()["function"]
         if self._unknown:
-            message["content"] = [*([{"type": "text", "text": message["content"]}] if message["content"] else ()), *self._unknown]
+            message["content"] = [
+                *([{"type": "text", "text": message["content"]}] if message["content"] else ()),
+                *self._unknown,
+            ]
         choice = {"index": 0, "message": message, "finish_reason": self.finish_reason, **self._beside}
         return {"model": self._model, "choices": [choice] if self._any else [], "usage": self._usage}
 
@@ -239,7 +242,7 @@ class _Reply:
     def _add_parts(self, name: str, content: Any) -> bool:
         """Add the parts of a list, of which texts and thoughts continue those of earlier pieces."""
         if name != "content":
-            if not ("reasoning_details" == name and self._texts.keys() & {"reasoning", "reasoning_content"}):
+            if not (name == "reasoning_details" and self._texts.keys() & {"reasoning", "reasoning_content"}):
                 thought = read_reasoning({name: content})
                 self._texts.setdefault(name, []).extend([thought] if thought else ())
             return True

@@ -46,8 +46,9 @@ class GenerateAnswer(Stage):
     trace is kept. Any other answer is kept unchanged, apart from the reasoning before it (`strip_reasoning`), which
     becomes the result field `reasoning` in the extensions; parts of an answer that are not text are named in the field
     `notes`. A failed call or an empty answer ends the item in MODEL_ERROR, and the work of an agent until then is kept.
-    An agent with a workspace may have left its answer there, and the trace of one with MCP servers is checked in slot 4.
-    An answer that the provider stopped (a refusal, or its filter) ends in ABSTAINED, here or in the abstention check.
+    An agent with a workspace may have left its answer there; the trace of one with MCP servers is checked in slot 4.
+    An answer that the provider stopped (a refusal, or its filter) ends in ABSTAINED, here or in the abstention
+    check.
     """
 
     name = "GenerateAnswer"

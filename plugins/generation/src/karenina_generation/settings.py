@@ -79,8 +79,8 @@ class GenerationSettings(BaseModel):
     )
     strip_reasoning: bool = Field(
         default=True,
-        description="Store thoughts before an answer (<think>...</think> and the like) as reasoning, which judges do not "
-        "see.",
+        description="Store thoughts before an answer (<think>...</think> and the like) as reasoning, which judges do "
+        "not see.",
     )
 
 

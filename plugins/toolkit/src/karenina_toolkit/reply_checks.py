@@ -1,7 +1,7 @@
 """What a reply comes to: an answer, or an error with the cause that can be seen. The same for all adapters.
 
-The first rule that applies: a filter of the provider stopped the reply; it failed; it was cut off; it is empty. The port
-factory of a run passes the replies of every adapter through these functions.
+The first rule that applies: a filter of the provider stopped the reply; it failed; it was cut off; it is empty. The
+port factory of a run passes the replies of every adapter through these functions.
 """
 
 from __future__ import annotations
@@ -54,7 +54,9 @@ async def ask_llm(where: str, ask: Callable[[], Awaitable[LLMReply]], max_tokens
     return reply
 
 
-async def ask_parser(where: str, ask: Callable[[], Awaitable[ParserReply]], max_tokens: int | None = None) -> ParserReply:
+async def ask_parser(
+    where: str, ask: Callable[[], Awaitable[ParserReply]], max_tokens: int | None = None
+) -> ParserReply:
     """Return the judge's reply that `ask` requests, if it can be used. Raises `PortError`.
 
     A reply whose only JSON object is in its reasoning is read from there.
@@ -115,7 +117,7 @@ def _failure(where: str, reply: LLMReply | ParserReply | Turn) -> PortError:
 
 
 def _cut_off(reply: R, thinks: bool, max_tokens: int | None) -> R:
-    """Return a reply without text as cut off if the model used all its tokens for thoughts, whatever its server says."""
+    """Return a reply without text as cut off if thoughts used all tokens of the model, whatever the server says."""
     if thinks and max_tokens is not None and reply.usage.output_tokens >= max_tokens:
         return replace(reply, finish_reason="length")
     return reply

@@ -1,6 +1,6 @@
 """The tokens of a reply, under all names that servers give them.
 
-Names are those of OpenAI, Azure, Mistral, xAI, Google's OpenAI endpoint, DeepSeek, Moonshot, Groq, Cohere, OpenRouter and
+Names are those of OpenAI, Azure, Mistral, xAI, Google's OpenAI endpoint, DeepSeek, Moonshot, Cohere, OpenRouter and
 LiteLLM. `karenina_toolkit.traces.anthropic` reads those of the Messages API.
 """
 
@@ -20,7 +20,12 @@ _CACHED: Final = (
     *("cached_tokens", "cache_read_input_tokens", "prompt_cache_hit_tokens", "cache_read_tokens"),
     *("cache_read", "num_cached_tokens", "cached_prompt_tokens", "cached_input_tokens"),
 )
-_WRITTEN: Final = ("cache_creation_input_tokens", "cache_creation_tokens", "cache_write_tokens", "cache_write_input_tokens")
+_WRITTEN: Final = (
+    "cache_creation_input_tokens",
+    "cache_creation_tokens",
+    "cache_write_tokens",
+    "cache_write_input_tokens",
+)
 _BY_LIFETIME: Final = ("ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens")
 _REASONING: Final = ("reasoning_tokens", "thinking_tokens", "reasoning")
 
@@ -33,7 +38,10 @@ def read_usage(data: Any) -> Usage:
     """
     if not isinstance(data, Mapping):
         return Usage(calls=1)
-    places = [data, *(data[name] for name in (*_INPUT_DETAILS, "cache_creation") if isinstance(data.get(name), Mapping))]
+    places = [
+        data,
+        *(data[name] for name in (*_INPUT_DETAILS, "cache_creation") if isinstance(data.get(name), Mapping)),
+    ]
     details = [data, *(data[name] for name in _OUTPUT_DETAILS if isinstance(data.get(name), Mapping))]
     given, output, total = _largest([data], _INPUT), _largest([data], _OUTPUT), _largest([data], ("total_tokens",))
     cached, reasoning = _largest(places, _CACHED), _largest(details, _REASONING)

@@ -487,7 +487,7 @@ class Journal:
 
 
 def _is_missing(reply: Reply | None, *, replaying: bool) -> bool:
-    """Return whether a stored reply counts as missing: it is empty. A replay uses that of an agent, which has a trace."""
+    """Return whether a stored reply counts as missing: it is empty. A replay uses that of an agent, with its trace."""
     return reply is not None and is_empty(reply) and not (replaying and isinstance(reply, AgentReply))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from karenina_core.data.outcome import Outcome
 from karenina_core.data.result import VerificationResult
@@ -155,13 +155,15 @@ class ResumeState:
         return self.fingerprints.compute(task.question, plan, task.answering_model, task.judges[judge])
 
 
+_OF_AN_ANSWER: Final = (Outcome.CORRECT, Outcome.PARTIAL, Outcome.WRONG, Outcome.SCORED, Outcome.INSUFFICIENT)
+
+
 def _is_of_empty_answer(result: VerificationResult) -> bool:
     """Return whether an older version judged an empty answer, which is no reply of the model."""
     template = result.template
-    if template is None or template.trace_messages or template.response_truncated or template.response_refused:
+    if template.trace_messages or template.response_truncated or template.response_refused:
         return False
-    text = template.raw_llm_response
-    return text is not None and not text.strip() and result.outcome.judged and result.outcome is not Outcome.ABSTAINED
+    return not template.raw_llm_response.strip() and result.outcome in _OF_AN_ANSWER
 
 
 def runs_again(result: VerificationResult) -> bool:

@@ -89,7 +89,13 @@ def describe(found: LLMReply | PortError, odd: OddReply) -> tuple[Any, ...]:
     if isinstance(found, PortError):
         return (found.category, odd.words if odd.words in str(found) else str(found), usage)
     notes = odd.notes if any(odd.notes in note for note in found.notes) else found.notes
-    return (found.text, found.finish_reason, found.reasoning if odd.reasoning else None, notes if odd.notes else "", usage)
+    return (
+        found.text,
+        found.finish_reason,
+        found.reasoning if odd.reasoning else None,
+        notes if odd.notes else "",
+        usage,
+    )
 
 
 def expected(odd: OddReply) -> tuple[Any, ...]:

@@ -52,9 +52,9 @@ def _beside(body: dict[str, Any], **fields: Any) -> dict[str, Any]:
     return {**body, "choices": [{**body["choices"][0], **fields}]}
 
 
-_FAILED: Final = {"error": C.SERVER, "tokens": (20, 8, 0, 0, 0)}
-_EMPTY: Final = {"error": C.EMPTY, "tokens": (20, 8, 0, 0, 0)}
-_CUT: Final = {"text": "The capi", "finish_reason": "length"}
+_FAILED: Final[dict[str, Any]] = {"error": C.SERVER, "tokens": (20, 8, 0, 0, 0)}
+_EMPTY: Final[dict[str, Any]] = {"error": C.EMPTY, "tokens": (20, 8, 0, 0, 0)}
+_CUT: Final[dict[str, Any]] = {"text": "The capi", "finish_reason": "length"}
 
 CHAT_ENDS: Final[Mapping[str, OddReply]] = {
     **{
@@ -64,7 +64,10 @@ CHAT_ENDS: Final[Mapping[str, OddReply]] = {
             (_FAILED, ("function_call_filter: MALFORMED_FUNCTION_CALL",)),
             (_CUT, ("MAX_TOKENS", "model_length", "max_tokens", "model_context_window_exceeded", "repetition")),
             ({"text": "The capi", "finish_reason": "content_filter"}, ("sensitive", "content_filter: RECITATION")),
-            ({"text": "The capi", "finish_reason": "content_filter"}, ("SAFETY", "guardrail_intervened", "ERROR_TOXIC")),
+            (
+                {"text": "The capi", "finish_reason": "content_filter"},
+                ("SAFETY", "guardrail_intervened", "ERROR_TOXIC"),
+            ),
             ({"text": "The capi"}, ("eos", "end_turn", "COMPLETE", "STOP")),
             ({"text": "The capi", "finish_reason": "other"}, ("weary", None)),
         )
@@ -99,7 +102,9 @@ CHAT_EMPTY: Final[Mapping[str, OddReply]] = {
 }
 CHAT_PARTS: Final[Mapping[str, OddReply]] = {
     "nested thoughts": OddReply(
-        chat([{"type": "thinking", "thinking": [{"type": "text", "text": "Bergen?"}]}, {"type": "text", "text": "Oslo."}]),
+        chat(
+            [{"type": "thinking", "thinking": [{"type": "text", "text": "Bergen?"}]}, {"type": "text", "text": "Oslo."}]
+        ),
         text="Oslo.",
         reasoning="Bergen?",
     ),
@@ -111,7 +116,9 @@ CHAT_PARTS: Final[Mapping[str, OddReply]] = {
     "lists in lists": OddReply(chat([[{"type": "text", "text": "Oslo."}]]), text="Oslo."),
     "a part without a list": OddReply(chat({"type": "text", "text": "Oslo."}), text="Oslo."),
     "an unknown part": OddReply(
-        chat([{"type": "hologram", "data": "Bergen"}, {"type": "text", "text": "Oslo."}]), text="Oslo.", notes="hologram"
+        chat([{"type": "hologram", "data": "Bergen"}, {"type": "text", "text": "Oslo."}]),
+        text="Oslo.",
+        notes="hologram",
     ),
 }
 CHAT_TOKENS: Final[Mapping[str, OddReply]] = {
@@ -131,12 +138,22 @@ CHAT_TOKENS: Final[Mapping[str, OddReply]] = {
         ),
         (
             "hits and misses of a cache",
-            {"prompt_tokens": 30, "completion_tokens": 4, "prompt_cache_hit_tokens": 18, "prompt_cache_miss_tokens": 12},
+            {
+                "prompt_tokens": 30,
+                "completion_tokens": 4,
+                "prompt_cache_hit_tokens": 18,
+                "prompt_cache_miss_tokens": 12,
+            },
             (30, 4, 18, 0, 0),
         ),
         (
             "tokens read from and written to a cache",
-            {"prompt_tokens": 90, "completion_tokens": 4, "cache_read_input_tokens": 50, "cache_creation_input_tokens": 20}
+            {
+                "prompt_tokens": 90,
+                "completion_tokens": 4,
+                "cache_read_input_tokens": 50,
+                "cache_creation_input_tokens": 20,
+            }
             | {"prompt_tokens_details": {"cached_tokens": 50, "cache_creation_tokens": 20}},
             (90, 4, 50, 0, 20),
         ),
@@ -145,7 +162,11 @@ CHAT_TOKENS: Final[Mapping[str, OddReply]] = {
             {"prompt_tokens": 10, "completion_tokens": 4, "cache_read_input_tokens": 50},
             (60, 4, 50, 0, 0),
         ),
-        ("cached tokens at the top", {"prompt_tokens": 30, "completion_tokens": 4, "cached_tokens": 9}, (30, 4, 9, 0, 0)),
+        (
+            "cached tokens at the top",
+            {"prompt_tokens": 30, "completion_tokens": 4, "cached_tokens": 9},
+            (30, 4, 9, 0, 0),
+        ),
         ("counts as text", {"prompt_tokens": "30", "completion_tokens": 4.0, "total_tokens": "34"}, (30, 4, 0, 0, 0)),
     )
 }
@@ -176,7 +197,8 @@ CHAT_FORMS: Final[Mapping[str, OddReply]] = {
         chat(None, "function_call", function_call={"name": "Locus", "arguments": _FORM}), text=_FORM
     ),
     "a tool call in place of text": OddReply(
-        chat(None, "tool_calls", tool_calls=[{"id": "1", "function": {"name": "Locus", "arguments": _FORM}}]), text=_FORM
+        chat(None, "tool_calls", tool_calls=[{"id": "1", "function": {"name": "Locus", "arguments": _FORM}}]),
+        text=_FORM,
     ),
     "filtered": OddReply(chat("", "content_filter"), text="", finish_reason="content_filter"),
     "refused by a filter": OddReply(
@@ -217,7 +239,10 @@ MESSAGES_REPLIES: Final[Mapping[str, OddReply]] = {
         tokens=(12, 4, 0, 0, 7),
     ),
     "refused by a filter": OddReply(
-        {"type": "error", "error": {"type": "invalid_request_error", "message": "Output blocked by content filtering policy"}},
+        {
+            "type": "error",
+            "error": {"type": "invalid_request_error", "message": "Output blocked by content filtering policy"},
+        },
         400,
         text="",
         finish_reason="content_filter",

@@ -2,7 +2,8 @@ r"""Read an object that is almost JSON, as judges sometimes write it.
 
 Accepted are unambiguous forms that other languages and people write: a comma after the last entry, and none between
 entries; line breaks and tabs in a string; single and curly quotes; keys without quotes; `True`, `False` and `None`;
-comments; a backslash that begins no escape, which is itself (`\alpha`). An incomplete object is never accepted, nor is a text with a quote that may or may not end it.
+comments; a backslash that begins no escape, which is itself (`\alpha`). An incomplete object is never accepted, nor
+is a text with a quote that may or may not end it.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _STRINGS: Final = {
     for quote, closing in (('"', '"'), ("'", "'"), ("\u201c", "\u201d"))
 }
 _ESCAPED: Final = re.compile(r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|.)|\"", re.DOTALL)
-_ESCAPES: Final = "\"\\/bfnrt"
+_ESCAPES: Final = '"\\/bfnrt'
 _WITH_LINE_BREAKS: Final = JSONDecoder(strict=False)
 _WORDS: Final[dict[str, bool | None]] = {
     "true": True,

@@ -1,8 +1,8 @@
-"""Backslashes that a judge did not double in JSON: `\\frac` is read as a form feed and `rac`, `\\times` as a tab and `imes`.
+"""Backslashes that a judge did not double in JSON: `\\frac` is read as a form feed and `rac`.
 
-A form feed or a backspace before a letter, and a tab, a line break or a carriage return before the rest of a known
-command of LaTeX, stand for the backslash and letter that were written. A backslash that begins no escape of JSON is kept
-by `LenientReader`.
+A form feed or a backspace before a letter, and a tab, a line break or a carriage return before the rest of a command of
+LaTeX (`\\times`), stand for the backslash and letter that were written. A backslash that begins no escape of JSON is
+kept by `LenientReader`.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from typing import Any, Final
 
 _LETTERS: Final = {"\f": "f", "\b": "b", "\t": "t", "\n": "n", "\r": "r"}
 _COMMANDS: Final = {
-    "\t": "tan tanh tau tbinom text textbf textit textrm texttt textsf textup tfrac therefore theta thinspace tilde times "
-    "to top triangle triangledown triangleleft triangleq triangleright",
-    "\n": "nabla natural ncong ne nearrow neg neq nexists ngeq ngtr ni nleftarrow nleq nless nmid nolimits nonumber not "
-    "notin nparallel nprec nrightarrow nsim nsubseteq nsucc nsupseteq nu nwarrow",
+    "\t": "tan tanh tau tbinom text textbf textit textrm texttt textsf "
+    "textup tfrac therefore theta thinspace tilde times to top triangle triangledown triangleleft triangleq "
+    "triangleright",
+    "\n": "nabla natural ncong ne nearrow neg neq nexists ngeq ngtr ni nleftarrow nleq nless "
+    "nmid nolimits nonumber not notin nparallel nprec nrightarrow nsim nsubseteq nsucc nsupseteq nu nwarrow",
     "\r": "raisebox rangle rbrace rbrack rceil rfloor rgroup rho rho right rightarrow rightharpoonup rightleftharpoons "
     "risingdotseq rm root rtimes rvert",
 }

@@ -27,8 +27,8 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
 
     Consecutive assistant entries, as agents write them one for each block, are merged. Results of tools become tool
     messages; those of tools that the server ran inside a turn divide that turn. Pictures and documents are kept as
-    `describe_block` writes them, and other blocks of the assistant are in its `notes`; citations and signatures are left
-    out.
+    `describe_block` writes them, and other blocks of the assistant are in its `notes`; citations and signatures are
+    left out.
     """
     turn = TurnBuilder()
     names: dict[str, str] = {}

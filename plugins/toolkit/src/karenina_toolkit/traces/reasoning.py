@@ -19,12 +19,12 @@ _MARK: Final = re.compile(
     r"|(?:<\|end\|>)?<\|start\|>assistant<\|channel\|>final<\|message\|>)",
     re.IGNORECASE,
 )
-"""DeepSeek, Qwen and most others; Anthropic's prompts; Google's OpenAI endpoint; Mistral; Seed-OSS; LongCat; Kimi; Cohere;
-Sky-T1; Gemma; gpt-oss, if the beginning of its channels is missing.
+"""Marks of DeepSeek, Qwen and most others, Anthropic's prompts, Google's OpenAI endpoint, Mistral, Seed-OSS, LongCat,
+Kimi, Cohere, Sky-T1, Gemma, and gpt-oss, if the beginning of its channels is missing.
 """
 _FENCE: Final = re.compile(r"^[ \t]*(?P<marks>```+|~~~+)(?P<info>[^\n]*)$", re.MULTILINE)
 _QUOTED: Final = re.compile(
-    r"`[^`\n]{0,200}`|\"[^\"\n]{0,200}\"|“[^”\n]{0,200}”|«[^»\n]{0,200}»|‘[^’\n]{0,200}’|(?<!\w)'[^'\n]{0,200}'(?!\w)"
+    r"`[^`\n]{0,200}`|\"[^\"\n]{0,200}\"|“[^”\n]{0,200}”|«[^»\n]{0,200}»|\u2018[^\u2019\n]{0,200}\u2019|(?<!\w)'[^'\n]{0,200}'(?!\w)"
 )
 _MENTION: Final = re.compile(r"[ \t]+[a-z(]|[,;.:!?)]")
 """How a sentence goes on after a mark that it mentions."""
