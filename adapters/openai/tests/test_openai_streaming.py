@@ -315,7 +315,9 @@ async def test_counts_of_nothing_at_the_end_replace_no_count(server: Scripted, o
 
 async def test_usage_in_the_choice_is_counted(server: Scripted, open_port: Keep) -> None:
     choice = {"index": 0, "delta": {"content": "Paris."}, "finish_reason": "stop"}
-    sends(server, event({"choices": [{**choice, "usage": {"prompt_tokens": 7, "completion_tokens": 3}}]}).encode() + DONE)
+    sends(
+        server, event({"choices": [{**choice, "usage": {"prompt_tokens": 7, "completion_tokens": 3}}]}).encode() + DONE
+    )
     assert (await open_port(OpenAILLM(streaming(server))).invoke(ASK)).usage == Usage(7, 3, calls=1)
 
 

@@ -23,6 +23,7 @@ from karenina_core.models.ports import (
 )
 from karenina_toolkit.agent_timeout import AgentClock
 from karenina_toolkit.tools import collect_tools, measure_size, run_tool
+from karenina_toolkit.written_calls import parse_tool_calls
 
 if TYPE_CHECKING:
     from karenina_core.models.ports import Tool
@@ -33,6 +34,7 @@ CUT_OFF = (
 )
 
 
+_TAGS: Final = ("<tool_call>", "<tool_calls>", "<function_call>")
 MOST_OF_A_TRACE: Final = 20_000_000
 """Maximum characters and values in all messages of one agent run: more than any model reads, and each turn sends them
 again.
@@ -85,7 +87,7 @@ async def _work(
     for number in range(1, options.max_turns + 1):
 
         async def ask(first: bool = number == 1) -> Turn:
-            return await conversation.request_turn(tools, first=first)
+            return _read_written_calls(await conversation.request_turn(tools, first=first), tools)
 
         try:
             turn = await (options.guard(ask, work.trace) if options.guard is not None else ask())
@@ -111,6 +113,20 @@ async def _work(
             conversation.add_results(results)
             work.add_results(results)
     return work.reply(limit_reached=True)
+
+
+def _read_written_calls(turn: Turn, tools: Mapping[str, Tool]) -> Turn:
+    """Return a turn with the calls that its model wrote into the text between tags, which its server did not read."""
+    message = turn.message
+    if message.tool_calls or not any(tag in message.content for tag in _TAGS):
+        return turn
+    found = parse_tool_calls(message.content, tools)
+    if not found.calls:
+        return turn
+    reason: FinishReason = "tool_calls" if turn.finish_reason == "stop" else turn.finish_reason
+    return replace(
+        turn, message=replace(message, content=found.text, tool_calls=found.calls), finish_reason=reason, wire=None
+    )
 
 
 def empty_ending(error: PortError, trace: Sequence[Message]) -> Turn | None:
