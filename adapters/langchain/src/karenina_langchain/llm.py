@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from karenina_core.models.ports import NO_INFO, CallInfo, LLMReply, Message
 from karenina_langchain.client import Client
-from karenina_langchain.conversion import from_langchain, to_langchain
+from karenina_langchain.conversion import to_langchain
+from karenina_toolkit.reply_checks import text_reply
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,9 +23,8 @@ class LangchainLLM:
 
     async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
         """Return the model's reply to `messages`. Raises `PortError`."""
-        said = await self._client.ask(self._client.chat, messages, to_langchain(messages))
-        reply = from_langchain(said)
-        return LLMReply(reply.message.content, reply.usage, reply.finish_reason, reply.model, reply.message.reasoning)
+        reply = await self._client.ask(self._client.chat, messages, to_langchain(messages))
+        return text_reply(reply)
 
     async def aclose(self) -> None:
         """Close the connections."""

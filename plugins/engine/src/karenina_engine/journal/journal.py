@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from unicodedata import normalize
 
 from karenina_core.errors import describe_error
-from karenina_core.models.ports import ErrorCategory, NoRecordedReply, PortError
+from karenina_core.models.ports import AgentReply, ErrorCategory, NoRecordedReply, PortError
 from karenina_core.text import compose
 from karenina_engine.calls.call import CallOutcome
+from karenina_engine.calls.reply_json import Reply, is_empty
 from karenina_engine.journal import file as journal_file
 from karenina_engine.journal import user_state
 from karenina_engine.journal.bloom_filter import BloomFilter
@@ -340,6 +341,8 @@ class Journal:
         row = self._row("SELECT * FROM replies WHERE key = ?", call.key)
         stored = read_reply_row(row, call.key) if row else None
         damaged = row is not None and stored is None
+        if stored is not None and call.is_model_call and _is_missing(stored.outcome.reply, replaying=self.replaying):
+            return None, False
         if damaged:
             self.warn_of_damage(f"a reply of {call.endpoint.model.id!r} for question {call.info.question_id!r}")
         return stored, damaged
@@ -488,6 +491,11 @@ class Journal:
         self._unflushed_keys.clear()
         if self._ledger is not None:
             self._ledger.changed.clear()
+
+
+def _is_missing(reply: Reply | None, *, replaying: bool) -> bool:
+    """Return whether a stored reply counts as missing: it is empty. A replay uses that of an agent, with its trace."""
+    return reply is not None and is_empty(reply) and not (replaying and isinstance(reply, AgentReply))
 
 
 def _digest(line: bytes) -> bytes:
