@@ -6,10 +6,12 @@ import csv
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
 import tracemalloc
+import zipfile
 from collections.abc import Callable
 from datetime import date, datetime
 from decimal import Decimal
@@ -264,7 +266,14 @@ def test_names_are_found_without_case() -> None:
 
 
 WRONG: dict[str, tuple[str, bytes, dict[str, Any], str]] = {
-    "no columns": ("t.csv", b"\n,,\n", {}, "the file is empty; write the names of the columns in the first row"),
+    "no content": ("t.csv", b"", {}, "the file is empty; write the names of the columns in the first row"),
+    "no columns": ("t.csv", b"\n,,\n", {}, "all rows are empty; write the names of the columns"),
+    "two characters between cells": (
+        *("t.csv", b"q\n", {"delimiter": ",,"}),
+        "the delimiter must be one character, and no quote or end of a line: ',,'; write one such as",
+    ),
+    "a quote between cells": ("t.csv", b"q\n", {"delimiter": '"'}, "the delimiter must be one character"),
+    "a path of many digits": ("t.json", b"[{}]", {"rows": "9" * 5000}, "9…; correct it there, or the path to the rows"),
     "a column twice": ("t.csv", b"q,q\n1,2\n", {}, "line 1: two columns are named 'q'; rename one of them"),
     "a column without a name": ("t.csv", b"q,,a\n", {}, "line 1: column 2 has no name; name it in the first row"),
     "a long row": ("t.csv", b"q,a\n\n1,2,3\n", {}, "line 3: the row has 3 cells, but the file has 2 columns"),
@@ -333,6 +342,10 @@ WRONG: dict[str, tuple[str, bytes, dict[str, Any], str]] = {
         b"q\n" + b"," * 100_000,
         {"max_bytes": 200_000},
         "line 2: the table has more than 100,000 cells",
+    ),
+    "many cells that fill short rows": (
+        *("t.csv", b",".join(b"%d" % column for column in range(20_000)) + b"\n1" * 9, {"max_bytes": 200_000}),
+        "line 6: the table has more than 100,000 cells",
     ),
     "a quote without an end": (
         *("t.csv", b'q\n"' + b"text\n" * 3_300_000, {}),
@@ -472,6 +485,70 @@ def test_few_bytes_of_parquet_do_not_become_many_rows(tmp_path: Path) -> None:
     with pytest.raises(FileError, match="the table has more than 5,000,000 cells"):
         for _ in read_records(path):
             pass
+
+
+SHEET, TEXTS = "xl/worksheets/sheet1.xml", "xl/sharedStrings.xml"
+MAIN = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
+BOMBS = {
+    "cells in one row": (
+        *(SHEET, f"<worksheet {MAIN}><sheetData><row>{'<c/>' * 4_000_000}</row></sheetData></worksheet>"),
+        "it has more than 250,000 XML elements in one row or text; save the table as .csv",
+    ),
+    "rows": (
+        *(SHEET, f"<worksheet {MAIN}><sheetData>{'<row/>' * 210_000}</sheetData></worksheet>"),
+        "the table has more than 1,000,000 cells; delete empty rows and columns",
+    ),
+    "rows of another format": (
+        *(SHEET, f"<worksheet><sheetData>{'<row><c/></row>' * 130_000}</sheetData></worksheet>"),
+        "it has more than 250,000 XML elements besides its rows",
+    ),
+    "merged cells": (
+        *(SHEET, f"<worksheet {MAIN}><mergeCells>{'<mergeCell/>' * 260_000}</mergeCells></worksheet>"),
+        "it has more than 250,000 XML elements besides its rows, such as formats and merged cells",
+    ),
+    "parts of a text": (
+        *(TEXTS, f"<sst {MAIN}><si>{'<r/>' * 260_000}</si></sst>"),
+        "it has more than 250,000 XML elements in one row or text",
+    ),
+}
+
+
+def write_part(path: Path, name: str, content: str) -> Path:
+    """Write an Excel file with one part replaced."""
+    write_excel(path, [["q"], ["Which gene?"]])
+    with zipfile.ZipFile(path) as archive:
+        parts = {part: archive.read(part) for part in archive.namelist()}
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for part, data in {**parts, name: content.encode()}.items():
+            archive.writestr(part, data)
+    return path
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_few_bytes_of_excel_do_not_become_many_elements(tmp_path: Path, name: str) -> None:
+    part, content, message = BOMBS[name]
+    path = write_part(tmp_path / "t.xlsx", part, content)
+    assert path.stat().st_size < 100_000
+    tracemalloc.start()
+    try:
+        with pytest.raises(FileError, match=re.escape(f"t.xlsx, {part}: {message}")):
+            read(path, max_bytes=20_000_000)
+        assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_entities_in_excel_are_refused(tmp_path: Path) -> None:
+    path = write_part(tmp_path / "t.xlsx", SHEET, '<!DOCTYPE x [<!ENTITY a "b">]><x>&a;</x>')
+    with pytest.raises(FileError, match="its XML declares entities, which no spreadsheet program writes"):
+        read(path)
+
+
+def test_many_rows_of_excel_are_read(tmp_path: Path) -> None:
+    names = f"<row>{''.join(f'<c><v>{number}</v></c>' for number in range(26))}</row>"
+    rows = f"<row>{'<c><v>1</v></c>' * 26}</row>" * 5000
+    sheet = f"<worksheet {MAIN}><sheetData>{names}{rows}</sheetData></worksheet>"
+    assert len(read(write_part(tmp_path / "t.xlsx", SHEET, sheet))) == 5000
 
 
 @given(st.binary(max_size=300), st.sampled_from([".csv", ".tsv", ".jsonl", ".json", ".xlsx", ".parquet"]))

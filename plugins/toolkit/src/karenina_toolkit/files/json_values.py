@@ -11,6 +11,7 @@ from karenina_toolkit import bounded_files
 from karenina_toolkit.bounded_files import FileError
 from karenina_toolkit.files.record import Record
 from karenina_toolkit.files.texts import decode
+from karenina_toolkit.printable import shorten
 from karenina_toolkit.value_limits import find_problem_in_json
 
 ANY: Final = "*"
@@ -18,6 +19,10 @@ _MOST_PATHS: Final = 3
 _LOOKED_AT: Final = 20
 """The items of a list or an object in which the rows of a document are looked for."""
 _DEEPEST: Final = 8
+_MOST_DIGITS: Final = 18
+"""The digits of the place of an item in a list."""
+_SHOWN: Final = 200
+"""The characters of a path that a message shows."""
 
 
 class _DuplicateKey(ValueError):
@@ -114,11 +119,11 @@ class _Walk:
                 yield from self.rows(one, at + 1, (*place, str(number)), around, key)
         elif isinstance(value, Mapping) and part in value:
             yield from self.rows(value[part], at + 1, (*place, part), around, key)
-        elif isinstance(value, list) and part.isdecimal() and int(part) < len(value):
+        elif isinstance(value, list) and part.isdecimal() and len(part) <= _MOST_DIGITS and int(part) < len(value):
             yield from self.rows(value[int(part)], at + 1, (*place, part), around, key)
         else:
-            what = f"it has no {part!r}" if part != ANY else "it is neither a list nor an object"
-            full = ".".join(self._parts)
+            what = f"it has no {shorten(repr(part), _SHOWN)}" if part != ANY else "it is neither a list nor an object"
+            full = shorten(".".join(self._parts), _SHOWN)
             raise FileError(self._path, ".".join(place), what, f"correct it there, or the path to the rows, {full}")
 
 

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import IO, Any, Final
 
 from karenina_toolkit import bounded_files
 from karenina_toolkit.bounded_files import FileError
-from karenina_toolkit.files.tables import Cells
+from karenina_toolkit.files.tables import CELLS_PER_ROW, Cells, cell_limit, too_many_cells_error
 
 EXCEL: Final = "excel"
 PARQUET: Final = "parquet"
 _BATCH: Final = 1000
 _BUFFER: Final = 1 << 16
+_SHEETS: Final = "http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
+_MIN_ELEMENT_LIMIT: Final = 250_000
+_CELLS_PER_ELEMENT: Final = 20
+"""The limit on XML elements that are held at once is the limit on cells divided by this: 250,000 by default."""
 _LONGEST_REASON: Final = 200
 
 
@@ -28,7 +32,7 @@ def read_excel(path: Path, sheet: str | None, *, any_size: bool, package: str) -
     try:
         with bounded_files.open_file(path, any_size=any_size) as opened:
             if not any_size:
-                _check_unpacked(path, opened)
+                _check_parts(path, opened)
             with closing(openpyxl.load_workbook(opened, read_only=True, data_only=True)) as book:
                 if sheet is not None and sheet not in book.sheetnames:
                     cure = f"use one of its sheets: {', '.join(book.sheetnames)}"
@@ -65,12 +69,71 @@ def _first_cause(error: BaseException) -> BaseException:
     return error
 
 
-def _check_unpacked(path: Path, opened: IO[bytes]) -> None:
-    """Raise if an Excel file is larger than the limit when unpacked. zipfile unpacks no more than the stated sizes."""
+def _check_parts(path: Path, opened: IO[bytes]) -> None:
+    """Raise if an Excel file, unpacked, has more bytes, cells or XML elements than the limits."""
     from zipfile import ZipFile
 
     with ZipFile(opened) as archive:
-        check_unpacked_size(path, sum(part.file_size for part in archive.infolist()))
+        parts = archive.infolist()
+        check_unpacked_size(path, sum(part.file_size for part in parts))  # zipfile unpacks no more than the stated size
+        for part in parts:  # any of them can be a sheet, whatever its name is
+            with archive.open(part) as content:
+                _PartCheck(path, part.filename).read(content)
+
+
+class _PartCheck:
+    """A count of the cells and of the XML elements in one part of an Excel file.
+
+    openpyxl makes a tree of each part that it reads, and drops a row or a shared text from it only when it is complete.
+    """
+
+    def __init__(self, path: Path, name: str) -> None:
+        self._path = path
+        self._name = name
+        self._cell_limit = cell_limit()
+        self._element_limit = max(_MIN_ELEMENT_LIMIT, self._cell_limit // _CELLS_PER_ELEMENT)
+        self._dropped = ""
+        self._level = self._cells = self._inside = self._outside = 0
+
+    def read(self, content: IO[bytes]) -> None:
+        """Raise `FileError` if there are too many. What is not XML, such as an image, is skipped."""
+        from xml.parsers.expat import ExpatError, ParserCreate
+
+        parser = ParserCreate(namespace_separator="}")
+        parser.StartElementHandler = self._start
+        parser.EndElementHandler = self._end
+        parser.EntityDeclHandler = _refuse_entity
+        with suppress(ExpatError):  # openpyxl has the same parser, and reads no further
+            while piece := content.read(_BUFFER):
+                parser.Parse(piece, False)
+
+    def _start(self, tag: str, _attributes: object) -> None:
+        self._dropped = self._dropped or _SHEETS + ("si" if tag == f"{_SHEETS}sst" else "row")
+        if self._level:
+            self._level += 1
+            self._inside += 1
+            self._cells += self._level == 2  # a cell, as a child of a row
+        elif tag == self._dropped:
+            self._level, self._inside = 1, 0
+            self._cells += CELLS_PER_ROW
+        else:
+            self._outside += 1
+        if self._cells > self._cell_limit:
+            raise too_many_cells_error(self._path, self._name, self._cell_limit)
+        if max(self._inside, self._outside) > self._element_limit:
+            what = "in one row or text" if self._level else "besides its rows, such as formats and merged cells"
+            what = f"it has more than {self._element_limit:,} XML elements {what}"
+            raise FileError(self._path, self._name, what, "save the table as .csv with a spreadsheet program")
+
+    def _end(self, _tag: str) -> None:
+        self._level = max(self._level - 1, 0)
+
+
+def _refuse_entity(*declaration: Any) -> None:
+    from defusedxml import EntitiesForbidden
+
+    name, _is_parameter, value, base, system_id, public_id, notation = declaration
+    raise EntitiesForbidden(name, value, base, system_id, public_id, notation)
 
 
 def check_unpacked_size(path: Path, size: int) -> None:

@@ -95,12 +95,14 @@ def read_records(
     its `problem`, in place of an error.
 
     At most 100 MB of a file are read (of Excel and Parquet: unpacked), 64 MB of a line, 16 million characters of a row
-    of CSV, and five million cells; `max_bytes` or the environment variable `KARENINA_MAX_FILE_BYTES` changes the first
-    and the last of these bounds, and `any_size`, for files that the user has written, lifts them. `package` is the
-    distribution whose extras `excel` and `parquet` bring the libraries, for messages.
+    of CSV, and five million cells, with those that fill short rows; of Excel, also 250,000 XML elements in one row, and
+    as many besides the rows. `max_bytes` or the environment variable `KARENINA_MAX_FILE_BYTES` changes these bounds,
+    but not those of lines and rows of text, and `any_size`, for files that the user has written, lifts them. `package`
+    is the distribution whose extras `excel` and `parquet` bring the libraries, for messages.
 
-    Raises `FileError`, with the place in the file and the cure, for a file that cannot be read, an unknown encoding,
-    two columns with one name or one without, and a row with more cells than columns.
+    Raises `FileError`, with the place in the file and the cure, for a file that cannot be read, an unknown encoding, a
+    delimiter that is not one character, a path to rows that leads nowhere, two columns with one name or one without,
+    and a row with more cells than columns.
     """
     file = Path(path)
     ending = (suffix or file.suffix).lower()
@@ -141,10 +143,10 @@ def _read_table(
     def where(number: int) -> str:
         return f"{unit} {number}"
 
-    limited = cells if any_size else tables.limit_cells(path, cells, where)
-    columns = tables.read_header(path, limited, where)
+    columns = tables.read_header(path, cells if any_size else tables.limit_cells(path, cells, where), where)
     yield columns, {}
-    yield from tables.iter_records(path, columns, limited, where, only)
+    rows = cells if any_size else tables.limit_cells(path, cells, where, len(columns))  # short rows are filled
+    yield from tables.iter_records(path, columns, rows, where, only)
 
 
 def _read_parquet(path: Path, only: Collection[str] | None, any_size: bool, package: str) -> Generator[Any, None, None]:

@@ -13,13 +13,15 @@ from karenina_toolkit import bounded_files
 from karenina_toolkit.bounded_files import FileError
 from karenina_toolkit.files.record import Record
 from karenina_toolkit.files.texts import iter_lines
+from karenina_toolkit.printable import shorten
 
 Cells = Iterator[tuple[int, list[Any]]]
 """The rows of a table, each with its number."""
 DELIMITERS: Final = (",", ";", "\t")
 _LONGEST_ROW: Final = 16_000_000
 """The characters of a row of CSV; the reader of Python's library holds some 10 bytes for each."""
-_CELLS_PER_ROW: Final = 5
+CELLS_PER_ROW: Final = 5
+"""The cells that each row counts for, besides its own."""
 _MIN_CELL_LIMIT: Final = 100_000
 _BYTES_PER_CELL: Final = 20
 """The limit on cells is the limit on bytes divided by this: five million cells by default."""
@@ -28,8 +30,11 @@ _BYTES_PER_CELL: Final = 20
 def read_csv(file: IO[bytes], path: Path, encoding: str | None, delimiter: str | None, *, any_size: bool) -> Cells:
     """Yield the rows of CSV, each with the line where it ends. Raises `FileError`.
 
-    By default, the delimiter is the most frequent of comma, semicolon and tab in the first line that is not blank.
+    Without a `delimiter`, it is the most frequent of comma, semicolon and tab in the first line that is not blank.
     """
+    if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n\0'):
+        what = f"the delimiter must be one character, and no quote or end of a line: {shorten(repr(delimiter), 40)}"
+        raise FileError(path, "", what, 'write one such as "," or ";"')
     # This limit is one of the whole process, and of 131,072 characters by default; texts in tables are longer.
     csv.field_size_limit(max(csv.field_size_limit(), bounded_files.LONGEST_LINE))
     longest = bounded_files.LONGEST_LINE if any_size else _LONGEST_ROW
@@ -62,35 +67,50 @@ def read_csv(file: IO[bytes], path: Path, encoding: str | None, delimiter: str |
         raise FileError(path, f"line {reader.line_num}", what, cure) from error
 
 
-def limit_cells(path: Path, rows: Cells, where: Callable[[int], str]) -> Cells:
-    """Yield the rows; raise if there are too many cells. Each row counts for some cells, even if it is empty."""
-    most = bounded_files.max_file_bytes()
-    limit = max(_MIN_CELL_LIMIT, most // _BYTES_PER_CELL)
-    count = 0
+def limit_cells(path: Path, rows: Cells, where: Callable[[int], str], width: int = 0) -> Cells:
+    """Yield the rows; raise if there are too many cells.
+
+    A row counts for `width` cells if it has fewer, and for some more, even if it is empty.
+    """
+    limit, count = cell_limit(), 0
     for number, cells in rows:
-        count += len(cells) + _CELLS_PER_ROW
+        count += max(len(cells), width) + CELLS_PER_ROW
         if count > limit:
-            cure = f"delete empty rows and columns, or {bounded_files.size_limit_cure(most)}"
-            raise FileError(path, where(number), f"the table has more than {limit:,} cells", cure)
+            raise too_many_cells_error(path, where(number), limit)
         yield number, cells
+
+
+def cell_limit() -> int:
+    """Return the maximum number of cells of a table, which follows from the bound in effect."""
+    return max(_MIN_CELL_LIMIT, bounded_files.max_file_bytes() // _BYTES_PER_CELL)
+
+
+def too_many_cells_error(path: Path, where: str, limit: int) -> FileError:
+    """Return the error for a table with more than `limit` cells."""
+    cure = f"delete empty rows and columns, or {bounded_files.size_limit_cure(bounded_files.max_file_bytes())}"
+    return FileError(path, where, f"the table has more than {limit:,} cells", cure)
 
 
 def read_header(path: Path, rows: Cells, where: Callable[[int], str]) -> tuple[str, ...]:
     """Return the names of the columns in the first row that is not empty. Raises `FileError`."""
-    number, cells = next(
-        ((number, cells) for number, cells in rows if any(cell is not None for cell in cells)), (0, [])
-    )
-    if not cells:
-        raise FileError(path, "", "the file is empty", "write the names of the columns in the first row")
+    number = 0
+    for number, cells in rows:
+        if any(cell is not None for cell in cells):
+            return _name_columns(path, cells, where(number))
+    what = "all rows are empty" if number else "the file is empty"
+    raise FileError(path, "", what, "write the names of the columns in the first row")
+
+
+def _name_columns(path: Path, cells: list[Any], place: str) -> tuple[str, ...]:
     while cells[-1] is None:
         cells.pop()
     columns = [str(cell).strip() if cell is not None else "" for cell in cells]
     seen: set[str] = set()
-    for place, column in enumerate(columns, 1):
+    for number, column in enumerate(columns, 1):
         if not column:
-            raise FileError(path, where(number), f"column {place} has no name", "name it in the first row")
+            raise FileError(path, place, f"column {number} has no name", "name it in the first row")
         if column in seen:
-            raise FileError(path, where(number), f"two columns are named {column!r}", "rename one of them")
+            raise FileError(path, place, f"two columns are named {column!r}", "rename one of them")
         seen.add(column)
     return tuple(columns)
 
