@@ -100,6 +100,106 @@ def test_a_function_that_raises_is_a_problem_of_the_test() -> None:
         assert exchange(server.url, chat("Hi")).end == "closed"
 
 
+@pytest.mark.parametrize("name", ["item_of", "is_judge", "is_call"])
+def test_a_reader_of_requests_that_raises_is_a_problem_of_the_test(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    def wrong(_: Request) -> Any:
+        raise LookupError(f"a mistake in {name}")
+
+    options: dict[str, Any] = {name: wrong}
+    with pytest.raises(LookupError, match=f"a mistake in {name}"), ScriptedServer(**options) as server:
+        assert exchange(server.url, chat("Hi")).end == "closed"
+    assert caplog.records == []
+
+
+@pytest.mark.parametrize("chunks", [None, [b"a", object()]])
+def test_a_reply_that_is_not_json_is_a_problem_of_the_test(chunks: list[Any] | None) -> None:
+    with pytest.raises(TypeError, match="not JSON serializable"), ScriptedServer(Reply(object(), chunks=chunks)) as one:
+        assert exchange(one.url, chat("Hi")).end in ("closed", "reset")
+
+
+def test_a_problem_is_a_note_on_the_error_of_the_block() -> None:
+    def wrong(_: Request) -> str:
+        raise LookupError("a mistake in the script")
+
+    def ask() -> None:
+        with ScriptedServer(wrong) as server:
+            assert exchange(server.url, chat("Hi")).end == "closed"
+            raise ConnectionError("no reply")
+
+    with pytest.raises(ConnectionError) as caught:
+        ask()
+    assert caught.value.__notes__ == ["a problem of the scripted server: LookupError('a mistake in the script')"]
+
+
+def test_a_function_that_blocks_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, over = threading.Event(), threading.Event()
+
+    def wait_for_nothing(_: Request) -> str:
+        begun.set()
+        over.wait(20)
+        return "late"
+
+    def ask(sent: Any) -> None:
+        with ScriptedServer(sent) as server, connect(server.url) as connection:
+            connection.sendall(request(chat("Hi")))
+            assert begun.wait(5)
+
+    async def wait_in_a_coroutine(asked: Request) -> str:
+        return wait_for_nothing(asked)
+
+    monkeypatch.setattr("karenina_testing.server.scripted.WAIT", 0.3)
+    try:
+        with pytest.raises(TimeoutError, match=r"wait_for_nothing \(test_.*\) blocks it; let it return"):
+            ask(wait_for_nothing)
+        begun.clear()
+        with pytest.raises(TimeoutError, match=r"wait_in_a_coroutine \(test_.*\) blocks it; let it return"):
+            ask(wait_in_a_coroutine)
+    finally:
+        over.set()
+
+
+CHUNKED = b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"
+DEEP = b"[" * 100_000 + b"]" * 100_000
+MALFORMED = {
+    "a chunk of letters": CHUNKED + b"zz\r\nabc\r\n0\r\n\r\n",
+    "a negative chunk": CHUNKED + b"-5\r\nabcdefghij\r\n0\r\n\r\n",
+    "a long length": b"POST / HTTP/1.1\r\nContent-Length: " + b"9" * 5000 + b"\r\n\r\n",
+    "a negative length": b"POST / HTTP/1.1\r\nContent-Length: -5\r\n\r\n",
+    "a deep body": b"POST / HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % len(DEEP) + DEEP,
+    "a deep message": request(chat(json.loads("[" * 900 + "]" * 900))),
+}
+
+
+@pytest.mark.parametrize("name", MALFORMED)
+def test_a_malformed_request_gets_status_400(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    with ScriptedServer("Paris.") as server:
+        with connect(server.url) as connection, connect(server.url) as other:
+            connection.sendall(MALFORMED[name])
+            heard = hear(connection)
+            assert (heard.status, heard.end) == (400, "closed")
+            other.sendall(request(chat("Hi")))
+            assert b"Paris." in hear(other, one=True).body
+        assert [entry.item for entry in server.log] == ["Hi"]
+    assert caplog.records == []
+
+
+def test_keys_are_masked_where_the_log_becomes_text() -> None:
+    keys = ["Authorization: Bearer s3cret", "X-Api-Key: s3cret", "api-key: s3cret", "x-goog-api-key: s3cret"]
+    keys += ["Cookie: id=s3cret", "Proxy-Authorization: Basic s3cret", "Accept: text/plain"]
+    path = "/v1/chat?key=s3cret&api_key=s3cret&api%2Dkey=s3cret&access_token=s3cret&sig=s3cret&alt=sse"
+    with ScriptedServer() as server, connect(server.url) as connection:
+        connection.sendall(request(chat("Hi"), path, *keys))
+        hear(connection, one=True)
+        with urllib.request.urlopen(f"{server.url}/log") as reply:
+            (shown,) = [json.loads(line) for line in reply.read().splitlines()]
+        (entry,) = server.log
+    assert shown == entry.to_dict() == json.loads(server.log.to_jsonl())
+    assert "s3cret" not in json.dumps(shown)
+    assert shown["path"] == "/v1/chat?key=***&api_key=***&api%2Dkey=***&access_token=***&sig=***&alt=sse"
+    assert (shown["headers"]["authorization"], shown["headers"]["accept"]) == ("***", "text/plain")
+    assert entry.request.headers["authorization"] == "Bearer s3cret"
+
+
 def test_completions_have_tools_usage_thoughts_and_log_probabilities() -> None:
     call = ToolCall("c1", "look", {"at": "map"})
     logprobs = {"content": [{"token": "A", "logprob": -0.1, "top_logprobs": []}]}

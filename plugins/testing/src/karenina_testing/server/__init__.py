@@ -9,7 +9,8 @@ It speaks OpenAI's chat completions and Anthropic's Messages API, streamed or no
         assert [entry.status for entry in server.log["Spain"]] == [429, 200]
 
 `Side` scripts faults by share, and a server can have one side for the answering model and one for the judge.
-`python -m karenina_testing.server` runs one in a process of its own. Standard library only, besides the core's types.
+`python -m karenina_testing.server` runs one in a process of its own. It needs the standard library, and Karenina's core
+and toolkit.
 """
 
 from karenina_testing.server import faults

@@ -9,9 +9,11 @@ import struct
 from collections.abc import Awaitable
 from typing import Any, Final, Protocol
 
-from karenina_testing.server.exchange import Reply, Request
+from karenina_testing.server.exchange import MalformedRequest, Reply, Request
 
-_LENGTH: Final = re.compile(rb"\r\ncontent-length:[ \t]*(\d+)", re.IGNORECASE)
+_LENGTH: Final = re.compile(rb"\r\ncontent-length:[ \t]*([^\r]*)", re.IGNORECASE)
+_DECIMAL: Final = re.compile(rb"[0-9]{1,18}[ \t]*")
+_HEXADECIMAL: Final = re.compile(rb"[0-9a-fA-F]{1,15}[ \t]*")
 _CHUNKED: Final = re.compile(rb"\r\ntransfer-encoding:[^\r]*chunked", re.IGNORECASE)
 _CLOSE: Final = re.compile(rb"\r\nconnection:[ \t]*close", re.IGNORECASE)
 _EXPECT: Final = re.compile(rb"\r\nexpect:[ \t]*100-continue", re.IGNORECASE)
@@ -30,6 +32,9 @@ class Owner(Protocol):
 
     def reply_to(self, request: Request) -> tuple[Any, Reply | Awaitable[Reply]]:
         """Return a note of the request for `sent`, and its reply."""
+
+    def failed(self, problem: BaseException) -> None:
+        """Note what a function of the script raised, or why a reply could not be sent."""
 
     def sent(self, note: Any, whole: bool) -> None:
         """Note whether everything was sent, to a client that was still there."""
@@ -84,10 +89,22 @@ class Connection(asyncio.Protocol):
             self._transport.abort()
 
     def _next(self) -> None:
+        try:
+            self._serve()
+        except MalformedRequest as error:
+            refusal = Reply({"error": {"message": str(error)}}, 400, {"Connection": "close"})
+            self._transport.write(refusal.start(len(refusal.payload)) + refusal.payload)
+            self._transport.close()
+        except BaseException as problem:  # asyncio would print it, and the test would not fail
+            self._owner.failed(problem)
+            self._transport.close()
+
+    def _serve(self) -> None:
         while not self._busy and not self._transport.is_closing():
             request = self._take()
             if request is None:
                 return
+            request.check()
             note, reply = self._owner.reply_to(request)
             leaves = _CLOSE.search(request.head) is not None
             if isinstance(reply, Reply) and not reply.delay and reply.chunks is None:
@@ -115,7 +132,7 @@ class Connection(asyncio.Protocol):
             self._got = bytearray(rest)
         else:
             found = _LENGTH.search(head)
-            self._needed = end + 4 + (int(found[1]) if found else 0)
+            self._needed = end + 4 + (_number(_DECIMAL, found[1], 10) if found else 0)
             if len(self._got) < self._needed:
                 return None
             body = bytes(self._got[end + 4 : self._needed])
@@ -157,10 +174,13 @@ class Connection(asyncio.Protocol):
             else:
                 self._owner.sent(note, await self._stream(reply))
                 self._finish(reply, leaves)
-        except BaseException:
+        except BaseException as problem:
             self._owner.sent(note, False)
             self._transport.abort()
-            raise
+            if isinstance(problem, asyncio.CancelledError):
+                raise
+            self._owner.failed(problem)
+            return
         if reply.end != "hang":
             self._busy = False
             self._next()
@@ -216,10 +236,16 @@ def _unpack(data: bytes) -> tuple[bytes, bytes] | None:
         line, mark, data = data.partition(b"\r\n")
         if not mark:
             return None
-        size = int(line.partition(b";")[0], 16)
+        size = _number(_HEXADECIMAL, line.partition(b";")[0], 16)
         if size == 0:
             return (b"".join(parts), data[2:]) if data[:2] == b"\r\n" else None
         if len(data) < size + 2:
             return None
         parts.append(data[:size])
         data = data[size + 2 :]
+
+
+def _number(pattern: re.Pattern[bytes], text: bytes, system: int) -> int:
+    if not pattern.fullmatch(text):
+        raise MalformedRequest("the length of the body is not a number that a server accepts")
+    return int(text, system)

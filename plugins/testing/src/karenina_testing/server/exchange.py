@@ -15,9 +15,16 @@ End = Literal["keep", "close", "reset", "hang"]
 _PHRASES: Final = {status.value: status.phrase for status in HTTPStatus}
 
 
+class MalformedRequest(ValueError):
+    """The error for a request that cannot be read, which is answered with status 400."""
+
+
 @dataclass(eq=False)
 class Request:
-    """One request as received. `path` includes the query; `connection` counts the server's connections from 1."""
+    """One request as received. `path` includes the query; `connection` counts the server's connections from 1.
+
+    Secrets in headers and query are as they were sent; the output of the log masks them.
+    """
 
     method: str
     path: str
@@ -48,6 +55,13 @@ class Request:
             return self.body if isinstance(self.body, dict) else {}
         except ValueError:
             return {}
+
+    def check(self) -> None:
+        """Raise `MalformedRequest` if the body is nested too deeply to be read. It need not be JSON."""
+        try:
+            len(self.texts)
+        except RecursionError:
+            raise MalformedRequest("the body is nested too deeply") from None
 
     @property
     def whole(self) -> str:

@@ -11,10 +11,12 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
+from urllib.parse import unquote_plus
 
 from karenina_testing.server.exchange import Reply, Request, Say
 from karenina_testing.server.faults import Fault
 from karenina_testing.server.formats import spoken
+from karenina_toolkit.urls import MASK
 
 One: TypeAlias = "str | Say | Reply | Fault | Mapping[str, Any] | Callable[[Request], Any] | None"
 """What one request is sent: what the model says, a literal reply, a JSON object (the body of a literal
@@ -29,6 +31,10 @@ reply of the sequence, or the default if there is none.
 
 _MARK: Final = re.compile(r"\[item ([^\]\n]{1,200})\]")
 _UNKNOWN: Final = "I do not know."
+_SECRET: Final = re.compile(
+    r"(authorization|cookie|credential|key|passw(or)?d|secret|signature|token)s?$|(^|[^a-z])(auth|sig)$", re.IGNORECASE
+)
+"""The names of headers and of parts of a query whose values may be secrets."""
 
 
 @dataclass(eq=False)
@@ -111,11 +117,22 @@ class Entry:
         return self.reply.body if self.reply.chunks is None else self.reply.chunks
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the entry as JSON values, without the bodies of streams."""
+        """Return the entry as JSON values, without the bodies of streams, and with keys and the like as `***`.
+
+        These are the values of headers and of parts of the query, by their names. Bodies are as they were sent.
+        """
         body = self.body if isinstance(self.body, (str, dict, list)) else None
         sent = {"fault": self.fault, "status": self.status, "body": body, "whole": self.whole}
-        came = {"path": self.request.path, "headers": dict(self.request.headers), "request": self.request.text}
+        headers = {name: MASK if _SECRET.search(name) else value for name, value in self.request.headers.items()}
+        came = {"path": _mask_query(self.request.path), "headers": headers, "request": self.request.text}
         return {"item": self.item, "side": self.side, "call": self.call, **sent, **came}
+
+
+def _mask_query(target: str) -> str:
+    path, mark, query = target.partition("?")
+    parts = (part.partition("=") for part in query.split("&"))
+    shown = (f"{name}{sign}{MASK if sign and _SECRET.search(unquote_plus(name)) else v}" for name, sign, v in parts)
+    return f"{path}{mark}{'&'.join(shown)}"
 
 
 class Log:
@@ -163,7 +180,7 @@ class Log:
             self._items.clear()
 
     def to_jsonl(self) -> str:
-        """Return the log as JSON lines."""
+        """Return the log as JSON lines, with keys masked as `Entry.to_dict` says."""
         return "".join(json.dumps(entry.to_dict()) + "\n" for entry in self)
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from types import TracebackType
+from pathlib import Path
+from types import FrameType, TracebackType
 from typing import Any, Final, Self
 
 from karenina_testing.server import faults
@@ -35,14 +37,15 @@ class ScriptedServer:
     - `is_judge` returns whether a request is the judge's. The default: its path begins with `/judge/`
       (`f"{server.url}/judge/v1"` is a base URL), or it asks for JSON (a response format or a forced tool).
     - `is_call` returns whether a request is a call. Others are not logged: `/v1/models` lists `models`, `/log` returns
-      the log as JSON lines, `/stats` numbers (calls answered, and refused with status 429), and anything else an empty
-      JSON object.
+      the log as JSON lines with keys masked, `/stats` numbers (calls answered, and refused with status 429), and
+      anything else an empty JSON object.
     - `latency` are seconds before each reply without a fault. Calls that come while `allowed` are under way get
       `refusal`.
     - `tls` makes it an HTTPS server.
 
-    `url` ends with `path`, such as `/v1`. What a function of the script raises is a problem of the test: it is raised
-    at the end of the block, and the connection is closed.
+    `url` ends with `path`, such as `/v1`. What a function of the script or one of the three above raises is a problem
+    of the test: it is in `problems`, the connection is closed, and the end of the block raises it, or adds it as a note
+    to what the block has raised. So is a function that still blocks the server 10 seconds after the end of the block.
     """
 
     def __init__(
@@ -152,6 +155,10 @@ class ScriptedServer:
         entry.reply = self._late(reply)
         return entry, entry.reply
 
+    def failed(self, problem: BaseException) -> None:
+        """Note a problem of the test."""
+        self.problems.append(problem)
+
     def sent(self, note: Entry | None, whole: bool) -> None:
         """Write into the log whether everything was sent."""
         if note is None:
@@ -212,13 +219,18 @@ class ScriptedServer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Stop it, with all connections. Raises what a function of the script raised."""
+        """Stop it, with all connections. Raises what a function of the script raised, or that one blocks the server."""
         if self._loop is not None and self._over is not None:
             self._loop.call_soon_threadsafe(self._over.set)
         if self._thread is not None:
             self._thread.join(WAIT)
+            if self._thread.is_alive():
+                self.problems.append(_blocked_error(self._thread))
         if self.problems and error is None:
             raise self.problems[0]
+        if error is not None:
+            for problem in self.problems:
+                error.add_note(f"a problem of the scripted server: {problem!r}")
 
     async def serve(self, ready: Callable[[], object]) -> None:
         """Serve in this event loop until the server is stopped; call `ready` when it listens."""
@@ -236,6 +248,23 @@ class ScriptedServer:
             for connection in list(self._open):
                 connection.close()
             await asyncio.sleep(0)
+
+
+def _blocked_error(thread: threading.Thread) -> TimeoutError:
+    """Return the error for a server that does not stop, with the name of the function that its thread is in."""
+    frame, called = sys._current_frames().get(thread.ident or 0), None
+    while frame is not None and not _module(frame).startswith(__package__):
+        frame, called = frame.f_back, frame
+    name = "a coroutine function of the script that goes on when it is cancelled"
+    if called is not None and not _module(called).startswith("asyncio."):
+        code = called.f_code
+        name = f"{code.co_qualname} ({Path(code.co_filename).name}, line {called.f_lineno})"
+    cure = "let it return, or make it a coroutine function that waits with await"
+    return TimeoutError(f"the scripted server did not stop within {WAIT:g} seconds: {name} blocks it; {cure}")
+
+
+def _module(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__", ""))
 
 
 @contextmanager
