@@ -96,7 +96,7 @@ async def test_thoughts_are_not_part_of_the_answer(server: ScriptedServer, open_
             | {"output_tokens_details": {"thinking_tokens": 25}},
             Usage(127, 30, 100, 25, calls=1, cache_write_tokens=20),
         ),
-        ({"input_tokens": None, "output_tokens": "3"}, Usage(calls=1)),
+        ({"input_tokens": None, "output_tokens": "3"}, Usage(0, 3, calls=1)),
     ],
 )
 def test_tokens_are_counted_as_ours(counted: Any, usage: Usage) -> None:

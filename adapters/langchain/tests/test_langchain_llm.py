@@ -59,7 +59,8 @@ async def test_without_a_key_no_authorization_is_sent(server: Scripted, open_por
         (completion(None, refusal="I can't."), LLMReply("I can't.", USAGE, "content_filter", "served-model")),
         (completion("Par", "length"), LLMReply("Par", USAGE, "length", "served-model")),
         (completion("", "content_filter"), LLMReply("", USAGE, "content_filter", "served-model")),
-        (completion("x", "eos"), LLMReply("x", USAGE, "other", "served-model")),
+        (completion("x", "eos"), LLMReply("x", USAGE, "stop", "served-model")),
+        (completion("x", "bored"), LLMReply("x", USAGE, "other", "served-model", server_reason="bored")),
         ({**completion("x"), "usage": None}, LLMReply("x", Usage(calls=1), "stop", "served-model")),
     ],
 )

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from karenina_core.models.model import ModelConfig
-from karenina_core.models.ports import CallInfo
+from karenina_core.models.ports import CallInfo, PortError
 from karenina_manual import plugin
+from karenina_testing.fixtures import anyio_backend as anyio_backend
 
 SPEC = plugin.karenina_adapters()[0]
 QUESTIONS = [CallInfo("q1", "Where?"), CallInfo("q2", "When?")]
@@ -79,3 +80,17 @@ def test_recordings_of_other_questions_are_not_reported(tmp_path: Path) -> None:
 
 def test_a_mapping_is_compared_too() -> None:
     assert mismatches({"q1": "x", "When?": "y", "zzz": "z"}) == ["1 recording matches no question: 'zzz'"]
+
+
+@pytest.mark.parametrize("empty", ["", " \n", "<think>\n</think>", [{"role": "assistant", "content": ""}]])
+def test_an_empty_recording_is_reported_with_its_place(empty: Any) -> None:
+    (problem,) = mismatches({"q1": empty, "q2": "In 1993."})
+    assert problem == "1 of 2 questions have an empty recorded answer: 'q1' (manual_traces['q1'])"
+
+
+@pytest.mark.anyio
+async def test_an_empty_recording_is_an_error_of_its_call() -> None:
+    assert SPEC.llm is not None
+    port = SPEC.llm(ModelConfig(id="m", interface="manual", model_name="x", manual_traces={"q1": " "}))
+    with pytest.raises(PortError, match="the recorded answer for question 'q1' .* is empty"):
+        await port.invoke([], info=QUESTIONS[0])

@@ -123,7 +123,11 @@ async def test_the_environment_names_server_and_key(
         ),
         (
             {"choices": [{"message": {"content": "x"}, "finish_reason": "eos"}], "usage": None},
-            LLMReply("x", Usage(calls=1), "other"),
+            LLMReply("x", Usage(calls=1), "stop"),
+        ),
+        (
+            {"choices": [{"message": {"content": "x"}, "finish_reason": "bored"}], "usage": None},
+            LLMReply("x", Usage(calls=1), "other", server_reason="bored"),
         ),
     ],
 )

@@ -246,3 +246,107 @@ def test_settings_that_make_no_sense_are_refused(extra: dict[str, Any]) -> None:
     assert spec.check is not None
     with pytest.raises(AdapterConfigError, match="extra"):
         spec.check(model("http://127.0.0.1:9/v1", extra=extra))
+
+
+def said(*deltas: Any, finish: Any = "stop", **last: Any) -> bytes:
+    """Return a stream with these deltas, and a finish reason unless it is None."""
+    chunks = [{"choices": [{"index": 0, "delta": delta}]} for delta in deltas]
+    end = {"choices": [{"index": 0, "delta": {}, "finish_reason": finish}], **last}
+    return "".join(map(event, [*chunks, *([end] if finish is not None else [])])).encode()
+
+
+DONE = b"data: [DONE]\n\n"
+
+
+def sends(server: Scripted, *streams: bytes) -> None:
+    """Send these streams one after the other, and the last one again and again."""
+    left = list(streams)
+    server.answer = lambda _: in_pieces([(0, left.pop(0) if len(left) > 1 else left[0])])
+
+
+@pytest.mark.parametrize(
+    ("stream", "text", "reasoning"),
+    [
+        (
+            said({"content": [{"type": "text", "text": "Par"}]}, {"content": [{"type": "text", "text": "is."}]}),
+            "Paris.",
+            None,
+        ),
+        (
+            said(
+                {"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "Bonn?"}]}]},
+                {"content": "Paris."},
+            ),
+            "Paris.",
+            "Bonn?",
+        ),
+        (
+            said({"reasoning_details": [{"type": "reasoning.text", "text": "Bonn?"}]}, {"content": "Paris."}),
+            "Paris.",
+            "Bonn?",
+        ),
+        (b"\xef\xbb\xbf" + said({"content": "Paris."}), "Paris.", None),
+        (said({"content": "Paris."}).replace(b"\n", b"\r"), "Paris.", None),
+        (said({"content": "Paris."}).replace(b"\n", b"\r\n"), "Paris.", None),
+        (event({"choices": [{"message": {"content": "Paris."}, "finish_reason": "stop"}]}).encode(), "Paris.", None),
+    ],
+)
+async def test_an_odd_stream_is_read(
+    stream: bytes, text: str, reasoning: str | None, server: Scripted, open_port: Keep
+) -> None:
+    sends(server, stream + DONE)
+    found = await open_port(OpenAILLM(streaming(server))).invoke(ASK)
+    assert (found.text, found.reasoning) == (text, reasoning)
+
+
+async def test_an_unknown_part_of_a_stream_is_noted(server: Scripted, open_port: Keep) -> None:
+    sends(server, said({"content": [{"type": "hologram", "data": "Bonn"}]}, {"content": "Paris."}) + DONE)
+    found = await open_port(OpenAILLM(streaming(server))).invoke(ASK)
+    assert found.text == "Paris."
+    assert "hologram" in found.notes[0]
+
+
+async def test_counts_of_nothing_at_the_end_replace_no_count(server: Scripted, open_port: Keep) -> None:
+    counted = {"usage": {"prompt_tokens": 7, "completion_tokens": 3}}
+    nothing = event({"choices": [], "usage": {"prompt_tokens": 0, "completion_tokens": 0}}).encode()
+    sends(server, said({"content": "Paris."}, **counted) + nothing + DONE)
+    assert (await open_port(OpenAILLM(streaming(server))).invoke(ASK)).usage == Usage(7, 3, calls=1)
+
+
+async def test_usage_in_the_choice_is_counted(server: Scripted, open_port: Keep) -> None:
+    choice = {"index": 0, "delta": {"content": "Paris."}, "finish_reason": "stop"}
+    sends(
+        server, event({"choices": [{**choice, "usage": {"prompt_tokens": 7, "completion_tokens": 3}}]}).encode() + DONE
+    )
+    assert (await open_port(OpenAILLM(streaming(server))).invoke(ASK)).usage == Usage(7, 3, calls=1)
+
+
+async def test_an_old_function_call_of_a_stream_is_read(server: Scripted, open_port: Keep) -> None:
+    pieces = [
+        {"function_call": {"name": "Answer", "arguments": '{"ci'}},
+        {"function_call": {"arguments": 'ty": "Paris"}'}},
+    ]
+    sends(server, said(*pieces, finish="function_call") + DONE)
+    parser = OpenAIParser(streaming(server, structured="tool"))
+    assert (await open_port(parser).parse(ASK, {"type": "object", "properties": {}})).text == '{"city": "Paris"}'
+
+
+async def test_a_stream_without_a_reason_is_broken_off_if_others_have_one(server: Scripted, open_port: Keep) -> None:
+    port = open_port(OpenAILLM(streaming(server)))
+    sends(server, said({"content": "Paris."}) + DONE, said({"content": "Par"}, finish=None) + DONE)
+    await port.invoke(ASK)
+    assert (await fails(port)).category is ErrorCategory.CONNECTION
+
+
+async def test_a_server_without_reasons_is_believed_after_five(server: Scripted, open_port: Keep) -> None:
+    port = open_port(OpenAILLM(streaming(server)))
+    sends(server, said({"content": "Paris."}, finish=None) + DONE)
+    assert [(await fails(port)).category for _ in range(5)] == [ErrorCategory.INCOMPLETE] * 5
+    found = await port.invoke(ASK)
+    assert (found.text, found.finish_reason, found.server_reason) == ("Paris.", "other", "(none)")
+
+
+async def test_a_stream_without_reason_and_end_is_never_believed(server: Scripted, open_port: Keep) -> None:
+    port = open_port(OpenAILLM(streaming(server)))
+    sends(server, said({"content": "Paris."}, finish=None))
+    assert [(await fails(port)).category for _ in range(7)] == [ErrorCategory.CONNECTION] * 7

@@ -19,7 +19,12 @@ from karenina_toolkit.traces.anthropic import read_usage
             Usage(111, 7, cached_tokens=10, calls=1, cache_write_tokens=100),
         ),
         ({"output_tokens": 7, "output_tokens_details": {"thinking_tokens": 5}}, Usage(0, 7, 0, 5, calls=1)),
-        ({"input_tokens": None, "output_tokens": "7", "cache_read_input_tokens": -3}, Usage(calls=1)),
+        ({"input_tokens": None, "output_tokens": "7", "cache_read_input_tokens": -3}, Usage(0, 7, calls=1)),
+        (
+            {"input_tokens": 1, "cache_creation": {"ephemeral_5m_input_tokens": 20, "ephemeral_1h_input_tokens": 4}},
+            Usage(25, calls=1, cache_write_tokens=24),
+        ),
+        ({"output_tokens": 3, "output_tokens_details": {"thinking_tokens": 5}}, Usage(0, 3, 0, 3, calls=1)),
         ({"output_tokens_details": 5}, Usage(calls=1)),
         (None, Usage(calls=1)),
     ],

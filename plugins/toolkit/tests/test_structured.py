@@ -372,3 +372,24 @@ async def test_pydantics_own_messages_are_sent_with_their_place() -> None:
     judge = Judge('{"name": "aspirin", "approved": true, "dose": "much"}', GOOD)
     await call_structured(judge, QUESTION, {"type": "object"}, Drug.model_validate)
     assert "dose: Input should be a valid number" in judge.asked[1][-1].content
+
+
+async def test_a_filtered_judge_is_asked_once_and_the_cause_named() -> None:
+    judge = Judge(ParserReply("", "prompt", Usage(10, calls=1), "content_filter", server_reason="HTTP 400: no"))
+    with pytest.raises(StructuredError, match=r"content filter \(HTTP 400: no\): choose another judge") as caught:
+        await call_structured(judge, [Message.user("?")], SCHEMA, Drug.model_validate)
+    assert caught.value.tries == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '<tool_call>{"name": "Drug", "arguments": %s}</tool_call>',
+        '[TOOL_CALLS][{"name": "Drug", "arguments": %s}]',
+        '{"type": "function", "function": {"name": "Drug", "parameters": %s}}',
+    ],
+)
+async def test_arguments_of_a_written_tool_call_are_read(text: str) -> None:
+    schema = object_schema({"drug": {"type": "string"}})
+    judge = Judge(text % '{"drug": "aspirin"}')
+    assert (await call_structured(judge, [Message.user("?")], schema, dict)).value == {"drug": "aspirin"}

@@ -47,9 +47,42 @@ def test_no_reply_is_read_as_something_else() -> None:
     assert [(reply["text"], found) for reply, found in read if found != reply["meant"]] == []
 
 
+LOST: Final = {
+    r"\frac{1}{2}": r"\frac{1}{2}",
+    r"\boxed{17}": r"\boxed{17}",
+    r"\beta-globin": r"\beta-globin",
+    r"2 \times 3 \neq 5": r"2 \times 3 \neq 5",
+    r"\theta \to \rho": r"\theta \to \rho",
+    r"\nu": r"\nu",
+    r"\tan x": r"\tan x",
+    r"\alpha + \sqrt{2}": r"\alpha + \sqrt{2}",
+    r"\upsilon is not \u00e9": r"\upsilon is not é",
+    r"\\frac{1}{2}": r"\frac{1}{2}",
+}
+
+
+@pytest.mark.parametrize(("written", "meant"), LOST.items())
+def test_a_lost_backslash_is_restored(written: str, meant: str) -> None:
+    assert read_object(f'{{"value": "{written}"}}')[0] == {"value": meant}
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        (r"first line\nsecond line", "first line\nsecond line"),
+        (r"gene\tan oncogene\ttime", "gene\tan oncogene\ttime"),
+        (r"a\ne\ni\nu\no", "a\ne\ni\nu\no"),
+        (r"no\r\nnot here\nor there", "no\r\nnot here\nor there"),
+        (r"end\f", "end\f"),
+    ],
+)
+def test_an_escape_that_no_command_follows_is_kept(written: str, meant: str) -> None:
+    assert read_object(f'{{"value": "{written}"}}')[0] == {"value": meant}
+
+
 NAMES: Final = st.from_regex(r"[a-z]{1,6}", fullmatch=True)
 TEXTS: Final = st.text(
-    st.characters(max_codepoint=0xFFFF, exclude_characters="\\", exclude_categories=["Cs"]), max_size=12
+    st.characters(max_codepoint=0xFFFF, exclude_characters="\\\f\b", exclude_categories=["Cs"]), max_size=12
 )
 VALUES: Final = st.recursive(
     st.none() | st.booleans() | st.integers() | TEXTS,

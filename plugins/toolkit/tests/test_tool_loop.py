@@ -19,6 +19,7 @@ from karenina_core.models.ports import (
     Turn,
     Usage,
 )
+from karenina_toolkit.reply_checks import EmptyReply
 from karenina_toolkit.tool_loop import CUT_OFF, run_tool_loop
 
 LOOK = ToolCall("c1", "list_files", {})
@@ -132,3 +133,26 @@ def test_a_workspace_that_is_not_there_is_a_permanent_error(tmp_path: Path) -> N
     with pytest.raises(PortError, match="a script: ") as caught:
         run(Scripted(), tmp_path / "absent")
     assert caught.value.category is ErrorCategory.PERMANENT
+
+
+def test_a_call_between_tags_is_carried_out(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("17q21")
+    written = '<tool_call>\n{"name": "read_file", "arguments": {"path": "a.txt"}}\n</tool_call>'
+    reply = run(Scripted(says(written), says("It is 17q21.")), tmp_path)
+    assert [(one.role, one.content) for one in reply.trace] == [
+        ("assistant", ""),
+        ("tool", "17q21"),
+        ("assistant", "It is 17q21."),
+    ]
+
+
+def test_a_turn_that_stays_empty_after_results_ends_the_run(tmp_path: Path) -> None:
+    empty = EmptyReply("the server sent an empty reply", Usage(5, 1, calls=1))
+    reply = run(Scripted(calls(ToolCall("1", "list_files")), empty), tmp_path)
+    assert reply.trace[-1] == Message("assistant", notes=("the server sent an empty reply",))
+    assert reply.usage.output_tokens >= 1
+
+
+def test_an_empty_first_turn_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(EmptyReply):
+        run(Scripted(EmptyReply("the server sent an empty reply", Usage(5, 1, calls=1))), tmp_path)

@@ -24,7 +24,7 @@ from karenina_core.models.ports import (
     Usage,
 )
 from karenina_toolkit.agent_timeout import AgentClock
-from karenina_toolkit.tool_loop import TraceSize
+from karenina_toolkit.tool_loop import TraceSize, empty_ending
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -98,6 +98,7 @@ class _AgentTask:
         self._said: list[Message] = []
         self._results: list[dict[str, tuple[str, bool]]] = []  # of each turn: servers may use an id again
         self._finish_reason: FinishReason = "other"
+        self._server_reason: str | None = None
         self._model: str | None = None
         self._asking = asyncio.Lock()
 
@@ -109,8 +110,11 @@ class _AgentTask:
             try:
                 turn = await self._request_turn(request, headers)
             except PortError as error:
-                self.end.set_exception(error)
-                return None
+                ending = empty_ending(error, self.reply().trace)
+                if ending is None:
+                    self.end.set_exception(error)
+                    return None
+                turn = ending
             self._record_turn(turn)
             if turn.message.tool_calls and len(self._said) < self._options.max_turns:
                 return reply_of(turn, self._run_tools)
@@ -140,7 +144,9 @@ class _AgentTask:
                 if call.id in results:
                     text, failed = results[call.id]
                     trace.append(Message.tool(text, call, is_error=failed))
-        return AgentReply(tuple(trace), self.usage, limit_reached, self._finish_reason, self._model)
+        return AgentReply(
+            tuple(trace), self.usage, limit_reached, self._finish_reason, self._model, self._server_reason
+        )
 
     async def _request_turn(self, request: Wire, headers: Mapping[str, str]) -> Turn:
         self._record_results(results_in(request))
@@ -163,4 +169,5 @@ class _AgentTask:
         self._results.append({})
         self.usage += turn.usage
         self._finish_reason = turn.finish_reason
+        self._server_reason = turn.server_reason
         self._model = turn.model or self._model

@@ -7,6 +7,7 @@ from typing import Any
 
 from karenina_core.models.ports import FinishReason, Message, Turn
 from karenina_core.text import replace_surrogates, replace_surrogates_in
+from karenina_toolkit.reply_ends import read_end
 from karenina_toolkit.traces.anthropic import read, read_usage
 from karenina_toolkit.traces.format_error import TraceFormatError
 
@@ -16,14 +17,12 @@ SERVER = "karenina"
 """The name of the server of the run's tools in the CLI."""
 
 _PREFIX = f"mcp__{SERVER}__"
-_FINISH: dict[str, FinishReason] = {
-    "end_turn": "stop",
-    "stop_sequence": "stop",
-    "max_tokens": "length",
-    "model_context_window_exceeded": "length",
-    "tool_use": "tool_calls",
-    "refusal": "content_filter",
+_STOPS: dict[FinishReason, str] = {
+    "length": "max_tokens",
+    "tool_calls": "tool_use",
+    "content_filter": "refusal",
 }
+"""Reasons of the API for a turn without a reply of its own, from a journal."""
 
 
 def to_wire(messages: Sequence[Message], brought: Sequence[str] = ()) -> tuple[str, list[Wire]]:
@@ -61,12 +60,14 @@ def turn_of(reply: Wire) -> Turn:
     except TraceFormatError as error:
         raise ValueError(f"its content cannot be read: {error}") from None
     model = reply.get("model")
+    end, server_reason = read_end(reply.get("stop_reason"))
     return Turn(
         found[0] if found else Message.assistant(),
         read_usage(reply.get("usage")),
-        _FINISH.get(str(reply.get("stop_reason")), "other"),
+        end,
         model if isinstance(model, str) else None,
         wire=reply,
+        server_reason=server_reason,
     )
 
 
@@ -121,5 +122,5 @@ def reply_of(turn: Turn, brought: Sequence[str]) -> Wire:
     """Return a turn as a reply of the Messages API: the original reply, or else one with the same content."""
     if isinstance(turn.wire, dict):
         return turn.wire
-    reason = next((name for name, reason in _FINISH.items() if reason == turn.finish_reason), "end_turn")
+    reason = _STOPS.get(turn.finish_reason, "end_turn")
     return {"content": _blocks_of(turn.message, brought), "stop_reason": reason}

@@ -27,7 +27,7 @@ def read_reply(raw: bytes) -> Wire:
 
     Raises `ServerReportedError`, and `ValueError`, which says what is wrong.
     """
-    text = raw.decode("utf-8", "replace")
+    text = raw.decode("utf-8-sig", "replace")
     if text.lstrip()[:1] in ("{", "[", '"', ""):
         return _check_reply(_json(text))
     return _assemble_reply(text)
@@ -90,7 +90,7 @@ def _assemble_reply(text: str) -> Wire:
             _collect_delta(reply["content"], event, written, said)
         elif kind == "message_delta":
             reply.update(event.get("delta") or {})
-            reply["usage"] = {**(reply.get("usage") or {}), **(event.get("usage") or {})}
+            reply["usage"] = _merge_usage(reply.get("usage") or {}, event.get("usage") or {})
         elif kind == "message_stop":
             ended = True
     if reply is None or not ended:
@@ -100,6 +100,11 @@ def _assemble_reply(text: str) -> Wire:
     for index, parts in written.items():
         reply["content"][index]["input"] = read_arguments("".join(parts))
     return _check_reply(reply)
+
+
+def _merge_usage(before: Wire, after: Wire) -> Wire:
+    """Return the counts of a later event over those of an earlier one; a count of 0 or null replaces none."""
+    return {**before, **{name: count for name, count in after.items() if count or not before.get(name)}}
 
 
 def _collect_delta(
@@ -119,7 +124,7 @@ def _collect_delta(
 
 
 def _event_data(text: str) -> Iterator[str]:
-    for event in text.replace("\r\n", "\n").split("\n\n"):
+    for event in text.replace("\r\n", "\n").replace("\r", "\n").split("\n\n"):
         lines = [line[5:].lstrip() for line in event.split("\n") if line.startswith("data:")]
         if lines:
             yield "\n".join(lines)

@@ -28,7 +28,15 @@ class ClaudeAgentLLM:
         setting = CLISettings(runner.model_name, runner.extra, system, runner.thinking, bare=True)
         turn = await runner.run(setting, wire, SingleReply(runner, messages, {}))
         said = turn.message
-        return LLMReply(said.content, turn.usage, turn.finish_reason, turn.model, said.reasoning)
+        return LLMReply(
+            said.content,
+            turn.usage,
+            turn.finish_reason,
+            turn.model,
+            said.reasoning,
+            turn.server_reason,
+            said.notes,
+        )
 
     async def aclose(self) -> None:
         """Close the proxy and the connections."""

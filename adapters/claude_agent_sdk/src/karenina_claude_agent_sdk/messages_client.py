@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -13,10 +14,11 @@ from karenina_claude_agent_sdk.conversion import Wire, turn_of
 from karenina_claude_agent_sdk.event_stream import ServerReportedError, read_reply
 from karenina_claude_agent_sdk.settings import DEFAULT_TIMEOUT, base_url_of, extra_of, key_of
 from karenina_core.models.ports import ErrorCategory, Message, PortError, Turn
-from karenina_toolkit.error_cures import cure_for_tls_error, read_page_text
+from karenina_toolkit.error_cures import cure_for_tls_error, is_filtered, read_page_text
 from karenina_toolkit.http_errors import CURES, redact_text, status_error, web_page_error
 from karenina_toolkit.reply_body import ACCEPTED_ENCODINGS, bound_body
 from karenina_toolkit.reply_bounds import ReplyBounds
+from karenina_toolkit.reply_ends import PAUSED
 from karenina_toolkit.urls import find_secret_parts, is_loopback, redact_url
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
     from karenina_core.models.model import ModelConfig
 
+_MOST_PAUSES: Final = 20
 _PAGE: Final = 5000
 """Bytes that are checked for a web page."""
 _PATH_CURE: Final = "check endpoint_base_url (without /v1/messages)"
@@ -77,8 +80,25 @@ class MessagesClient:
     async def post(self, request: Wire, headers: Mapping[str, str], prompt: Sequence[Message]) -> Turn:
         """Send a request of the CLI with the model's parameters, and return the reply. Raises `PortError`.
 
-        `prompt` is removed from messages of the server in errors.
+        `prompt` is removed from messages of the server in errors. A reply that the server paused goes on with another
+        request, at most `_MOST_PAUSES` times.
         """
+        turn = await self._post_once(request, headers, prompt)
+        for _ in range(_MOST_PAUSES):
+            if turn.wire.get("stop_reason") not in PAUSED or turn.message.tool_calls:
+                break
+            said = {"role": "assistant", "content": turn.wire["content"]}
+            going_on = {**request, "messages": [*request["messages"], said]}
+            try:
+                after = await self._post_once(going_on, headers, prompt)
+            except PortError as error:
+                error.usage = turn.usage + error.usage
+                raise
+            whole = {**after.wire, "content": [*turn.wire["content"], *after.wire["content"]]}
+            turn = replace(turn_of(whole), usage=turn.usage + after.usage)
+        return turn
+
+    async def _post_once(self, request: Wire, headers: Mapping[str, str], prompt: Sequence[Message]) -> Turn:
         sent = {**self._headers, **{name: headers[name] for name in _KEPT_HEADERS if name in headers}}
         raw = await self._post(json.dumps({**request, **self._fields}).encode(), sent, prompt)
         page = read_page_text(raw[:_PAGE].decode("utf-8", "replace"))
@@ -89,6 +109,8 @@ class MessagesClient:
         except ServerReportedError as error:
             shown = redact_text(f"{error.kind}: {error}", self._secrets, prompt)
             category = _CATEGORY_OF_KIND.get(error.kind, ErrorCategory.SERVER)
+            if is_filtered(str(error), {error.kind}):
+                category = ErrorCategory.FILTERED
             raise PortError(f"{self.where} passed on an error, {shown}", category=category) from None
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             why = str(error) if isinstance(error, ValueError) else "its parts are not where they should be"

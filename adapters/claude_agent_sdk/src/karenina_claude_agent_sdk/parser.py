@@ -42,7 +42,10 @@ class ClaudeAgentParser:
         turn = await runner.run(setting, wire, SingleReply(runner, messages, forced))
         filled = [call.arguments for call in turn.message.tool_calls if call.name == _TOOL]
         text = json.dumps(filled[0], ensure_ascii=False) if filled else turn.message.content
-        return ParserReply(text, "tool", turn.usage, "stop" if filled else turn.finish_reason, turn.model)
+        reason = "stop" if filled and turn.finish_reason == "tool_calls" else turn.finish_reason
+        found = ParserReply(text, "tool", turn.usage, reason, turn.model)
+        found.reasoning, found.server_reason = turn.message.reasoning, turn.server_reason
+        return found
 
     async def aclose(self) -> None:
         """Close the proxy and the connections."""

@@ -57,7 +57,15 @@ class _Conversation:
         if tools and first:
             offered.update(self._first)
         reply = await self._client.post(self._messages, self._system, self._wire, grows=True, **offered)
-        return Turn(reply.message, reply.usage, reply.finish_reason, reply.model, reply.is_paused, reply.blocks)
+        return Turn(
+            reply.message,
+            reply.usage,
+            reply.finish_reason,
+            reply.model,
+            reply.is_paused,
+            reply.blocks,
+            reply.server_reason,
+        )
 
     def add_turn(self, turn: Turn) -> None:
         """Add the blocks of the reply, or its message if there are none."""

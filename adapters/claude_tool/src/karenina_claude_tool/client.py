@@ -6,14 +6,14 @@ import asyncio
 import json
 import os
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 import anthropic
 import httpx2
 from anthropic import AsyncAnthropic, DefaultAsyncHttpxClient, Omit, omit
 
-from karenina_claude_tool.conversion import ClaudeReply, from_wire, to_wire
+from karenina_claude_tool.conversion import ClaudeReply, add, from_wire, to_wire
 from karenina_claude_tool.sdk_errors import PATH_CURE, gateway_error, port_error
 from karenina_claude_tool.settings import (
     DEFAULT_MAX_TOKENS,
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig
     from karenina_core.models.ports import Message
 
+_MOST_PAUSES: Final = 20
+
 
 class Client:
     """A client that posts requests. Creating it does no I/O; the first call opens connections inside its event loop."""
@@ -56,8 +58,22 @@ class Client:
         self._closed = False
 
     async def ask(self, messages: Sequence[Message], **fields: Any) -> ClaudeReply:
-        """Return the reply to `messages`; `fields` are added to the request. Raises `PortError`."""
-        return await self.post(messages, *to_wire(messages), **fields)
+        """Return the reply to `messages`; `fields` are added to the request. Raises `PortError`.
+
+        A reply that the server paused goes on with another request, at most `_MOST_PAUSES` times.
+        """
+        system, wire = to_wire(messages)
+        reply = await self.post(messages, system, wire, **fields)
+        for _ in range(_MOST_PAUSES):
+            if not reply.is_paused:
+                break
+            add(wire, "assistant", reply.blocks)
+            try:
+                reply = reply.continued(await self.post(messages, system, wire, **fields))
+            except PortError as error:
+                error.usage = reply.usage + error.usage
+                raise
+        return reply
 
     async def post(
         self,

@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from karenina_core.models.ports import FinishReason, Message, Usage
 from karenina_core.text import replace_surrogates, replace_surrogates_in
+from karenina_toolkit.reply_ends import PAUSED, read_end
 from karenina_toolkit.traces.anthropic import read, read_usage
 from karenina_toolkit.traces.blocks import describe_block
 from karenina_toolkit.traces.format_error import TraceFormatError
 from karenina_toolkit.traces.openai_chat import read_arguments
 
 Block = dict[str, Any]
-
-_FINISH: dict[str, FinishReason] = {
-    "end_turn": "stop",
-    "stop_sequence": "stop",
-    "max_tokens": "length",
-    "model_context_window_exceeded": "length",
-    "tool_use": "tool_calls",
-    "refusal": "content_filter",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +30,28 @@ class ClaudeReply:
     @property
     def finish_reason(self) -> FinishReason:
         """The finish reason in Karenina's terms."""
-        return _FINISH.get(self.stop_reason, "other")
+        return read_end(self.stop_reason)[0]
+
+    @property
+    def server_reason(self) -> str | None:
+        """The server's own reason for the end, if it is not a normal one."""
+        return read_end(self.stop_reason)[1]
 
     @property
     def is_paused(self) -> bool:
         """Whether the server expects its reply to be sent back, without anything new, before it continues."""
-        return self.stop_reason == "pause_turn"
+        return self.stop_reason in PAUSED
+
+    def continued(self, after: ClaudeReply) -> ClaudeReply:
+        """Return this paused reply with what followed."""
+        before, more = self.message, after.message
+        message = replace(
+            more,
+            content=before.content + more.content,
+            reasoning="\n".join(filter(None, (before.reasoning, more.reasoning))) or None,
+            notes=(*before.notes, *more.notes),
+        )
+        return replace(after, message=message, usage=self.usage + after.usage)
 
 
 def to_wire(messages: Sequence[Message]) -> tuple[str, list[dict[str, Any]]]:

@@ -23,7 +23,15 @@ class ClaudeLLM:
         """Return the model's reply to `messages`. Raises `PortError`."""
         reply = await self._client.ask(messages)
         message = reply.message
-        return LLMReply(message.content, reply.usage, reply.finish_reason, reply.model, message.reasoning)
+        return LLMReply(
+            message.content,
+            reply.usage,
+            reply.finish_reason,
+            reply.model,
+            message.reasoning,
+            reply.server_reason,
+            message.notes,
+        )
 
     async def aclose(self) -> None:
         """Close the connections."""

@@ -42,8 +42,11 @@ class ClaudeParser:
         if len(modes) > 1 and not can_be_native(schema):
             modes = tuple(mode for mode in modes if mode != "json_schema")
         reply, mode = await with_best_mode(self._server, modes, schema, lambda mode: self._ask(mode, messages, schema))
-        text = _arguments(reply) if mode == "tool" else reply.message.content
-        return ParserReply(text, mode, reply.usage, reply.finish_reason, reply.model)
+        said = reply.message.content
+        text = _arguments(reply) if mode == "tool" or not said.strip() else said
+        found = ParserReply(text, mode, reply.usage, reply.finish_reason, reply.model)
+        found.reasoning, found.server_reason = reply.message.reasoning, reply.server_reason
+        return found
 
     async def aclose(self) -> None:
         """Close the connections."""

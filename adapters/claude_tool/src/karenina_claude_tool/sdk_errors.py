@@ -9,7 +9,7 @@ from typing import Any, Final
 import anthropic
 
 from karenina_core.models.ports import ErrorCategory, Message, PortError
-from karenina_toolkit.error_cures import cure_for_tls_error
+from karenina_toolkit.error_cures import cure_for_tls_error, is_filtered
 from karenina_toolkit.http_errors import CURES, find_system_error, redact_text, status_error
 
 PATH_CURE: Final = "check endpoint_base_url (without /v1/messages)"
@@ -54,6 +54,8 @@ def gateway_error(where: str, error: Mapping[str, Any], secrets: Sequence[str], 
     kind = str(error.get("type") or "")
     shown = redact_text(f"{kind}: {error.get('message') or 'no message'}", secrets, prompt)
     category = _CATEGORY_OF_TYPE.get(kind, ErrorCategory.SERVER)
+    if is_filtered(str(error.get("message") or ""), {kind}):
+        category = ErrorCategory.FILTERED
     return PortError(f"{where} forwarded an error, {shown}", category=category)
 
 

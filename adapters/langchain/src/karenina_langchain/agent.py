@@ -17,7 +17,7 @@ from karenina_core.models.ports import (
     Turn,
 )
 from karenina_langchain.client import Client
-from karenina_langchain.conversion import from_langchain, to_langchain
+from karenina_langchain.conversion import to_langchain
 from karenina_toolkit.tool_loop import run_tool_loop
 
 if TYPE_CHECKING:
@@ -67,9 +67,15 @@ class _Chat:
         chosen = first and bool(self._first)
         if chosen not in self._runnables:
             self._runnables[chosen] = self._bind_tools(tools, **(self._first if chosen else {}))
-        said = await self._client.ask(self._runnables[chosen], self._messages, list(self._sent))
-        reply = from_langchain(said)
-        return Turn(reply.message, reply.usage, reply.finish_reason, reply.model, wire=message_to_dict(said))
+        reply = await self._client.ask(self._runnables[chosen], self._messages, list(self._sent))
+        return Turn(
+            reply.message,
+            reply.usage,
+            reply.finish_reason,
+            reply.model,
+            wire=message_to_dict(reply.said),
+            server_reason=reply.server_reason,
+        )
 
     def add_turn(self, turn: Turn) -> None:
         """Add the original reply, because some providers require their own signed reasoning beside the calls."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextvars import ContextVar
 from functools import cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
     from karenina_core.models.model import ModelConfig
 
+BODY: ContextVar[bytearray] = ContextVar("karenina_langchain_body")
+"""The body of the reply to the call of this context, for what LangChain and the SDKs drop or cannot read."""
 _TRACING = ("LANGSMITH_TRACING", "LANGSMITH_TRACING_V2", "LANGCHAIN_TRACING", "LANGCHAIN_TRACING_V2")
 _NO_KEY = "none"
 _KEY_HEADERS = ("authorization", "x-api-key")
@@ -151,7 +154,9 @@ def _http_settings(model: ModelConfig) -> dict[str, Any]:
         for name in unwanted:
             request.headers.pop(name, None)
 
-    bound = make_bounding_hook(httpx2.AsyncByteStream, describe_server(model), ReplyBounds.of(model))
+    bound = make_bounding_hook(
+        httpx2.AsyncByteStream, describe_server(model), ReplyBounds.of(model), keep=lambda: BODY.get(None)
+    )
     loopback = is_loopback(urlsplit(base_url_of(model) or "").hostname or "")
     return {
         "verify": _tls(),

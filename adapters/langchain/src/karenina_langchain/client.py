@@ -8,17 +8,19 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.messages import AIMessage
 
 from karenina_core.models.ports import ErrorCategory, PortError
-from karenina_langchain.chat_models import describe_server, make_chat_model
+from karenina_langchain.chat_models import BODY, describe_server, make_chat_model
+from karenina_langchain.conversion import ChatReply, from_completion, from_langchain
 from karenina_langchain.providers import provider_of
-from karenina_langchain.sdk_errors import find_truncated_reply, port_error
+from karenina_langchain.sdk_errors import is_unreadable, port_error, read_completion
 from karenina_langchain.settings import DEFAULT_TIMEOUT, base_url_of, extra_of, key_of
-from karenina_toolkit.reply_bounds import find_port_error
+from karenina_toolkit.http_errors import error_in_reply
+from karenina_toolkit.reply_bounds import BrokenReply, find_port_error
 from karenina_toolkit.reply_sanitizer import check_tool_call_count
-from karenina_toolkit.traces.openai_completions import from_wire
+from karenina_toolkit.traces.openai_completions import error_of_choice, usage_of
 from karenina_toolkit.urls import find_secret_parts
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from langchain_core.messages import BaseMessage
     from langchain_core.runnables import Runnable
@@ -44,7 +46,7 @@ class Client:
 
     async def ask(
         self, runnable: Runnable[Any, Any], messages: Sequence[Message], sent: list[BaseMessage]
-    ) -> AIMessage:
+    ) -> ChatReply:
         """Return the reply of `runnable`, the chat model with bound arguments, to `sent`.
 
         `sent` is `messages` in LangChain's format. For a structured runnable, the raw reply is returned. Raises
@@ -53,6 +55,8 @@ class Client:
         if self._closed:
             raise PortError(f"{self.where}: this port was closed", category=ErrorCategory.PERMANENT)
         deadline = asyncio.timeout(self.timeout)
+        body = bytearray()
+        token = BODY.set(body)
         try:
             async with deadline:
                 said = await runnable.ainvoke(sent)
@@ -66,10 +70,12 @@ class Client:
         except Exception as error:
             if (refused := find_port_error(error)) is not None:
                 raise refused from None
-            cut = find_truncated_reply(error)
-            if cut is None:
+            completion = read_completion(body) if is_unreadable(error) else None
+            if completion is None:
                 raise port_error(self.where, error, self._secrets, messages) from None
-            return _rebuild_message(cut)
+            return self._read(completion, None, messages)
+        finally:
+            BODY.reset(token)
         raw = said["raw"] if isinstance(said, dict) else said
         if isinstance(raw, AIMessage):
             check_tool_call_count(self.where, [*raw.tool_calls, *raw.invalid_tool_calls])
@@ -77,7 +83,20 @@ class Client:
             raise PortError(
                 f"{self.where} sent no usable reply: it is not a message of the model", category=ErrorCategory.SERVER
             )
-        return raw
+        completion = read_completion(body)
+        return from_langchain(raw) if completion is None else self._read(completion, raw, messages)
+
+    def _read(self, completion: Mapping[str, Any], said: AIMessage | None, messages: Sequence[Message]) -> ChatReply:
+        """Return a chat completion, which is read as it was sent: LangChain and the SDK drop parts of it."""
+        error = error_of_choice(completion)
+        if error is not None:
+            raise error_in_reply(self.where, error, usage_of(completion), self._secrets, messages)
+        try:
+            reply = from_completion(completion, said)
+        except ValueError as problem:
+            raise BrokenReply(f"{self.where} sent no usable reply: {problem}") from None
+        check_tool_call_count(self.where, reply.message.tool_calls)
+        return reply
 
     def explain_unsupported(self, way: str) -> str:
         """Return the message for a chat model that does not support a mode of structured output."""
@@ -88,20 +107,3 @@ class Client:
         if not self._closed:
             self._closed = True
             await self._close()
-
-
-def _rebuild_message(completion: Any) -> AIMessage:
-    """Return the message of a completion that the SDK parsed but did not return."""
-    reply = from_wire(completion)
-    usage = reply.usage
-    return AIMessage(
-        reply.message.content,
-        usage_metadata={
-            "input_tokens": usage.input_tokens,
-            "output_tokens": usage.output_tokens,
-            "total_tokens": usage.total_tokens,
-            "input_token_details": {"cache_read": usage.cached_tokens},
-            "output_token_details": {"reasoning": usage.reasoning_tokens},
-        },
-        response_metadata={"finish_reason": reply.finish_reason, "model_name": reply.model},
-    )

@@ -4,37 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
 from karenina_core.models.ports import FinishReason, Message, ToolCall, Usage
+from karenina_toolkit.reply_ends import read_end
 from karenina_toolkit.reply_sanitizer import read_token_count
-from karenina_toolkit.traces.openai_chat import UNREADABLE_ARGUMENTS
-from karenina_toolkit.traces.openai_completions import refused
-
-_FINISH: dict[str, FinishReason] = {
-    "stop": "stop",
-    "end_turn": "stop",
-    "stop_sequence": "stop",
-    "completed": "stop",
-    "length": "length",
-    "max_tokens": "length",
-    "max_output_tokens": "length",
-    "model_context_window_exceeded": "length",
-    "tool_calls": "tool_calls",
-    "tool_use": "tool_calls",
-    "function_call": "tool_calls",
-    "content_filter": "content_filter",
-    "refusal": "content_filter",
-    "safety": "content_filter",
-    "prohibited_content": "content_filter",
-    "blocklist": "content_filter",
-    "spii": "content_filter",
-    "recitation": "content_filter",
-}
-
+from karenina_toolkit.token_counts import read_usage
+from karenina_toolkit.traces.format_error import TraceFormatError
+from karenina_toolkit.traces.openai_chat import UNREADABLE_ARGUMENTS, split_parts
+from karenina_toolkit.traces.openai_completions import from_wire, refused
 
 _CACHE_WRITES: Final = ("cache_creation", "ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens")
 """LangChain's names for tokens written to a cache, in total or by lifetime."""
@@ -42,12 +23,14 @@ _CACHE_WRITES: Final = ("cache_creation", "ephemeral_5m_input_tokens", "ephemera
 
 @dataclass(frozen=True, slots=True)
 class ChatReply:
-    """A reply of a chat model as Karenina's message, usage and finish reason."""
+    """A reply of a chat model in Karenina's terms, and LangChain's message, which is sent back."""
 
     message: Message
     usage: Usage
     finish_reason: FinishReason
     model: str | None
+    server_reason: str | None
+    said: AIMessage
 
 
 def to_langchain(messages: Sequence[Message]) -> list[BaseMessage]:
@@ -66,17 +49,27 @@ def from_langchain(said: AIMessage) -> ChatReply:
     ]
     metadata = said.response_metadata
     model = metadata.get("model_name") or metadata.get("model")
-    message = Message.assistant("\n".join(text for text in texts if text), calls, _reasoning(said))
-    reason: FinishReason = "content_filter" if refused(said.additional_kwargs) else _finish_reason(metadata)
-    return ChatReply(message, _usage(said), reason, model if isinstance(model, str) else None)
+    text = "\n".join(text for text in texts if text)
+    message = Message("assistant", text, tuple(calls), reasoning=_reasoning(said), notes=_notes(said))
+    end, server_reason = _read_end(metadata)
+    reason: FinishReason = "content_filter" if refused(said.additional_kwargs) else end
+    return ChatReply(message, _usage(said), reason, model if isinstance(model, str) else None, server_reason, said)
 
 
-def call_arguments(said: AIMessage) -> str:
+def from_completion(completion: Mapping[str, Any], said: AIMessage | None) -> ChatReply:
+    """Return a chat completion of which LangChain made `said`, or failed to. Raises `ValueError` if it is none."""
+    reply = from_wire(completion)
+    if said is None:
+        made = to_langchain([reply.message])[0]
+        said = made if isinstance(made, AIMessage) else AIMessage(reply.message.content)
+    return ChatReply(reply.message, reply.usage, reply.finish_reason, reply.model, reply.server_reason, said)
+
+
+def call_arguments(reply: ChatReply) -> str:
     """Return the arguments of the model's tool call as JSON, or its text if it called no tool.
 
     The arguments of several calls are all returned, which is an error later.
     """
-    reply = from_langchain(said)
     if not reply.message.tool_calls:
         return reply.message.content
     return "\n".join(_dump_arguments(call.arguments) for call in reply.message.tool_calls)
@@ -121,6 +114,21 @@ def _to_langchain(message: Message) -> BaseMessage:
     )
 
 
+def _notes(said: AIMessage) -> tuple[str, ...]:
+    """Return notes on the blocks of unknown types."""
+    if isinstance(said.content, str):
+        return ()
+    blocks = [block for block in said.content if not (isinstance(block, dict) and _is_of_a_tool(block))]
+    try:
+        return split_parts(blocks).notes
+    except TraceFormatError as error:
+        return (str(error),)
+
+
+def _is_of_a_tool(block: Mapping[str, Any]) -> bool:
+    return str(block.get("type")).endswith(("tool_use", "tool_call", "tool_call_chunk", "tool_result", "_call"))
+
+
 def _reasoning(said: AIMessage) -> str | None:
     apart = said.additional_kwargs.get("reasoning_content")
     if isinstance(apart, str) and apart:
@@ -137,22 +145,17 @@ def _usage(said: AIMessage) -> Usage:
     if counted is None:
         return Usage(calls=1)
     details: Mapping[str, Any] = counted.get("input_token_details", {})
-    return Usage(
-        read_token_count(counted.get("input_tokens")),
-        read_token_count(counted.get("output_tokens")),
-        read_token_count(details.get("cache_read")),
-        read_token_count(counted.get("output_token_details", {}).get("reasoning")),
-        calls=1,
-        cache_write_tokens=read_token_count(sum(read_token_count(details.get(name)) for name in _CACHE_WRITES)),
-    )
+    written = read_token_count(sum(read_token_count(details.get(name)) for name in _CACHE_WRITES))
+    return replace(read_usage(counted), cache_write_tokens=written)
 
 
-def _finish_reason(metadata: Mapping[str, Any]) -> FinishReason:
+def _read_end(metadata: Mapping[str, Any]) -> tuple[FinishReason, str | None]:
     incomplete = metadata.get("incomplete_details")
-    given = (
+    return read_end(
         (incomplete.get("reason") if isinstance(incomplete, Mapping) else None)
         or metadata.get("finish_reason")
         or metadata.get("stop_reason")
+        or metadata.get("stopReason")
+        or metadata.get("done_reason")
         or metadata.get("status")
     )
-    return _FINISH.get(str(given).lower(), "other")

@@ -7,17 +7,17 @@ from urllib.parse import urlsplit
 
 from karenina_core.models.ports import NO_INFO, CallInfo, Message, ParserReply, StructuredMode
 from karenina_langchain.client import Client
-from karenina_langchain.conversion import call_arguments, from_langchain, to_langchain
+from karenina_langchain.conversion import call_arguments, to_langchain
 from karenina_toolkit.structured.strict_schema import is_official, schema_name, strict_schema
 from karenina_toolkit.structured.structured_modes import MODES, ModeUnsupported, append_schema, with_best_mode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from langchain_core.messages import AIMessage
     from langchain_core.runnables import Runnable
 
     from karenina_core.models.model import ModelConfig
+    from karenina_langchain.conversion import ChatReply
 
 _METHODS: dict[StructuredMode, Literal["json_schema", "function_calling"]] = {
     "json_schema": "json_schema",
@@ -41,18 +41,20 @@ class LangchainParser:
 
         The raw text is returned, not the result of LangChain's parsing.
         """
-        said, mode = await with_best_mode(
+        reply, mode = await with_best_mode(
             self._server, self._modes, schema, lambda mode: self._ask(mode, messages, schema)
         )
-        reply = from_langchain(said)
-        text = call_arguments(said) if mode == "tool" else reply.message.content
-        return ParserReply(text, mode, reply.usage, reply.finish_reason, reply.model)
+        said = reply.message.content
+        text = call_arguments(reply) if mode == "tool" or not said.strip() else said
+        found = ParserReply(text, mode, reply.usage, reply.finish_reason, reply.model)
+        found.reasoning, found.server_reason = reply.message.reasoning, reply.server_reason
+        return found
 
     async def aclose(self) -> None:
         """Close the connections."""
         await self._client.aclose()
 
-    async def _ask(self, mode: StructuredMode, messages: Sequence[Message], schema: Mapping[str, Any]) -> AIMessage:
+    async def _ask(self, mode: StructuredMode, messages: Sequence[Message], schema: Mapping[str, Any]) -> ChatReply:
         if mode == "prompt":
             asked = append_schema(messages, schema)
             return await self._client.ask(self._client.chat, asked, to_langchain(asked))

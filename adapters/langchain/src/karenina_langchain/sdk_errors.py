@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from langchain_core import exceptions as langchain_errors
 
-from karenina_core.models.ports import ErrorCategory, Message, PortError
+from karenina_core.models.ports import NO_USAGE, ErrorCategory, Message, PortError
 from karenina_toolkit.error_cures import cure_for_tls_error, find_page_text
 from karenina_toolkit.http_errors import (
     CURES,
-    category_of_status,
+    error_in_reply,
     find_system_error,
     redact_text,
     status_error,
     web_page_error,
 )
+from karenina_toolkit.reply_bounds import read_json
 
 _BY_CLASS: Final[tuple[tuple[type[Exception], ErrorCategory], ...]] = (
     (langchain_errors.ModelTimeoutError, ErrorCategory.TIMEOUT),
@@ -52,7 +52,7 @@ def port_error(where: str, error: Exception, secrets: Sequence[str], prompt: Seq
         return status_error(where, status, headers, body, secrets, prompt, _CURES)
     passed_on = error.args[0] if error.args else None
     if isinstance(error, ValueError) and isinstance(passed_on, Mapping):
-        return _gateway_error(where, passed_on, secrets, prompt)
+        return error_in_reply(where, passed_on, NO_USAGE, secrets, prompt)
     shown = redact_text(str(error), secrets, prompt)
     reason = f"{type(error).__name__}{f': {shown}' if shown else ''}"
     category = _category(error)
@@ -77,29 +77,24 @@ def port_error(where: str, error: Exception, secrets: Sequence[str], prompt: Seq
     return PortError(f"{where}: the call failed ({reason})", category=category or ErrorCategory.PERMANENT)
 
 
-def find_truncated_reply(error: Exception) -> Mapping[str, Any] | None:
-    """Return the completion that the openai SDK dropped because it was truncated or filtered, else None."""
-    if type(error).__name__ not in ("LengthFinishReasonError", "ContentFilterFinishReasonError"):
-        return None
-    status, _, body = _response(error)
-    if status != 200:
+def is_unreadable(error: Exception) -> bool:
+    """Return whether LangChain or an SDK failed on a reply of status 200, which may be readable without them."""
+    status, *_ = _response(error)
+    named = ("LengthFinishReasonError", "ContentFilterFinishReasonError")
+    return status in (None, 200) and (
+        type(error).__name__ in named or (isinstance(error, _UNREADABLE) and _category(error) is None)
+    )
+
+
+def read_completion(body: bytes | bytearray) -> Mapping[str, Any] | None:
+    """Return the chat completion in the body of a reply; None if it holds anything else."""
+    if b'"choices"' not in body:
         return None
     try:
-        found = json.loads(body)
-    except (ValueError, RecursionError):
+        found = read_json(bytes(body))
+    except ValueError:
         return None
-    return found if isinstance(found, dict) else None
-
-
-def _gateway_error(
-    where: str, error: Mapping[str, Any], secrets: Sequence[str], prompt: Sequence[Message]
-) -> PortError:
-    """Return the error of a provider that a gateway sent as a reply of status 200, with the real status inside."""
-    code = error.get("code")
-    shown = redact_text(str(error.get("message") or dict(error)), secrets, prompt)
-    if isinstance(code, int) and 400 <= code < 600:
-        return PortError(f"{where} passed on HTTP {code}: {shown}", category=category_of_status(code), status=code)
-    return PortError(f"{where} sent no usable reply: {shown}", category=ErrorCategory.SERVER)
+    return found if isinstance(found, dict) and isinstance(found.get("choices"), list) and found["choices"] else None
 
 
 def _category(error: Exception) -> ErrorCategory | None:

@@ -11,6 +11,7 @@ from karenina_core.models.adapters import AdapterConfigError
 from karenina_core.models.ports import CallInfo, Message
 from karenina_core.text import replace_surrogates, replace_surrogates_in
 from karenina_toolkit.traces import TraceFormatError, convert_exchanges, convert_recording, is_delimited, read_delimited
+from karenina_toolkit.traces.reasoning import has_content
 from karenina_toolkit.value_limits import has_lone_surrogate
 
 if TYPE_CHECKING:
@@ -33,6 +34,14 @@ class Recording:
 
 class RecordingMissing(LookupError):
     """A question without a recording; the message says what was searched and what is available."""
+
+
+class EmptyRecording(RecordingMissing):
+    """A question whose recording has no text and no tool call, at `place`."""
+
+    def __init__(self, sought: str, place: str) -> None:
+        super().__init__(f"the recorded answer for {sought} is empty ({place})")
+        self.place = place
 
 
 class RecordingIndex:
@@ -124,13 +133,26 @@ class RecordingIndex:
                 for one in found:
                     left.setdefault(id(one), (name, one))
         questions: dict[str, bool] = {}
+        empty: dict[str, str] = {}
         for info in asked:
             self._mark_used(info, left)
-            questions[info.question_id] = questions.get(info.question_id, True) and self._is_recorded(info)
+            try:
+                self._find_value(info.question_id, info.question, info.replicate)
+                recorded = True
+            except EmptyRecording as error:
+                recorded = True
+                empty.setdefault(repr(info.question_id), f"{info.question_id!r} ({error.place})")
+            except RecordingMissing:
+                recorded = False
+            questions[info.question_id] = questions.get(info.question_id, True) and recorded
         missing = [repr(id) for id, recorded in questions.items() if not recorded]
         if missing:
             have = "question has" if len(questions) == 1 else "questions have"
             yield f"{len(missing)} of {len(questions)} {have} no recorded answer: {_list_some(missing)}"
+        if empty:
+            have = "question has" if len(questions) == 1 else "questions have"
+            places = _list_some(list(empty.values()))
+            yield f"{len(empty)} of {len(questions)} {have} an empty recorded answer: {places}"
         for info in others:
             if not left:
                 break
@@ -144,13 +166,6 @@ class RecordingIndex:
         by_name = (one for name in names for one in self._by_id.get(name, ()))
         for one in (*by_name, *self._by_text.get(info.question, ())):
             left.pop(id(one), None)
-
-    def _is_recorded(self, info: CallInfo) -> bool:
-        try:
-            self._find_value(info.question_id, info.question, info.replicate)
-        except RecordingMissing:
-            return False
-        return True
 
     def _describe(self, name: str, recorded: Recording) -> str:
         place = recorded.place.removeprefix(f"{self.name}, ")
@@ -190,6 +205,8 @@ class RecordingIndex:
         value = _select_replicate(first, replicate, sought)
         if value is None:
             raise RecordingMissing(f"the recorded answer for {sought} is null ({first.place})")
+        if _is_empty(value):
+            raise EmptyRecording(sought, first.place)
         return value
 
 
@@ -229,6 +246,14 @@ def _to_answer(value: Any) -> Answer:
     if isinstance(value, Mapping) and isinstance(value.get(_EXCHANGES), list):
         return tuple(convert_exchanges(value[_EXCHANGES]))
     return tuple(convert_recording(value))
+
+
+def _is_empty(value: Any) -> bool:
+    """Return whether a recording is a text without content, or a conversation in which the assistant says nothing."""
+    if isinstance(value, str):
+        return not has_content(value)
+    said = [message for message in _to_answer(value) if isinstance(message, Message) and message.role == "assistant"]
+    return bool(said) and not any(has_content(message.content) or message.tool_calls for message in said)
 
 
 def digest_of(text: str) -> str:

@@ -63,7 +63,7 @@ class ChatConversation:
             reply = from_wire(data)
         except ValueError as error:
             raise self.client.unusable_reply(str(error)) from None
-        return Turn(reply.message, reply.usage, reply.finish_reason, reply.model)
+        return Turn(reply.message, reply.usage, reply.finish_reason, reply.model, server_reason=reply.server_reason)
 
     def add_turn(self, turn: Turn) -> None:
         """Add the assistant's message."""

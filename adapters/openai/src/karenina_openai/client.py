@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -13,27 +14,36 @@ from urllib.request import getproxies, proxy_bypass
 
 import orjson
 
-from karenina_core.models.ports import ErrorCategory, Message, PortError
+from karenina_core.models.ports import NO_USAGE, ErrorCategory, Message, PortError
 from karenina_openai.http import ConnectionBroken, ConnectionFailed, Limits, Reply, Server
 from karenina_openai.settings import DEFAULT_TIMEOUT, KEY_VARIABLES, base_url_of, extra_of, find_api_key
-from karenina_openai.streaming import IncompleteStream, StallTimer, StreamStalled, assemble_stream
+from karenina_openai.streaming import (
+    IncompleteStream,
+    StallTimer,
+    StreamStalled,
+    UnendedStream,
+    assemble_stream,
+    check_stream_end,
+)
 from karenina_toolkit.endpoints import cure_for_key
 from karenina_toolkit.error_cures import cure_for_path, cure_for_tls_error
 from karenina_toolkit.http_errors import (
     CURES,
     HTTPStatusError,
-    category_of_status,
+    error_in_reply,
     not_json_error,
     redact_text,
     status_error,
 )
 from karenina_toolkit.reply_bounds import BrokenReply, ReplyBounds, read_json
+from karenina_toolkit.traces.openai_completions import error_of_choice, usage_of
 from karenina_toolkit.urls import find_secret_parts, is_loopback, redact_url
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from karenina_core.models.model import ModelConfig
+    from karenina_core.models.ports import Usage
 
 Watch = Callable[[Mapping[str, Any]], None]
 TokensField = Literal["max_tokens", "max_completion_tokens"]
@@ -41,6 +51,8 @@ _OTHER_FIELD: dict[TokensField, TokensField] = {
     "max_tokens": "max_completion_tokens",
     "max_completion_tokens": "max_tokens",
 }
+_BEYOND_64_BITS = re.compile(rb"\d{19}")
+"""Arguments may come as an object, and orjson reads such an integer as a float."""
 _GRACE = 1.0  # seconds after which the library ends a streamed request that was cancelled here
 _DRAINING = 0.5  # seconds to read what follows the end of a stream, so that its connection can be reused
 _NO_KEY = "set endpoint_api_key, or OPENAI_API_KEY (sent only to this machine, and to OpenAI or OPENAI_BASE_URL)"
@@ -70,6 +82,7 @@ class Client:
         self.where = f"{model.display_string} at {redact_url(base_url)}"
         self.timeout = model.request_timeout or DEFAULT_TIMEOUT
         self._first = extra.first_token_timeout or self.timeout
+        self._endpoint = (base_url, model.model_name)
         self._host = f"{url.hostname}:{url.port or (443 if url.scheme == 'https' else 80)}"
         query = {name: value.get_secret_value() for name, value in extra.query.items()}
         own = {name: value.get_secret_value() for name, value in extra.headers.items()}
@@ -177,10 +190,13 @@ class Client:
                 "and that its address (after '@', or in endpoint_base_url) is right",
                 category=ErrorCategory.CONNECTION,
             ) from None
+        except UnendedStream as error:
+            raise PortError(f"{self.where}: {error}", category=ErrorCategory.INCOMPLETE, usage=error.usage) from None
         except (ConnectionBroken, IncompleteStream) as error:
             raise PortError(
                 f"{self.where}: the connection to {self._host} was lost ({self._shown(error)})",
                 category=ErrorCategory.CONNECTION,
+                usage=error.usage if isinstance(error, IncompleteStream) else NO_USAGE,
             ) from None
 
     def _timeout_error(self) -> PortError:
@@ -202,13 +218,15 @@ class Client:
                 return self._read(reply, await reply.body(), messages)
             pieces = reply.pieces()
             try:
-                data, last = await assemble_stream(self.where, pieces, timer, _loads)
+                data = await assemble_stream(self.where, pieces, timer, _loads)
+                check_stream_end(self._endpoint, data)
             except json.JSONDecodeError:
                 raise self.unusable_reply("a piece of its stream is not a JSON object") from None
             except ValueError as error:
                 raise self.unusable_reply(str(error)) from None
             if "error" in data:
-                raise self._error_in_200(data["error"], last, messages)
+                raise self._error_in_200(data["error"], NO_USAGE, messages)
+            self._check_choice(data, messages)
             timer.restart(is_answer=True)
             with suppress(TimeoutError, ConnectionBroken):
                 async with asyncio.timeout(min(_DRAINING, self.timeout / 2)):
@@ -228,19 +246,18 @@ class Client:
         if not isinstance(data, dict):
             raise self.unusable_reply("its body is not a JSON object")
         if data.get("error") and not data.get("choices"):
-            raise self._error_in_200(data["error"], body, messages)
+            raise self._error_in_200(data["error"], NO_USAGE, messages)
+        self._check_choice(data, messages)
         return data
 
-    def _error_in_200(self, error: object, raw: bytes, messages: Sequence[Message]) -> PortError:
-        """Return the error in a reply of status 200: gateways forward a provider's error, with its status inside."""
-        code = error.get("code") if isinstance(error, dict) else None
-        found = self._status_error(200, {}, raw, messages)
-        shown = redact_text(found.server_text, self._secrets, messages)
-        if isinstance(code, int) and 400 <= code < 600:
-            return PortError(
-                f"{self.where} forwarded HTTP {code}: {shown}", category=category_of_status(code), status=code
-            )
-        return self.unusable_reply(shown)
+    def _check_choice(self, data: Mapping[str, Any], messages: Sequence[Message]) -> None:
+        """Raise `PortError` if a choice has an error in place of, or beside, its text."""
+        error = error_of_choice(data)
+        if error is not None:
+            raise self._error_in_200(error, usage_of(data), messages)
+
+    def _error_in_200(self, error: object, usage: Usage, messages: Sequence[Message]) -> PortError:
+        return error_in_reply(self.where, error, usage, self._secrets, messages)
 
     def _status_error(
         self, status: int, headers: Mapping[str, str], raw: bytes, messages: Sequence[Message]
@@ -271,6 +288,8 @@ def _loads(raw: bytes) -> Any:
 
 
 def _orjson_loads(raw: bytes) -> Any:
+    if b'"arguments"' in raw and _BEYOND_64_BITS.search(raw):
+        return json.loads(raw)
     try:
         return orjson.loads(raw)
     except ValueError:  # constants such as NaN, which the standard library can read

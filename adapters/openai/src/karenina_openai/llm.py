@@ -29,7 +29,16 @@ class OpenAILLM:
             reply = from_wire(data)
         except ValueError as error:
             raise self._client.unusable_reply(str(error)) from None
-        return LLMReply(reply.message.content, reply.usage, reply.finish_reason, reply.model, reply.message.reasoning)
+        said = reply.message
+        return LLMReply(
+            said.content,
+            reply.usage,
+            reply.finish_reason,
+            reply.model,
+            said.reasoning,
+            reply.server_reason,
+            said.notes,
+        )
 
     async def aclose(self) -> None:
         """Close the connections."""

@@ -78,16 +78,20 @@ class OpenAIParser:
     def _reply(self, data: dict[str, Any], mode: StructuredMode) -> ParserReply:
         try:
             reply = from_wire(data)
-            text = _arguments(data, reply) if mode == "tool" else reply.message.content
+            said = reply.message.content
+            text = _arguments(data, reply) if mode == "tool" or not said.strip() else said
         except ValueError as error:
             raise self._client.unusable_reply(str(error)) from None
-        return ParserReply(text, mode, reply.usage, reply.finish_reason, reply.model)
+        found = ParserReply(text, mode, reply.usage, reply.finish_reason, reply.model)
+        found.reasoning, found.server_reason = reply.message.reasoning, reply.server_reason
+        return found
 
 
 def _arguments(data: dict[str, Any], reply: ChatReply) -> str:
     """Return the arguments as the model wrote them. Of several calls all are returned: the core rejects them."""
     if not reply.message.tool_calls:
         return reply.message.content
-    calls = data["choices"][0]["message"].get("tool_calls") or ()
-    written = [call["function"].get("arguments") for call in calls if isinstance(call.get("function"), dict)]
+    message = data["choices"][0]["message"]
+    functions = [call.get("function") for call in message.get("tool_calls") or ()] or [message.get("function_call")]
+    written = [function.get("arguments") for function in functions if isinstance(function, dict)]
     return "\n".join(item if isinstance(item, str) else json.dumps(item) for item in written)

@@ -3,17 +3,37 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping
+import json
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from weakref import WeakKeyDictionary
 
+from karenina_core.models.ports import NO_USAGE, Usage
 from karenina_toolkit.reply_sanitizer import check_tool_call_count
+from karenina_toolkit.token_counts import larger_usage
+from karenina_toolkit.traces.format_error import TraceFormatError
+from karenina_toolkit.traces.openai_chat import REASONING_FIELDS, read_reasoning, split_parts
+from karenina_toolkit.traces.openai_completions import usage_of
 
-_TEXTS = ("content", "refusal", "reasoning_content", "reasoning")
+_TEXTS = ("content", "refusal", *REASONING_FIELDS)
+_BESIDE = ("error", "native_finish_reason", "provider_specific_fields", "content_filter_results")
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_DONE = b"data: [DONE]"
+_MOST_UNENDED = 5
+"""Streams without a finish reason that are retried, of a server that has given none so far."""
 
 
 class IncompleteStream(Exception):
-    """Raised if a stream ends before its reply does."""
+    """Raised if a stream ends before its reply does; `usage` is what it counted until then."""
+
+    def __init__(self, message: str, usage: Usage = NO_USAGE) -> None:
+        super().__init__(message)
+        self.usage = usage
+
+
+class UnendedStream(IncompleteStream):
+    """Raised if a stream of a server that gives no finish reasons so far ends without one."""
 
 
 class StreamStalled(Exception):
@@ -58,8 +78,8 @@ class StallTimer:
 
 async def assemble_stream(
     where: str, pieces: AsyncIterable[bytes], timer: StallTimer, loads: Callable[[bytes], Any]
-) -> tuple[dict[str, Any], bytes]:
-    """Return the chat completion in a stream of server-sent events, and the last event in raw form.
+) -> dict[str, Any]:
+    """Return the chat completion in a stream of server-sent events.
 
     An object with an `error` ends the stream and is returned as it is. Raises `IncompleteStream` if the stream ends
     before the reply does, `ValueError` for an event that is not a JSON object, and `ReplyTooLarge` for too many tool
@@ -75,30 +95,79 @@ async def assemble_stream(
         if not isinstance(chunk, dict):
             raise ValueError("a piece of its stream is not a JSON object")  # noqa: TRY004 - data from outside
         if chunk.get("error"):
-            return {"error": chunk["error"]}, event
+            return {"error": chunk["error"]}
         timer.restart(is_answer=reply.add(chunk))
+    whole = reply.whole()
     if not done and reply.finish_reason is None:
-        raise IncompleteStream("the stream ended before the reply did")
-    return reply.whole(), b""
+        raise IncompleteStream("the stream ended before the reply did", usage_of(whole))
+    return whole
+
+
+@dataclass(slots=True)
+class _StreamEnds:
+    """The ends of a server's streams in one run: whether any had a finish reason, and how many had none."""
+
+    gives_reasons: bool = False
+    without: int = 0
+
+
+_runs: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Hashable, _StreamEnds]] = WeakKeyDictionary()
+
+
+def check_stream_end(server: Hashable, data: Mapping[str, Any]) -> None:
+    """Raise `IncompleteStream` for a stream that ended with `[DONE]` but without a finish reason.
+
+    Such a stream was broken off, unless the server gives no reasons at all: this is assumed after
+    `_MOST_UNENDED` streams of this run without one.
+    """
+    choices = data.get("choices")
+    if not choices:
+        return
+    run = _runs.setdefault(asyncio.get_running_loop(), {})
+    ends = run.get(server)
+    if ends is None:
+        ends = run[server] = _StreamEnds()
+    if choices[0]["finish_reason"] is not None or choices[0].get("error"):
+        ends.gives_reasons = True
+        return
+    ends.without += 1
+    why = "the stream ended without a finish reason"
+    if ends.gives_reasons:
+        raise IncompleteStream(f"{why}, which the server gave before", usage_of(data))
+    if ends.without <= _MOST_UNENDED:
+        raise UnendedStream(f"{why}, so its reply may be incomplete", usage_of(data))
 
 
 async def _events(pieces: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
-    """Yield the data of each event; an event that was cut off by the end of the stream is left out."""
+    """Yield the data of each event; an event that was cut off by the end of the stream is left out.
+
+    Lines end in any of the ways of the standard; a byte-order mark before the first one is left out.
+    """
     rest = bytearray()
     data: list[bytes] = []
+    begun = after_return = False
     async for piece in pieces:
+        if after_return and piece[:1] == b"\n":
+            piece = piece[1:]
+        after_return = piece[-1:] == b"\r"
         rest += piece
-        if b"\n" not in piece:  # do not search a long line again for each of its pieces
+        if b"\n" not in piece and b"\r" not in piece:  # do not search a long line again for each of its pieces
             continue
-        *lines, last = bytes(rest).split(b"\n")
+        text = bytes(rest)
+        if b"\r" in text:
+            text = text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        *lines, last = text.split(b"\n")
         rest = bytearray(last)
-        for raw in lines:
-            line = raw.rstrip(b"\r")
+        for line in lines:
+            if not begun:
+                begun, line = True, line.removeprefix(_BYTE_ORDER_MARK)
             if line.startswith(b"data:"):
                 data.append(line[5:].strip())
             elif not line and data:
                 yield b"\n".join(data)
                 data = []
+    if rest.strip() == _DONE:
+        yield _DONE[6:]
 
 
 class _Reply:
@@ -108,7 +177,10 @@ class _Reply:
         self.finish_reason: str | None = None
         self._where = where
         self._texts: dict[str, list[str]] = {}
+        self._unknown: list[Mapping[str, Any]] = []
         self._calls: dict[int, _Call] = {}
+        self._function: _Call | None = None
+        self._beside: dict[str, Any] = {}
         self._by_id: dict[str, int] = {}
         self._last = -1
         self._any = False
@@ -118,14 +190,16 @@ class _Reply:
     def add(self, chunk: Mapping[str, Any]) -> bool:
         """Add a piece. Return whether it has content from the model."""
         self._model = chunk.get("model") or self._model
-        self._usage = chunk.get("usage") or self._usage
+        self._usage = larger_usage(self._usage, chunk.get("usage"))
         has_content = False
         for choice in _mappings(chunk.get("choices")):
             if choice.get("index", 0) != 0:
                 continue
             self._any = True
             self.finish_reason = choice.get("finish_reason") or self.finish_reason
-            delta = choice.get("delta")
+            self._usage = larger_usage(self._usage, choice.get("usage"))
+            self._beside.update({name: choice[name] for name in _BESIDE if choice.get(name)})
+            delta = choice.get("delta") or choice.get("message")
             if isinstance(delta, Mapping):
                 has_content = self._add_delta(delta) or has_content
         return has_content
@@ -136,20 +210,51 @@ class _Reply:
         message |= {name: "".join(texts) for name, texts in self._texts.items()}
         if self._calls:
             message["tool_calls"] = [self._calls[index].whole() for index in sorted(self._calls)]
-        choice = {"index": 0, "message": message, "finish_reason": self.finish_reason}
+        if self._function is not None:
+            message["function_call"] = self._function.whole()["function"]
+        if self._unknown:
+            message["content"] = [
+                *([{"type": "text", "text": message["content"]}] if message["content"] else ()),
+                *self._unknown,
+            ]
+        choice = {"index": 0, "message": message, "finish_reason": self.finish_reason, **self._beside}
         return {"model": self._model, "choices": [choice] if self._any else [], "usage": self._usage}
 
     def _add_delta(self, delta: Mapping[str, Any]) -> bool:
         has_content = False
         for name in _TEXTS:
             text = delta.get(name)
-            if isinstance(text, str) and text:
-                self._texts.setdefault(name, []).append(text)
-                has_content = True
+            if isinstance(text, str):
+                if text:
+                    self._texts.setdefault(name, []).append(text)
+                    has_content = True
+            elif text:
+                has_content = self._add_parts(name, text) or has_content
+        if isinstance(function := delta.get("function_call"), Mapping):
+            self._function = self._function or _Call()
+            self._function.add(function)
+            has_content = True
         for place, piece in enumerate(_mappings(delta.get("tool_calls"))):
             self._call(piece, place)
             has_content = True
         return has_content
+
+    def _add_parts(self, name: str, content: Any) -> bool:
+        """Add the parts of a list, of which texts and thoughts continue those of earlier pieces."""
+        if name != "content":
+            if not (name == "reasoning_details" and self._texts.keys() & {"reasoning", "reasoning_content"}):
+                thought = read_reasoning({name: content})
+                self._texts.setdefault(name, []).extend([thought] if thought else ())
+            return True
+        try:
+            parts = split_parts(content)
+        except TraceFormatError as error:
+            raise ValueError(f"its message cannot be read: {error}") from None
+        self._texts.setdefault("content", []).extend(parts.texts)
+        if parts.thoughts:
+            self._texts.setdefault("reasoning_content", []).extend(parts.thoughts)
+        self._unknown += parts.unknown
+        return bool(parts.texts or parts.thoughts or parts.unknown)
 
     def _call(self, piece: Mapping[str, Any], place: int) -> None:
         given = piece.get("index")
@@ -165,10 +270,7 @@ class _Reply:
             self._by_id.setdefault(known, index)
         function = piece.get("function")
         if isinstance(function, Mapping):
-            # Names are complete, once or in each piece; arguments come in parts.
-            call.name = function.get("name") or call.name
-            if isinstance(arguments := function.get("arguments"), str):
-                call.arguments.append(arguments)
+            call.add(function)
 
     def _index_without_number(self, id: str, place: int) -> int:
         """Return the index of a call without one: a new one if its id is new, else that of the last call."""
@@ -184,6 +286,15 @@ class _Call:
     id: Any = ""
     name: Any = ""
     arguments: list[str] = field(default_factory=list)
+
+    def add(self, function: Mapping[str, Any]) -> None:
+        """Add a piece: names are complete, once or in each piece; arguments come in parts, or as an object."""
+        self.name = function.get("name") or self.name
+        arguments = function.get("arguments")
+        if isinstance(arguments, str):
+            self.arguments.append(arguments)
+        elif isinstance(arguments, Mapping):
+            self.arguments.append(json.dumps(arguments))
 
     def whole(self) -> dict[str, Any]:
         """Return the call as the server would have sent it in one piece."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from karenina_core.models.source_folder import SourceFolder
 
 Role = Literal["system", "user", "assistant", "tool"]
-FinishReason = Literal["stop", "length", "tool_calls", "content_filter", "other"]
+FinishReason = Literal["stop", "length", "tool_calls", "content_filter", "failed", "other"]
 StructuredMode = Literal["json_schema", "tool", "prompt"]
 
 
@@ -34,8 +34,9 @@ class ToolCall:
 class Message:
     """One message of a conversation.
 
-    `content` is plain text. Only assistant messages have `tool_calls` and `reasoning` (the model's thoughts outside its
-    answer); only tool messages have `tool_call_id`, `tool_name` and `is_error`.
+    `content` is plain text. Only assistant messages have `tool_calls`, `reasoning` (the model's thoughts outside its
+    answer) and `notes` (on parts that are not in `content`, because their type is not known); only tool messages have
+    `tool_call_id`, `tool_name` and `is_error`.
     """
 
     role: Role
@@ -45,6 +46,7 @@ class Message:
     tool_name: str | None = None
     is_error: bool = False
     reasoning: str | None = None
+    notes: tuple[str, ...] = ()
 
     @classmethod
     def system(cls, content: str) -> Self:
@@ -81,6 +83,8 @@ class Message:
             found["is_error"] = True
         if self.reasoning is not None:
             found["reasoning"] = self.reasoning
+        if self.notes:
+            found["notes"] = list(self.notes)
         return found
 
     @classmethod
@@ -94,6 +98,7 @@ class Message:
             raise ValueError(f"a message's role must be system, user, assistant or tool, not {data.get('role')!r}")
         values = dict(data)
         values["tool_calls"] = tuple(ToolCall(**call) for call in data.get("tool_calls", ()))
+        values["notes"] = tuple(data.get("notes", ()))
         return cls(**values)
 
 
@@ -188,13 +193,19 @@ NO_INFO = CallInfo()
 
 @dataclass(slots=True)
 class LLMReply:
-    """The reply of a model. `model` is the name that the provider reports, if it reports one."""
+    """The reply of a model. `model` is the name that the provider reports, if it reports one.
+
+    `server_reason` is the server's own reason for the end, if it is not a known one (`finish_reason` "other") or says
+    why the reply "failed". `notes` are those of `Message`.
+    """
 
     text: str
     usage: Usage = Usage(calls=1)
     finish_reason: FinishReason = "stop"
     model: str | None = None
     reasoning: str | None = None
+    server_reason: str | None = None
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -204,6 +215,7 @@ class ParserReply:
     Adapters return the text unchanged even if it is not valid JSON or does not match the schema. Validation, repair and
     further tries are the same for every adapter (`karenina_toolkit.structured`). For a schema with one field, an enum
     of texts, `option_logprobs` may be the log-probability of each option's first token, unconstrained by the schema.
+    `reasoning` and `server_reason` are as in `LLMReply`.
     """
 
     text: str
@@ -212,6 +224,8 @@ class ParserReply:
     finish_reason: FinishReason = "stop"
     model: str | None = None
     option_logprobs: Mapping[str, float] | None = None
+    reasoning: str | None = None
+    server_reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +234,7 @@ class Turn:
 
     `unfinished` means that the provider paused the turn and expects another request without a tool result. `wire` is
     the reply in the provider's own format, as JSON values, if it must be sent back unchanged (signed thoughts).
+    `server_reason` is as in `LLMReply`.
     """
 
     message: Message
@@ -228,6 +243,7 @@ class Turn:
     model: str | None = None
     unfinished: bool = False
     wire: Any = None
+    server_reason: str | None = None
 
 
 class TurnGuard(Protocol):
@@ -293,6 +309,7 @@ class AgentReply:
     limit_reached: bool = False
     finish_reason: FinishReason = "stop"
     model: str | None = None
+    server_reason: str | None = None
 
 
 class Port(Protocol):
@@ -335,12 +352,19 @@ class AgentPort(Port, Protocol):
 
 
 class ErrorCategory(StrEnum):
-    """The reason why a call failed, which decides whether it is retried."""
+    """The reason why a call failed, which decides whether it is retried.
+
+    `empty` is a reply without content, `incomplete` one of a server that does not say whether it is complete. A request
+    that the provider's filter refused is `filtered`: a run takes it for a reply with that `finish_reason`.
+    """
 
     CONNECTION = "connection"
     TIMEOUT = "timeout"
     RATE_LIMIT = "rate_limit"
     SERVER = "server"
+    EMPTY = "empty"
+    INCOMPLETE = "incomplete"
+    FILTERED = "filtered"
     PERMANENT = "permanent"
 
 
@@ -351,6 +375,7 @@ class PortError(Exception):
     - `status`: the HTTP status, if there was one.
     - `retry_after`: the seconds that the server asked to wait, if any.
     - `partial`: the trace and usage of an agent up to the error, if there are any.
+    - `usage`: the tokens of replies that were paid for and are not used.
 
     The message says what was called, where, and what to do about it, and contains no secret.
     """
@@ -363,19 +388,21 @@ class PortError(Exception):
         status: int | None = None,
         retry_after: float | None = None,
         partial: AgentReply | None = None,
+        usage: Usage = NO_USAGE,
     ) -> None:
         super().__init__(message)
         self.category = category
         self.status = status
         self.retry_after = retry_after
         self.partial = partial
+        self.usage = usage
 
     @property
     def retriable(self) -> bool:
         """Whether the same call may succeed later. An agent that exceeded its timeout is not run again."""
         if self.partial is not None and self.category is ErrorCategory.TIMEOUT:
             return False
-        return self.category is not ErrorCategory.PERMANENT
+        return self.category not in (ErrorCategory.PERMANENT, ErrorCategory.FILTERED)
 
 
 class NoRecordedReply(PortError):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from karenina_core.models.ports import (
     NO_INFO,
+    NO_USAGE,
     AgentOptions,
     AgentReply,
     CallInfo,
@@ -60,6 +61,13 @@ class _CountedPort:
             info = replace(info, notes=self._context.call_info.notes)
         return replace(info, shows_truth=True) if self._context.shows_truth(messages) else info
 
+    def _count_failure(self, error: PortError) -> None:
+        """Count a failed call, and the usage of what it brought."""
+        self._context.count_failure(error)
+        for usage in (error.partial.usage if error.partial is not None else NO_USAGE, error.usage):
+            if usage is not NO_USAGE:
+                self._context.count(usage)
+
 
 class CountedLLM(_CountedPort):
     """A port for text that counts the calls of one stage."""
@@ -75,7 +83,7 @@ class CountedLLM(_CountedPort):
         try:
             reply = await self._port.invoke(messages, info=self._info(info, messages))
         except PortError as error:
-            self._context.count_failure(error)
+            self._count_failure(error)
             raise
         self._context.count(reply.usage)
         return reply
@@ -97,7 +105,7 @@ class CountedParser(_CountedPort):
         try:
             reply = await self._port.parse(messages, schema, info=self._info(info, messages))
         except PortError as error:
-            self._context.count_failure(error)
+            self._count_failure(error)
             raise
         self._context.count(reply.usage)
         return reply
@@ -119,9 +127,7 @@ class CountedAgent(_CountedPort):
         try:
             reply = await self._port.run(messages, options, info=self._info(info, messages))
         except PortError as error:
-            self._context.count_failure(error)
-            if error.partial is not None:
-                self._context.count(error.partial.usage)
+            self._count_failure(error)
             raise
         self._context.count(reply.usage)
         return reply

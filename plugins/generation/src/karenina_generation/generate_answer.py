@@ -10,12 +10,21 @@ from karenina_core import ArtifactKeys as Keys
 from karenina_core import Outcome, Question, Slot, Stage, VerificationConfig, VerificationContext
 from karenina_core.data.trust import Trust
 from karenina_core.errors import ConfigError
-from karenina_core.models.ports import AgentOptions, AgentReply, FinishReason, LLMReply, Message, PortError
+from karenina_core.models.ports import (
+    AgentOptions,
+    AgentReply,
+    ErrorCategory,
+    FinishReason,
+    LLMReply,
+    Message,
+    PortError,
+)
 from karenina_core.models.prompts import PromptTask
 from karenina_core.stages.stage import ModelNeed
 from karenina_core.text import did_you_mean
 from karenina_generation.few_shot import examples_for, to_turns
 from karenina_generation.settings import GenerationSettings, few_shot_settings
+from karenina_toolkit.reply_checks import ends_empty
 from karenina_toolkit.traces import final_ai_message, measure_trace, render_trace, separate_reasoning, split_reasoning
 
 GENERATION: Final = PromptTask("generation", "")
@@ -35,9 +44,11 @@ class GenerateAnswer(Stage):
 
     A model with MCP servers, a model that is an agent, and a recorded conversation use the agent port, and their whole
     trace is kept. Any other answer is kept unchanged, apart from the reasoning before it (`strip_reasoning`), which
-    becomes the result field `reasoning` in the extensions. An empty answer is valid; only a failed call ends the item,
-    in MODEL_ERROR, and the work of an agent until then is kept. An answer that the provider stopped (a refusal, or its
-    filter) ends in ABSTAINED, here or in the abstention check.
+    becomes the result field `reasoning` in the extensions; parts of an answer that are not text are named in the field
+    `notes`. A failed call or an empty answer ends the item in MODEL_ERROR, and the work of an agent until then is kept.
+    An agent with a workspace may have left its answer there; the trace of one with MCP servers is checked in slot 4.
+    An answer that the provider stopped (a refusal, or its filter) ends in ABSTAINED, here or in the abstention
+    check.
     """
 
     name = "GenerateAnswer"
@@ -100,11 +111,14 @@ class GenerateAnswer(Stage):
                 timeout_setting=f"agent_timeout of the model {model.id!r}",
             )
             try:
-                self._record_trace(context, await context.agent(model).run(messages, options))
+                reply = await context.agent(model).run(messages, options)
             except PortError as error:
                 if error.partial is not None:
                     self._record_trace(context, error.partial)
                 raise
+            self._record_trace(context, reply)
+            if folder is None and not model.mcp_urls_dict and _has_no_answer(reply):
+                raise PortError(_explain_empty(context, reply), category=ErrorCategory.EMPTY)
         else:
             self._record_text(context, await context.llm(model).invoke(messages))
         if context.get_artifact(Keys.RESPONSE_REFUSED) and not context.setting("abstention_enabled"):
@@ -114,10 +128,12 @@ class GenerateAnswer(Stage):
     def _record_text(context: VerificationContext, reply: LLMReply) -> None:
         text, reasoning = reply.text, reply.reasoning
         if context.setting("strip_reasoning"):
-            thought, text = split_reasoning(text)
+            thought, text = split_reasoning(text, cut_off=reply.finish_reason == "length")
             reasoning = "\n\n".join(filter(None, (reasoning, thought)))
         if reasoning:
             context.set_result_field("reasoning", reasoning)
+        if reply.notes:
+            context.set_result_field("notes", list(reply.notes))
         context.set_artifact(Keys.RAW_LLM_RESPONSE, text)
         context.set_artifact(Keys.TRACE_MESSAGES, [])
         context.set_artifact(Keys.FINAL_AI_MESSAGE, text)
@@ -129,7 +145,10 @@ class GenerateAnswer(Stage):
     def _record_trace(context: VerificationContext, reply: AgentReply) -> None:
         trace: list[Message] = list(reply.trace)
         if context.setting("strip_reasoning"):
-            trace = separate_reasoning(trace)
+            trace = separate_reasoning(trace, cut_off=reply.finish_reason == "length")
+        notes = [note for message in trace for note in message.notes]
+        if notes:
+            context.set_result_field("notes", notes)
         context.set_artifact(Keys.RAW_LLM_RESPONSE, render_trace(trace))
         context.set_artifact(Keys.TRACE_MESSAGES, trace)
         context.set_artifact(Keys.FINAL_AI_MESSAGE, _final_text(trace, reply.finish_reason))
@@ -152,6 +171,17 @@ def _warn_about_unknown_questions(unknown: Sequence[str], ids: Collection[str]) 
 def _record_end(context: VerificationContext, reason: FinishReason) -> None:
     context.set_artifact(Keys.RESPONSE_TRUNCATED, reason == "length")
     context.set_artifact(Keys.RESPONSE_REFUSED, reason == "content_filter")
+
+
+def _has_no_answer(reply: AgentReply) -> bool:
+    """Return whether an agent ended its work without an answer, although nothing stopped it."""
+    stopped = reply.limit_reached or reply.finish_reason in ("length", "content_filter")
+    return not stopped and ends_empty(reply.trace)
+
+
+def _explain_empty(context: VerificationContext, reply: AgentReply) -> str:
+    notes = reply.trace[-1].notes if reply.trace else ()
+    return "; ".join(notes) or f"the answer of {context.answering_model.display_string} is empty"
 
 
 def _final_text(trace: Sequence[Message], finish_reason: str) -> str | None:

@@ -78,7 +78,9 @@ class GenerationSettings(BaseModel):
         default=None, description="Examples that answering models see before a question; none by default."
     )
     strip_reasoning: bool = Field(
-        default=True, description="Store <think>...</think> before an answer as reasoning, which judges do not see."
+        default=True,
+        description="Store thoughts before an answer (<think>...</think> and the like) as reasoning, which judges do "
+        "not see.",
     )
 
 

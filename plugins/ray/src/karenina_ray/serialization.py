@@ -7,6 +7,7 @@ never into a log.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, astuple, dataclass
 from enum import Enum
@@ -170,10 +171,12 @@ def decode_outcome(payload: Payload, port: str) -> CallOutcome:
 
 def encode_counts(counts: CallCounts) -> list[Any]:
     """Encode counts of calls."""
-    return [counts.made, counts.cached, counts.failed, astuple(counts.used), astuple(counts.saved)]
+    ends = [[*place, count] for place, count in counts.unknown_ends.items()]
+    return [counts.made, counts.cached, counts.failed, astuple(counts.used), astuple(counts.saved), ends]
 
 
 def decode_counts(values: list[Any]) -> CallCounts:
     """Return the counts that `encode_counts` encoded."""
-    made, cached, failed, used, saved = values
-    return CallCounts(made, cached, failed, Usage(*used), Usage(*saved))
+    made, cached, failed, used, saved, ends = values
+    unknown_ends = Counter({(model, reason): count for model, reason, count in ends})
+    return CallCounts(made, cached, failed, Usage(*used), Usage(*saved), unknown_ends)

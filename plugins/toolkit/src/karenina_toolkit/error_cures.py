@@ -22,6 +22,31 @@ _NO_CREDIT_CODES: Final = frozenset(
 _NO_CREDIT_WORDS: Final = re.compile(
     r"insufficient (credit|balance|funds|quota)|credit balance is too low|out of credits", re.IGNORECASE
 )
+_FILTER_CODES: Final = frozenset(
+    {
+        "content_filter",  # Azure, Moonshot
+        "ResponsibleAIPolicyViolation",  # Azure, in innererror
+        "content_policy_violation",  # OpenAI, LiteLLM
+        "invalid_prompt",  # OpenAI, for reasoning models
+        "moderation_blocked",  # OpenAI
+        "data_inspection_failed",  # DashScope
+        "DataInspectionFailed",  # DashScope
+        "contentFilter",  # Zhipu
+        "1301",  # Zhipu: unsafe or sensitive content in input or output
+        "guardrail_intervened",  # Bedrock
+    }
+)
+_FILTER_WORDS: Final = re.compile(
+    r"content management policy|ContentPolicyViolation|content filter(?:ing)? polic"  # Azure, LiteLLM, Anthropic
+    r"|violates usage guidelines|SAFETY_CHECK_TYPE"  # xAI
+    r"|flagged as potentially violating"  # OpenAI
+    r"|data may contain inappropriate|DataInspectionFailed"  # DashScope
+    r"|Content Exists Risk|considered high risk"  # DeepSeek, Moonshot
+    r"|requires moderation on|was flagged for"  # OpenRouter
+    r"|PROHIBITED_CONTENT|blocked by (?:\w+ ){0,4}(?:guardrail|safety|content filter)"  # Google, gateways
+    r"|new_sensitive|unsafe or sensitive content",  # MiniMax, Zhipu
+    re.IGNORECASE,
+)
 _TOO_LONG_CODES: Final = frozenset({"context_length_exceeded", "exceed_context_size_error"})
 _TOO_LONG_WORDS: Final = re.compile(
     r"context (length|window|size)|(prompt|input) is too long|reduce the length of the messages", re.IGNORECASE
@@ -39,6 +64,11 @@ _LOOKED_AT: Final = 5000
 def has_no_credit(message: str, codes: AbstractSet[str]) -> bool:
     """Return whether a server refused a call because it is not paid for, so that no retry can succeed."""
     return bool(codes & _NO_CREDIT_CODES) or _NO_CREDIT_WORDS.search(message[:_LOOKED_AT]) is not None
+
+
+def is_filtered(message: str, codes: AbstractSet[str]) -> bool:
+    """Return whether a provider's content filter refused a call, by the codes and words of the providers."""
+    return bool(codes & _FILTER_CODES) or _FILTER_WORDS.search(message[:_LOOKED_AT]) is not None
 
 
 def cure_for_message(status: int, message: str, codes: AbstractSet[str]) -> str | None:

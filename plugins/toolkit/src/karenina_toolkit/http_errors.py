@@ -9,15 +9,18 @@ from collections.abc import Mapping, Sequence
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
-from karenina_core.models.ports import ErrorCategory, Message, PortError
-from karenina_toolkit.error_cures import NO_CREDIT, cure_for_message, has_no_credit, read_page_text
+from karenina_core.models.ports import NO_USAGE, ErrorCategory, Message, PortError, Usage
+from karenina_toolkit.error_cures import NO_CREDIT, cure_for_message, has_no_credit, is_filtered, read_page_text
 from karenina_toolkit.reply_bounds import BrokenReply
+from karenina_toolkit.reply_ends import read_choice_end
+from karenina_toolkit.traces.openai_completions import usage_of
 
 SHOWN_CHARACTERS = 300
 _LOOKED_AT = 2000
 _LONGEST_ERROR = 1_000_000  # characters; anything longer is not an error object
 _WINDOW = 24  # characters in a row that do not match the prompt by chance
 _SHORTEST = 6
+_STATUSES_OF_FILTERS: Final = frozenset({400, 403, 406, 421, 422, 451})
 CURES: Final[Mapping[int, str]] = {
     400: "check that the server supports all parameters in this model's configuration",
     401: "check endpoint_api_key",
@@ -32,8 +35,16 @@ CURES: Final[Mapping[int, str]] = {
 class HTTPStatusError(PortError):
     """An HTTP status of 300 or more. `server_text` is the server's whole message, which must not be shown as it is."""
 
-    def __init__(self, message: str, server_text: str, category: ErrorCategory, status: int, retry_after: float | None):
-        super().__init__(message, category=category, status=status, retry_after=retry_after)
+    def __init__(
+        self,
+        message: str,
+        server_text: str,
+        category: ErrorCategory,
+        status: int,
+        retry_after: float | None,
+        usage: Usage = NO_USAGE,
+    ) -> None:
+        super().__init__(message, category=category, status=status, retry_after=retry_after, usage=usage)
         self.server_text = server_text
 
 
@@ -49,20 +60,61 @@ def status_error(
     """Return the error for a reply with `status`, with the server's message from `body`.
 
     `where` names the model and its server; `secrets` and passages of `prompt` are masked in the message; `cures` are
-    the cures by status, used unless the server's message suggests a better one.
+    the cures by status, used unless the server's message suggests a better one. A refusal by the provider's filter has
+    the category `filtered`, also if the body is a completion that was filtered.
     """
     detail, codes = _read_message(body)
+    usage = _usage_of_filtered(body) if status in _STATUSES_OF_FILTERS else None
     category = category_of_status(status) if status >= 400 else ErrorCategory.PERMANENT
     cure = cure_for_message(status, detail, codes) or cures.get(status, "")
     if has_no_credit(detail, codes):
         category, cure = ErrorCategory.PERMANENT, NO_CREDIT
+    elif usage is not None or (status in _STATUSES_OF_FILTERS and is_filtered(detail, codes)):
+        category, cure = ErrorCategory.FILTERED, "the provider's content filter refused it"
+        detail = detail if usage is None else "a completion that was filtered"
     elif status < 400:
         cure = "the server redirects requests; set endpoint_base_url to the address that it names"
     page = read_page_text(body)
     shown = redact_text(detail if page is None else f"a web page, {page}", secrets, prompt)
     message = f"{where} answered HTTP {status}{f': {shown}' if shown else ''}"
     message = f"{message.removesuffix('.')}; {cure}" if cure else message
-    return HTTPStatusError(message, detail, category, status, retry_after(headers))
+    return HTTPStatusError(message, detail, category, status, retry_after(headers), usage or NO_USAGE)
+
+
+def error_in_reply(
+    where: str, error: object, usage: Usage, secrets: Sequence[str], prompt: Sequence[Message]
+) -> PortError:
+    """Return the error in a reply of status 200, in which gateways forward that of a provider, with its status inside.
+
+    `usage` is that of the reply.
+    """
+    body = json.dumps({"error": error}, default=str)
+    detail, codes = _read_message(body)
+    shown = redact_text(detail, secrets, prompt)
+    code = error.get("code") if isinstance(error, Mapping) else None
+    status = int(code) if isinstance(code, int | str) and str(code).isdecimal() and len(str(code)) == 3 else 0
+    known = 400 <= status < 600
+    category = category_of_status(status) if known else ErrorCategory.SERVER
+    message = f"{where} {f'forwarded HTTP {status}' if known else 'sent no usable reply'}: {shown}"
+    if is_filtered(detail, codes):
+        category = ErrorCategory.FILTERED
+    elif has_no_credit(detail, codes):
+        category, message = ErrorCategory.PERMANENT, f"{message}; {NO_CREDIT}"
+    return PortError(message, category=category, status=status if known else None, usage=usage)
+
+
+def _usage_of_filtered(body: str) -> Usage | None:
+    """Return the usage of a completion that was filtered; None if the body is anything else."""
+    if len(body) > _LONGEST_ERROR or '"choices"' not in body:
+        return None
+    try:
+        data: Any = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    choices = data.get("choices") if isinstance(data, dict) else None
+    if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
+        return None
+    return usage_of(data) if read_choice_end(choices[0])[0] == "content_filter" else None
 
 
 def not_json_error(where: str, raw: bytes, secrets: Sequence[str], prompt: Sequence[Message], path: str) -> PortError:
@@ -144,7 +196,13 @@ def _read_message(body: str) -> tuple[str, frozenset[str]]:
     error = data.get("error", data) if isinstance(data, dict) else data
     if not isinstance(error, dict):
         return (error if isinstance(error, str) else body), frozenset()
-    codes = frozenset(str(error[key]) for key in ("type", "code") if error.get(key))
+    inner = error.get("innererror")
+    codes = frozenset(
+        str(one[key])
+        for one in (error, *((inner,) if isinstance(inner, dict) else ()))
+        for key in ("type", "code")
+        if one.get(key)
+    )
     for key in ("message", "detail", "msg"):
         if isinstance(error.get(key), str):
             return str(error[key]), codes

@@ -133,12 +133,13 @@ def make_bounding_hook(
     *,
     by_event: bool = False,
     on_error: OnError | None = None,
+    keep: Callable[[], bytearray | None] | None = None,
 ) -> Callable[[Any], Awaitable[None]]:
     """Return a response hook for a client of the httpx family, which bounds and decompresses the bodies.
 
     `stream_type` is the client's `AsyncByteStream`. The client must send `ACCEPTED_ENCODINGS` in `Accept-Encoding`.
     With `by_event`, the bounds of an event stream apply to each event. `on_error` is for libraries that do not raise
-    the error of a body where their caller can see it.
+    the error of a body where their caller can see it. `keep` may return a buffer for a copy of the body.
     """
     kind = cast("type[_BoundedStream]", type("BoundedStream", (_BoundedStream, stream_type), {}))
 
@@ -147,9 +148,17 @@ def make_bounding_hook(
         encoding = response.headers.pop("content-encoding", "")
         events = by_event and response.headers.get("content-type", "").startswith("text/event-stream")
         pieces = bound_body(response.stream, encoding, where, bounds, by_event=events)
+        if keep is not None and (kept := keep()) is not None:
+            pieces = _copy(pieces, kept)
         response.stream = kind(response.stream, pieces, on_error)
 
     return bound
+
+
+async def _copy(pieces: AsyncIterator[bytes], kept: bytearray) -> AsyncIterator[bytes]:
+    async for piece in pieces:
+        kept += piece
+        yield piece
 
 
 def _check_requested(stream: Any, where: str) -> None:

@@ -24,12 +24,24 @@ _WHOLE: Final = {int}
 
 
 def read_token_count(value: object) -> int:
-    """Return the number of tokens in a reply's `value`: 0 if it is not a number, at most `MOST_TOKENS`."""
+    """Return the number of tokens in a reply's `value`: 0 if it is not a number, at most `MOST_TOKENS`.
+
+    Numbers may be written as text.
+    """
+    if isinstance(value, str):
+        value = _read_number(value)
     if isinstance(value, float):
         value = 0 if math.isnan(value) else MOST_TOKENS if math.isinf(value) and value > 0 else _floor(value)
     if not isinstance(value, int):
         return 0
     return min(max(int(value), 0), MOST_TOKENS)
+
+
+def _read_number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return 0.0
 
 
 def _floor(value: float) -> int:
@@ -46,17 +58,27 @@ def sanitize_llm_reply(reply: LLMReply) -> LLMReply:
     """Return the reply with counts that can be stored and texts that can be encoded."""
     usage, text = sanitize_usage(reply.usage), _text(reply.text)
     model, reasoning = _optional(reply.model), _optional(reply.reasoning)
-    if usage is reply.usage and text is reply.text and model is reply.model and reasoning is reply.reasoning:
+    if (
+        usage is reply.usage
+        and text is reply.text
+        and model is reply.model
+        and reasoning is reply.reasoning
+        and not reply.notes
+        and reply.server_reason is None
+    ):
         return reply
-    return replace(reply, text=text, usage=usage, model=model, reasoning=reasoning)
+    notes, server_reason = tuple(map(_text, reply.notes)), _optional(reply.server_reason)
+    return replace(
+        reply, text=text, usage=usage, model=model, reasoning=reasoning, notes=notes, server_reason=server_reason
+    )
 
 
 def sanitize_parser_reply(reply: ParserReply) -> ParserReply:
     """Return the reply with counts that can be stored and texts that can be encoded."""
     usage, text, model = sanitize_usage(reply.usage), _text(reply.text), _optional(reply.model)
-    if usage is reply.usage and text is reply.text and model is reply.model:
+    if usage is reply.usage and text is reply.text and model is reply.model and reply.server_reason is None:
         return reply
-    return replace(reply, text=text, usage=usage, model=model)
+    return replace(reply, text=text, usage=usage, model=model, server_reason=_optional(reply.server_reason))
 
 
 def sanitize_turn(where: str, turn: Turn) -> Turn:
@@ -71,6 +93,7 @@ def sanitize_turn(where: str, turn: Turn) -> Turn:
         usage=sanitize_usage(turn.usage),
         model=_optional(turn.model),
         wire=turn.wire if turn.wire is None else _values(where, turn.wire),
+        server_reason=_optional(turn.server_reason),
     )
 
 
@@ -85,7 +108,10 @@ def sanitize_agent_reply(where: str, reply: AgentReply) -> AgentReply:
 
 
 def sanitize_usage(usage: Usage) -> Usage:
-    """Return the usage with each count between 0 and `MOST_TOKENS`; the same object if nothing changes."""
+    """Return the usage with each count between 0 and `MOST_TOKENS`; the same object if nothing changes.
+
+    Reasoning is at most the output, of which it is a part.
+    """
     counts = (
         usage.input_tokens,
         usage.output_tokens,
@@ -94,9 +120,15 @@ def sanitize_usage(usage: Usage) -> Usage:
         usage.calls,
         usage.cache_write_tokens,
     )
-    if set(map(type, counts)) == _WHOLE and min(counts) >= 0 and max(counts) <= MOST_TOKENS:
+    if (
+        set(map(type, counts)) == _WHOLE
+        and min(counts) >= 0
+        and max(counts) <= MOST_TOKENS
+        and usage.reasoning_tokens <= usage.output_tokens
+    ):
         return usage
-    return Usage(*map(read_token_count, counts))
+    read = Usage(*map(read_token_count, counts))
+    return replace(read, reasoning_tokens=min(read.reasoning_tokens, read.output_tokens))
 
 
 def _message(where: str, message: Message) -> Message:
@@ -109,6 +141,7 @@ def _message(where: str, message: Message) -> Message:
         tool_calls=tuple(_call(where, call) for call in message.tool_calls),
         tool_name=_optional(message.tool_name),
         reasoning=_optional(message.reasoning),
+        notes=tuple(map(_text, message.notes)),
     )
 
 

@@ -23,6 +23,7 @@ from karenina_core.models.ports import (
 )
 from karenina_toolkit.agent_timeout import AgentClock
 from karenina_toolkit.tools import collect_tools, measure_size, run_tool
+from karenina_toolkit.written_calls import parse_tool_calls
 
 if TYPE_CHECKING:
     from karenina_core.models.ports import Tool
@@ -33,6 +34,7 @@ CUT_OFF = (
 )
 
 
+_TAGS: Final = ("<tool_call>", "<tool_calls>", "<function_call>")
 MOST_OF_A_TRACE: Final = 20_000_000
 """Maximum characters and values in all messages of one agent run: more than any model reads, and each turn sends them
 again.
@@ -66,8 +68,9 @@ async def run_tool_loop(conversation: Conversation, options: AgentOptions) -> Ag
     Each request goes through `options.guard`, so that only the failed request is retried; the time limit counts
     requests and tool calls, but no waiting between them (`AgentClock`). Tool calls of the last turn are not carried
     out, as no turn is left to read their results; neither is a call that was cut off at the token limit. A turn that
-    the provider paused continues in the next one, which counts too, and both are one message of the trace. Raises
-    `PortError`, with the trace so far as its `partial`.
+    the provider paused continues in the next one, which counts too, and both are one message of the trace. If the turn
+    after tool results stays empty, the trace ends with an empty message. Raises `PortError`, with the trace so far as
+    its `partial`.
     """
     try:
         tools = collect_tools(options)
@@ -84,9 +87,16 @@ async def _work(
     for number in range(1, options.max_turns + 1):
 
         async def ask(first: bool = number == 1) -> Turn:
-            return await conversation.request_turn(tools, first=first)
+            return _read_written_calls(await conversation.request_turn(tools, first=first), tools)
 
-        turn = await (options.guard(ask, work.trace) if options.guard is not None else ask())
+        try:
+            turn = await (options.guard(ask, work.trace) if options.guard is not None else ask())
+        except PortError as error:
+            ending = empty_ending(error, work.trace)
+            if ending is None:
+                raise
+            work.add(ending)
+            return work.reply()
         turn = _with_ids(turn, number)
         conversation.add_turn(turn)
         calls = work.add(turn)
@@ -103,6 +113,30 @@ async def _work(
             conversation.add_results(results)
             work.add_results(results)
     return work.reply(limit_reached=True)
+
+
+def _read_written_calls(turn: Turn, tools: Mapping[str, Tool]) -> Turn:
+    """Return a turn with the calls that its model wrote into the text between tags, which its server did not read."""
+    message = turn.message
+    if message.tool_calls or not any(tag in message.content for tag in _TAGS):
+        return turn
+    found = parse_tool_calls(message.content, tools)
+    if not found.calls:
+        return turn
+    reason: FinishReason = "tool_calls" if turn.finish_reason == "stop" else turn.finish_reason
+    return replace(
+        turn, message=replace(message, content=found.text, tool_calls=found.calls), finish_reason=reason, wire=None
+    )
+
+
+def empty_ending(error: PortError, trace: Sequence[Message]) -> Turn | None:
+    """Return the empty turn that ends an agent's run if its turn right after tool results stayed empty; else None.
+
+    Whether the run has an answer is decided by the stages: it may be in the workspace.
+    """
+    if error.category is not ErrorCategory.EMPTY or not trace or trace[-1].role != "tool":
+        return None
+    return Turn(Message("assistant", notes=(str(error),)), error.usage)
 
 
 async def _result(call: ToolCall, turn: Turn, tools: Mapping[str, Tool]) -> Message:
@@ -136,6 +170,7 @@ class _Work:
     usage: Usage = field(default_factory=Usage)
     finish_reason: FinishReason = "other"
     model: str | None = None
+    server_reason: str | None = None
     paused: bool = False
     size: TraceSize = field(default_factory=TraceSize)
 
@@ -148,6 +183,7 @@ class _Work:
         self.paused = turn.unfinished and not turn.message.tool_calls
         self.usage += turn.usage
         self.finish_reason = turn.finish_reason
+        self.server_reason = turn.server_reason
         self.model = turn.model or self.model
         return turn.message.tool_calls
 
@@ -157,7 +193,9 @@ class _Work:
 
     def reply(self, *, limit_reached: bool = False) -> AgentReply:
         """Return the reply made of all turns so far."""
-        return AgentReply(tuple(self.trace), self.usage, limit_reached, self.finish_reason, self.model)
+        return AgentReply(
+            tuple(self.trace), self.usage, limit_reached, self.finish_reason, self.model, self.server_reason
+        )
 
 
 def _join(before: Message, after: Message) -> Message:
@@ -167,6 +205,7 @@ def _join(before: Message, after: Message) -> Message:
         content=before.content + after.content,
         tool_calls=(*before.tool_calls, *after.tool_calls),
         reasoning="\n".join(thoughts) or None,
+        notes=(*before.notes, *after.notes),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -193,13 +194,17 @@ class CallLedger(Protocol):
 
 @dataclass(slots=True)
 class CallCounts:
-    """Counts of calls: made now, answered by stored or shared replies (`cached`), failed; `used` and `saved` tokens."""
+    """Counts of calls: made now, answered by stored or shared replies (`cached`), failed; `used` and `saved` tokens.
+
+    `unknown_ends` counts the replies that ended for a reason that is not known, by server and reason.
+    """
 
     made: int = 0
     cached: int = 0
     failed: int = 0
     used: Usage = field(default_factory=Usage)
     saved: Usage = field(default_factory=Usage)
+    unknown_ends: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def add(self, other: CallCounts) -> None:
         """Add the counts of `other`."""
@@ -208,3 +213,4 @@ class CallCounts:
         self.failed += other.failed
         self.used += other.used
         self.saved += other.saved
+        self.unknown_ends += other.unknown_ends

@@ -7,17 +7,21 @@ A port of the run (`karenina_engine.calls.port_factory`) describes a request as 
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from karenina_core.models.ports import AgentReply, LLMReply, ParserReply, PortError, Turn, Usage
+from karenina_core.models.ports import NO_USAGE, AgentReply, LLMReply, ParserReply, PortError, Turn, Usage
 from karenina_engine.calls.call import BudgetGuard, Call, CallCounts, CallLedger, CallListener, CallOutcome, ReplyStore
 from karenina_engine.calls.concurrency_limits import ConcurrencyLimits, is_refusal
 from karenina_engine.calls.in_flight import CallInFlight
 from karenina_engine.calls.reply_json import copy_error
 from karenina_engine.calls.retry import RetryPolicy
+from karenina_toolkit.reply_ends import NO_REASON
+
+logger = logging.getLogger("karenina")
 
 R = TypeVar("R", LLMReply, ParserReply, AgentReply, Turn)
 
@@ -136,7 +140,16 @@ class CallRunner:
         if call.is_model_call and not call.composite:
             self.tally.made += reply.usage.calls
             self.tally.used += reply.usage
+            if reply.server_reason is not None and reply.finish_reason == "other":
+                self._count_unknown_end(call, reply.server_reason)
         return reply
+
+    def _count_unknown_end(self, call: Call, reason: str) -> None:
+        """Count a reply that ended for an unknown reason, and warn of the first one."""
+        place = (call.endpoint.model.display_string, reason)
+        if place not in self.tally.unknown_ends:
+            logger.warning("%s; it is taken as a normal end", describe_unknown_ends(*place, 1))
+        self.tally.unknown_ends[place] += 1
 
     def _dispatch(self, call: Call, send: Callable[[], Awaitable[R]]) -> Awaitable[R]:
         """Make the call as its kind requires."""
@@ -174,6 +187,7 @@ class CallRunner:
     async def _attempt(self, call: Call, send: Callable[[], Awaitable[R]]) -> R:
         """Make the call within the server's limit, and retry it as the policy allows."""
         notes = call.notes
+        paid = NO_USAGE
         limiter = self.limits.limiter(call.endpoint.model)
         while True:
             permit = limiter.acquire() or await limiter.wait(call.info.order)
@@ -183,6 +197,10 @@ class CallRunner:
             except PortError as error:
                 if error.partial is not None:
                     self._record_usage(call, error.partial.usage)
+                if error.usage.calls:
+                    self._record_usage(call, error.usage)
+                    paid += error.usage
+                error.usage = paid
                 if is_refusal(error):
                     limiter.on_overload(permit, error.retry_after)
                 else:
@@ -195,7 +213,7 @@ class CallRunner:
                 limiter.on_success()
                 notes.seconds = time.monotonic() - began
                 self._record_usage(call, reply.usage)
-                return reply
+                return reply if paid is NO_USAGE else replace(reply, usage=paid + reply.usage)
             limiter.retrying += 1
             self.limits.changed()
             try:
@@ -216,3 +234,11 @@ class CallRunner:
             if self.ledger is not None:
                 self.ledger.record_cached(call, cached.reply.usage)
         return cached.reply
+
+
+def describe_unknown_ends(model: str, reason: str, count: int) -> str:
+    """Return how many replies of a model's server ended for a reason that is not known."""
+    replies = f"{count} {'reply' if count == 1 else 'replies'}"
+    if reason == NO_REASON:
+        return f"the server of {model} ended {replies} without a finish reason"
+    return f"the server of {model} ended {replies} with {reason!r}, which is not known"

@@ -42,6 +42,7 @@ from karenina_engine.calls.judge_temperature import ZeroTemperatureParser, with_
 from karenina_engine.calls.retry import RetryPolicy
 from karenina_engine.calls.tool_sessions import ToolSessions
 from karenina_toolkit.reply_bounds import ReplyBounds
+from karenina_toolkit.reply_checks import ask_llm, ask_parser, ask_turn
 from karenina_toolkit.reply_sanitizer import (
     sanitize_agent_reply,
     sanitize_llm_reply,
@@ -293,8 +294,11 @@ class _ManagedLLM(_ManagedPort):
     __slots__ = ()
 
     async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
-        async def send() -> LLMReply:
+        async def request() -> LLMReply:
             return sanitize_llm_reply(await self._port.invoke(messages, info=info))
+
+        async def send() -> LLMReply:
+            return await ask_llm(self._where, request, self._endpoint.model.max_tokens)
 
         return await self._calls.make(Call(self._endpoint, messages, info), send)
 
@@ -305,8 +309,11 @@ class _ManagedParser(_ManagedPort):
     async def parse(
         self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
     ) -> ParserReply:
-        async def send() -> ParserReply:
+        async def request() -> ParserReply:
             return sanitize_parser_reply(await self._port.parse(messages, schema, info=info))
+
+        async def send() -> ParserReply:
+            return await ask_parser(self._where, request, self._endpoint.model.max_tokens)
 
         return await self._calls.make(Call(self._endpoint, messages, info, schema), send)
 
@@ -366,8 +373,11 @@ class _ManagedAgent(_ManagedPort):
         endpoint = replace(self._endpoint, port="turn")
 
         async def guard(send: Callable[[], Awaitable[Turn]], trace: Sequence[Message]) -> Turn:
-            async def checked() -> Turn:
+            async def sanitized() -> Turn:
                 return sanitize_turn(self._where, await send())
+
+            async def checked() -> Turn:
+                return await ask_turn(self._where, sanitized, endpoint.model.max_tokens)
 
             return await self._calls.make(Call(endpoint, [*messages, *trace], info, request), checked)
 

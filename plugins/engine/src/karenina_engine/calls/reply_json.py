@@ -8,8 +8,20 @@ from typing import Any, Final
 
 from pydantic_core import PydanticSerializationError, to_json
 
-from karenina_core.models.ports import AgentReply, ErrorCategory, LLMReply, Message, ParserReply, PortError, Turn, Usage
+from karenina_core.models.ports import (
+    NO_USAGE,
+    AgentReply,
+    ErrorCategory,
+    LLMReply,
+    Message,
+    ParserReply,
+    PortError,
+    Turn,
+    Usage,
+)
+from karenina_toolkit.reply_checks import ends_empty
 from karenina_toolkit.structured.reply_parser import is_complete
+from karenina_toolkit.traces.reasoning import has_content
 
 Reply = LLMReply | ParserReply | AgentReply | Turn
 
@@ -19,11 +31,26 @@ _TRUNCATED: Final = ("length", "content_filter")
 def is_reusable(reply: Reply) -> bool:
     """Return whether the reply may answer an identical call later.
 
-    Replies that were cut short or filtered may not, nor may parser replies without complete JSON.
+    Replies that were cut short or filtered may not, nor may parser replies without complete JSON and replies without
+    content, which older versions stored.
     """
     if reply.finish_reason in _TRUNCATED:
         return False
-    return not isinstance(reply, ParserReply) or is_complete(reply.text)
+    return is_complete(reply.text) if isinstance(reply, ParserReply) else not is_empty(reply)
+
+
+def is_empty(reply: Reply) -> bool:
+    """Return whether a reply of a model is not one, because it has no content although it ended normally.
+
+    No such reply is stored; older versions did.
+    """
+    if reply.finish_reason in _TRUNCATED or isinstance(reply, ParserReply):
+        return False
+    if isinstance(reply, LLMReply):
+        return not has_content(reply.text)
+    if isinstance(reply, Turn):
+        return not (reply.unfinished or reply.message.tool_calls or has_content(reply.message.content))
+    return not reply.limit_reached and ends_empty(reply.trace)
 
 
 def dump_reply(reply: Reply) -> str:
@@ -46,6 +73,8 @@ def dump_error(error: PortError) -> str:
         values["status"] = error.status
     if error.partial is not None:
         values["partial"] = _dump_agent(error.partial)
+    if error.usage.calls:
+        values["usage"] = _dump_usage(error.usage)
     return dump_json(values)
 
 
@@ -58,6 +87,7 @@ def load_error(text: str) -> PortError:
         category=ErrorCategory(values["category"]),
         status=values.get("status"),
         partial=_load_agent(partial) if partial is not None else None,
+        usage=_load_usage(values["usage"]) if "usage" in values else NO_USAGE,
     )
 
 
@@ -69,6 +99,7 @@ def copy_error(error: PortError) -> PortError:
         status=error.status,
         retry_after=error.retry_after,
         partial=error.partial,
+        usage=error.usage,
     )
 
 
@@ -88,25 +119,34 @@ def dump_json_bytes(value: Any, fallback: Callable[[Any], Any] | None = None) ->
         return json.dumps(value, separators=(",", ":"), default=fallback).encode()
 
 
-def _dump_common(reply: Reply) -> dict[str, Any]:
-    usage = reply.usage
+def _dump_usage(usage: Usage) -> list[int]:
     counts = [usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.reasoning_tokens, usage.calls]
-    values: dict[str, Any] = {"usage": [*counts, usage.cache_write_tokens] if usage.cache_write_tokens else counts}
+    return [*counts, usage.cache_write_tokens] if usage.cache_write_tokens else counts
+
+
+def _dump_common(reply: Reply) -> dict[str, Any]:
+    values: dict[str, Any] = {"usage": _dump_usage(reply.usage)}
     if reply.finish_reason != "stop":
         values["finish_reason"] = reply.finish_reason
     if reply.model is not None:
         values["model"] = reply.model
+    if reply.server_reason is not None:
+        values["server_reason"] = reply.server_reason
     return values
 
 
-def _load_common(values: Mapping[str, Any]) -> dict[str, Any]:
-    counts = values["usage"]
+def _load_usage(counts: Any) -> Usage:
     if not (isinstance(counts, list) and len(counts) in (5, 6) and all(type(count) is int for count in counts)):
         raise ValueError(f"a usage is a list of counts, not {counts!r}")
+    return Usage(*counts)
+
+
+def _load_common(values: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        "usage": Usage(*counts),
+        "usage": _load_usage(values["usage"]),
         "finish_reason": _check_text(values.get("finish_reason", "stop")),
         "model": _check_optional_text(values.get("model")),
+        "server_reason": _check_optional_text(values.get("server_reason")),
     }
 
 
@@ -124,7 +164,7 @@ def _load_message(values: Mapping[str, Any]) -> Message:
     message = Message.from_dict(values)
     for text in (message.content, *(one for call in message.tool_calls for one in (call.id, call.name))):
         _check_text(text)
-    for other in (message.tool_call_id, message.tool_name, message.reasoning):
+    for other in (message.tool_call_id, message.tool_name, message.reasoning, *message.notes):
         _check_optional_text(other)
     if not all(isinstance(call.arguments, dict) for call in message.tool_calls):
         raise TypeError("the arguments of a tool call are not an object")
@@ -135,12 +175,15 @@ def _dump_llm(reply: LLMReply) -> dict[str, Any]:
     values = {"text": reply.text, **_dump_common(reply)}
     if reply.reasoning is not None:
         values["reasoning"] = reply.reasoning
+    if reply.notes:
+        values["notes"] = list(reply.notes)
     return values
 
 
 def _load_llm(values: Mapping[str, Any]) -> LLMReply:
     reasoning = _check_optional_text(values.get("reasoning"))
-    return LLMReply(_check_text(values["text"]), reasoning=reasoning, **_load_common(values))
+    notes = tuple(map(_check_text, values.get("notes", ())))
+    return LLMReply(_check_text(values["text"]), reasoning=reasoning, notes=notes, **_load_common(values))
 
 
 def _dump_parser(reply: ParserReply) -> dict[str, Any]:

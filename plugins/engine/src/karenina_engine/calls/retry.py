@@ -17,8 +17,12 @@ DEFAULT_MAX_RETRIES: Final[Mapping[ErrorCategory, int]] = {
     ErrorCategory.TIMEOUT: 1,
     ErrorCategory.RATE_LIMIT: 8,
     ErrorCategory.SERVER: 4,
+    ErrorCategory.EMPTY: 1,
+    ErrorCategory.INCOMPLETE: 5,
     ErrorCategory.PERMANENT: 0,
 }
+_AT_ONCE: Final = (ErrorCategory.EMPTY, ErrorCategory.INCOMPLETE)
+"""Errors after which a server is not given time: it works, and sent a reply."""
 
 _RATE_LIMIT_CURE: Final = (
     "wait and run it again, allow fewer calls at once (max_concurrency), or raise retry_rate_limit and retry_patience"
@@ -45,7 +49,8 @@ class RetryPolicy:
             return None
         attempt = sum(notes.retries.values())
         full: float = min(self.cap, self.base * 2**attempt)
-        delay = max(full / 2 + full / 2 * random.random(), error.retry_after or 0.0)  # noqa: S311
+        drawn = 0.0 if error.category in _AT_ONCE else full / 2 + full / 2 * random.random()  # noqa: S311
+        delay = max(drawn, error.retry_after or 0.0)
         return delay if notes.waited + delay <= self.patience else None
 
     def next_delay(self, error: PortError, notes: CallNotes, refusing: float = 0.0) -> float:

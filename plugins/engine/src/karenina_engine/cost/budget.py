@@ -113,9 +113,13 @@ class Budget:
         seen = self._observations(call)
         observed = seen.replies >= _ENOUGH
         allowed = call.endpoint.model.max_tokens
-        output = int(seen.output * _MARGIN) + FRAME if observed else allowed or OUTPUT
-        if allowed is not None:
-            output = min(output, allowed)
+        expected = int(seen.output * _MARGIN) + FRAME
+        if allowed is None:
+            output = expected if observed else max(OUTPUT, seen.output)
+        else:
+            output = min(expected, allowed) if observed else allowed
+            if seen.output > allowed:  # some servers do not count hidden thoughts for the limit
+                output = expected
         size, density, turns = call.size
         prompt = int(size * (seen.density * _MARGIN if observed and seen.density else density)) + FRAME
         written = prompt if tariff.rates.cache_write > tariff.rates.input else 0

@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from karenina_core.errors import describe_error
-from karenina_core.models.ports import ErrorCategory, NoRecordedReply, PortError
+from karenina_core.models.ports import AgentReply, ErrorCategory, NoRecordedReply, PortError
 from karenina_engine.calls.call import CallOutcome
+from karenina_engine.calls.reply_json import Reply, is_empty
 from karenina_engine.journal import file as journal_file
 from karenina_engine.journal import user_state
 from karenina_engine.journal.bloom_filter import BloomFilter
@@ -338,6 +339,8 @@ class Journal:
         row = self._row("SELECT * FROM replies WHERE key = ?", call.key)
         stored = read_reply_row(row, call.key) if row else None
         damaged = row is not None and stored is None
+        if stored is not None and call.is_model_call and _is_missing(stored.outcome.reply, replaying=self.replaying):
+            return None, False
         if damaged:
             self.warn_of_damage(f"a reply of {call.endpoint.model.id!r} for question {call.info.question_id!r}")
         return stored, damaged
@@ -481,6 +484,11 @@ class Journal:
         self._unflushed_keys.clear()
         if self._ledger is not None:
             self._ledger.changed.clear()
+
+
+def _is_missing(reply: Reply | None, *, replaying: bool) -> bool:
+    """Return whether a stored reply counts as missing: it is empty. A replay uses that of an agent, with its trace."""
+    return reply is not None and is_empty(reply) and not (replaying and isinstance(reply, AgentReply))
 
 
 def _digest(line: bytes) -> bytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from karenina_core.data.outcome import Outcome
 from karenina_core.data.result import VerificationResult
@@ -105,6 +105,9 @@ class ResumeState:
         except ValueError:
             self.journal.warn_of_damage(f"the result of question {task.question.id!r}")
             return None
+        if _is_of_empty_answer(found):
+            self.again += 1
+            return None
         self.journal.seen(task.index(judge), kept)
         self.kept += 1
         return found, kept.text
@@ -150,6 +153,17 @@ class ResumeState:
 
     def _fingerprint(self, task: AnswerTask, judge: int, plan: Plan) -> bytes:
         return self.fingerprints.compute(task.question, plan, task.answering_model, task.judges[judge])
+
+
+_OF_AN_ANSWER: Final = (Outcome.CORRECT, Outcome.PARTIAL, Outcome.WRONG, Outcome.SCORED, Outcome.INSUFFICIENT)
+
+
+def _is_of_empty_answer(result: VerificationResult) -> bool:
+    """Return whether an older version judged an empty answer, which is no reply of the model."""
+    template = result.template
+    if template.trace_messages or template.response_truncated or template.response_refused:
+        return False
+    return not template.raw_llm_response.strip() and result.outcome in _OF_AN_ANSWER
 
 
 def runs_again(result: VerificationResult) -> bool:

@@ -57,7 +57,7 @@ def make_reply_row(call: CallRecord, outcome: CallOutcome) -> tuple[Any, ...]:
     info, model = call.info, call.endpoint.model
     if reply is not None:
         usage, text, finish = reply.usage, dump_reply(reply), reply.finish_reason
-        reusable = call.self_contained and is_reusable(reply)
+        reusable = call.self_contained and (not call.is_model_call or is_reusable(reply))
         spent = (0, 0, 0) if call.composite else (usage.input_tokens, usage.output_tokens, usage.calls)
         if not all(type(count) is int for count in spent):
             raise TypeError(f"its usage is not made of whole numbers: {spent}")

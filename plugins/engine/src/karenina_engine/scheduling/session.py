@@ -10,6 +10,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from karenina_core.data.result import VerificationResult
+from karenina_engine.calls.call_runner import describe_unknown_ends
 from karenina_engine.calls.concurrency_limits import ConcurrencyLimits
 from karenina_engine.cost.budget import Budget
 from karenina_engine.cost.ledger import Ledger
@@ -241,6 +242,8 @@ class RunSession:
                     "item has" if missing == 1 else "items have",
                     self._journal_hint() if keeps_replies else "",
                 )
+            for (model, reason), count in sorted(self.tally.unknown_ends.items()):
+                logger.warning("%s: taken as a normal end", describe_unknown_ends(model, reason, count))
             finished = RunFinished(outcomes.summary(), time.monotonic() - began, interrupted, self._stopped)
             self.prepared.observers.run_finished(finished)
             if journal is not None and journal.broken is None:

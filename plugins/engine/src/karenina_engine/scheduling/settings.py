@@ -11,7 +11,7 @@ from karenina_core.models.from_files import FromFiles
 from karenina_core.models.ports import ErrorCategory
 from karenina_core.text import did_you_mean
 from karenina_engine.calls.concurrency_limits import Concurrency
-from karenina_engine.calls.retry import RetryPolicy
+from karenina_engine.calls.retry import DEFAULT_MAX_RETRIES, RetryPolicy
 from karenina_engine.cost.price_source import OwnPrice
 
 _NO_CHANGE: Final[dict[str, JsonValue]] = {"changes_results": False}
@@ -124,6 +124,7 @@ class EngineSettings(BaseModel):
     def retry_policy(self) -> RetryPolicy:
         """Return the retry policy (`retry_connection` and the others)."""
         max_retries = {
+            **DEFAULT_MAX_RETRIES,
             ErrorCategory.CONNECTION: self.retry_connection,
             ErrorCategory.TIMEOUT: self.retry_timeout,
             ErrorCategory.RATE_LIMIT: self.retry_rate_limit,

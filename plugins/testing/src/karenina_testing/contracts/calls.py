@@ -18,6 +18,7 @@ import pytest
 
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import ErrorCategory, FinishReason, Port, PortError, Usage
+from karenina_testing.contracts.odd_replies import OddReply
 from karenina_testing.contracts.wire_format import KEY, Wire
 from karenina_testing.server import Fault, Reply, Request, faults, refusing_url
 from karenina_testing.server.scripted import WAIT
@@ -91,6 +92,14 @@ class CallContract(Wire):
             return caught.value
 
         return self.using(fail, url, **fields)
+
+    def come_to(self, odd: OddReply, use: Callable[[Any], Coroutine[Any, Any, T]]) -> T | PortError:
+        """Return what an odd reply of the server comes to."""
+        with self.server(Reply(odd.body, odd.status)) as server:
+            try:
+                return self.using(use, server.url)
+            except PortError as error:
+                return error
 
     def test_usage_is_what_the_server_counted(self) -> None:
         with self.server(self.good()) as server:

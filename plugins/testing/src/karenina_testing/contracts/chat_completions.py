@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 from karenina_core.models.ports import FinishReason, Message, ToolCall, Usage
+from karenina_testing.contracts.odd_replies import CHAT_FORMS, CHAT_REPLIES, OddReply
 from karenina_testing.contracts.wire_format import Wire
 from karenina_testing.server import Request, Say
 from karenina_testing.server.formats import completion_error, completion_of
@@ -17,6 +18,9 @@ class ChatCompletions(Wire):
 
     A parser that forces a tool gets a reply with a call of that tool.
     """
+
+    odd_replies: ClassVar[Mapping[str, OddReply]] = CHAT_REPLIES
+    odd_forms: ClassVar[Mapping[str, OddReply]] = CHAT_FORMS
 
     def reply(self, said: Message, usage: Usage, finish_reason: FinishReason) -> Any:
         """Return a completion with one choice."""

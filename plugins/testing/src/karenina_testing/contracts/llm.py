@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 
 from karenina_core.models.model import ModelConfig
-from karenina_core.models.ports import CallInfo, LLMPort, LLMReply, Message
+from karenina_core.models.ports import CallInfo, LLMPort, LLMReply, Message, PortError
 from karenina_testing.contracts.calls import CallContract
+from karenina_testing.contracts.odd_replies import OddReply
 from karenina_testing.server import Reply, Request
+from karenina_toolkit.reply_checks import ask_llm
 
 CONVERSATION = (
     Message.system("Answer in one word."),
@@ -70,6 +72,37 @@ class LLMContract(CallContract):
         for reason in self.finish_reasons:
             with self.server(self.saying("17p", finish_reason=reason)) as server:
                 assert self.using(self._ask, server.url).finish_reason == reason
+
+    def test_an_odd_reply_comes_to_what_it_is(self) -> None:
+        async def ask(port: LLMPort) -> LLMReply:
+            return await ask_llm("the server", lambda: self._ask(port))
+
+        found = {name: self.come_to(odd, ask) for name, odd in self.odd_replies.items()}
+        assert {name: describe(found[name], odd) for name, odd in self.odd_replies.items()} == {
+            name: expected(odd) for name, odd in self.odd_replies.items()
+        }
+
+
+def describe(found: LLMReply | PortError, odd: OddReply) -> tuple[Any, ...]:
+    """Return what a reply came to, as far as `odd` says something about it."""
+    usage = found.usage if odd.tokens is not None else None
+    if isinstance(found, PortError):
+        return (found.category, odd.words if odd.words in str(found) else str(found), usage)
+    notes = odd.notes if any(odd.notes in note for note in found.notes) else found.notes
+    return (
+        found.text,
+        found.finish_reason,
+        found.reasoning if odd.reasoning else None,
+        notes if odd.notes else "",
+        usage,
+    )
+
+
+def expected(odd: OddReply) -> tuple[Any, ...]:
+    """Return what `odd` must come to."""
+    if odd.error is not None:
+        return (odd.error, odd.words, odd.usage)
+    return (odd.text, odd.finish_reason, odd.reasoning, odd.notes, odd.usage)
 
 
 def flatten(value: Any) -> list[Any]:

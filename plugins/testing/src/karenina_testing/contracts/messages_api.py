@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from karenina_core.models.ports import FinishReason, Message, ToolCall, Usage
+from karenina_testing.contracts.odd_replies import MESSAGES_FORMS, MESSAGES_REPLIES, OddReply
 from karenina_testing.contracts.wire_format import Wire
 from karenina_testing.server import Request, Say
 from karenina_testing.server.formats import message_error, message_of
@@ -24,6 +25,9 @@ class MessagesAPI(Wire):
     usage: ClassVar[Usage] = Usage(
         input_tokens=11, output_tokens=7, cached_tokens=3, reasoning_tokens=2, calls=1, cache_write_tokens=4
     )
+
+    odd_replies: ClassVar[Mapping[str, OddReply]] = MESSAGES_REPLIES
+    odd_forms: ClassVar[Mapping[str, OddReply]] = MESSAGES_FORMS
 
     def reply(self, said: Message, usage: Usage, finish_reason: FinishReason) -> Any:
         """Return a message of the assistant."""

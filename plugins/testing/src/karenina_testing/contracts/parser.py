@@ -11,9 +11,11 @@ from typing import Any, Final, get_args
 import pytest
 
 from karenina_core.models.model import ModelConfig
-from karenina_core.models.ports import Message, ParserPort, ParserReply, StructuredMode
+from karenina_core.models.ports import Message, ParserPort, ParserReply, PortError, StructuredMode
 from karenina_testing.contracts.calls import CallContract
+from karenina_testing.contracts.odd_replies import OddReply
 from karenina_testing.server import Reply, Request
+from karenina_toolkit.reply_checks import ask_parser
 
 ASK: Final = (Message.system("Fill the form."), Message.user("The gene BRCA1 lies on 17q21 🧬."))
 SCHEMA: Final = {
@@ -74,3 +76,25 @@ class ParserContract(CallContract):
         with self.server(self.saying(prose)) as server:
             assert self.using(self._fill, server.url).text == prose
             assert len(server.requests) == 1
+
+    def test_an_odd_reply_comes_to_what_it_is(self) -> None:
+        async def ask(port: ParserPort) -> ParserReply:
+            return await ask_parser("the server", lambda: self._fill(port))
+
+        found = {name: self.come_to(odd, ask) for name, odd in self.odd_forms.items()}
+        assert {name: _describe(found[name], odd) for name, odd in self.odd_forms.items()} == {
+            name: _expected(odd) for name, odd in self.odd_forms.items()
+        }
+
+
+def _describe(found: ParserReply | PortError, odd: OddReply) -> tuple[Any, ...]:
+    if isinstance(found, PortError):
+        return (found.category, odd.words if odd.words in str(found) else str(found))
+    end = found.finish_reason if found.finish_reason == "content_filter" else "stop"
+    return (json.loads(found.text) if found.text else "", end)
+
+
+def _expected(odd: OddReply) -> tuple[Any, ...]:
+    if odd.error is not None:
+        return (odd.error, odd.words)
+    return (json.loads(odd.text) if odd.text else "", odd.finish_reason)

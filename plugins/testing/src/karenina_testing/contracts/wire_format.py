@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from karenina_core.models.adapters import AdapterSpec
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import FinishReason, Message, ToolCall, Usage
+from karenina_testing.contracts.odd_replies import OddReply
 from karenina_testing.server import Reply, Request, ScriptedServer, Side
 from karenina_testing.server.script import One
 
@@ -34,6 +35,7 @@ class Wire:
     - `sends_key`: whether `endpoint_api_key` is sent at all.
     - `agent_seconds` is the time limit of an agent whose server hangs, raised if its first turn takes longer than that.
     - `parameters` are sampling parameters that must reach the server.
+    - `odd_replies` and `odd_forms` are odd replies to the ports for text and for JSON, with what each comes to.
     """
 
     entry_point: ClassVar[str]
@@ -45,6 +47,9 @@ class Wire:
     sends_key: ClassVar[bool] = True
     agent_seconds: ClassVar[float] = 0.5
     parameters: ClassVar[Mapping[str, float]] = {"temperature": 0.125, "max_tokens": 777}
+
+    odd_replies: ClassVar[Mapping[str, OddReply]] = {}
+    odd_forms: ClassVar[Mapping[str, OddReply]] = {}
 
     def reply(self, said: Message, usage: Usage, finish_reason: FinishReason) -> Any:
         """Return the body of a successful reply, as JSON values: `said`, with its tool calls, if any."""

@@ -1,8 +1,9 @@
-"""Read an object that is almost JSON, as judges sometimes write it.
+r"""Read an object that is almost JSON, as judges sometimes write it.
 
 Accepted are unambiguous forms that other languages and people write: a comma after the last entry, and none between
 entries; line breaks and tabs in a string; single and curly quotes; keys without quotes; `True`, `False` and `None`;
-comments. An incomplete object is never accepted, nor is a text with a quote that may or may not end it.
+comments; a backslash that begins no escape, which is itself (`\alpha`). An incomplete object is never accepted, nor
+is a text with a quote that may or may not end it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ _STRINGS: Final = {
     quote: re.compile(rf"{quote}(?:\\.|[^\\{closing}])*{closing}", re.DOTALL)
     for quote, closing in (('"', '"'), ("'", "'"), ("\u201c", "\u201d"))
 }
-_ESCAPED: Final = re.compile(r"\\(x[0-9a-fA-F]{2}|.)|\"", re.DOTALL)
+_ESCAPED: Final = re.compile(r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|.)|\"", re.DOTALL)
+_ESCAPES: Final = '"\\/bfnrt'
 _WITH_LINE_BREAKS: Final = JSONDecoder(strict=False)
 _WORDS: Final[dict[str, bool | None]] = {
     "true": True,
@@ -128,7 +130,9 @@ def _in_double_quotes(found: re.Match[str]) -> str:
         return r"\""
     if escaped[0] == "x" and len(escaped) > 1:
         return rf"\u00{escaped[1:]}"
-    return escaped if escaped in "'\u201c\u201d" else found[0]
+    if escaped in "'\u201c\u201d":
+        return escaped
+    return found[0] if escaped in _ESCAPES or len(escaped) > 1 else "\\" + found[0]
 
 
 def _refuse(why: str, text: str, at: int) -> NoReturn:

@@ -6,7 +6,7 @@ import re
 from enum import Enum
 from typing import Final
 
-from karenina_core.models.ports import StructuredMode
+from karenina_core.models.ports import ErrorCategory, StructuredMode
 from karenina_toolkit.http_errors import HTTPStatusError
 
 _STATUSES: Final = frozenset({400, 404, 422, 501})
@@ -53,6 +53,8 @@ def classify_refusal(error: HTTPStatusError, mode: StructuredMode) -> Refusal | 
     topic = _TOPICS.get(mode)
     message = error.server_text
     if topic is None or error.status not in _STATUSES or _OF_THE_LENGTH.search(message):
+        return None
+    if error.category is ErrorCategory.FILTERED:
         return None
     if not topic.search(message):
         return None

@@ -10,7 +10,9 @@ from typing import Any, Final, NoReturn, TypeVar
 from karenina_core.text import replace_surrogates_in
 from karenina_toolkit.structured.exact_numbers import read_float
 from karenina_toolkit.structured.lenient_json import LenientReader
+from karenina_toolkit.structured.lost_backslashes import restore_backslashes
 from karenina_toolkit.structured.schema_repair import json_equal
+from karenina_toolkit.traces.reasoning import split_reasoning
 
 T = TypeVar("T")
 
@@ -20,22 +22,24 @@ _GOES_ON: Final = re.compile(r"\s*,\s*[\"'\w-]+\s*:")
 """How the text after an object begins if the object was closed too early."""
 _HALF: Final = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 """A possible half of a surrogate pair in JSON."""
-_THOUGHT_END: Final = "</think>"
+_THOUGHT_END: Final = re.compile(r"</\w*(?:think|thinking|thoughts?|reasoning)>|\[/THINK\]", re.IGNORECASE)
 _MOST_COPIES: Final = 8
 
 
 def read_object(text: str, *, whole: bool = False) -> tuple[dict[str, Any], bool]:
     """Return the one JSON object in `text`, and whether it had to be extracted or repaired.
 
-    Removed are: a code fence, prose before and after, also with braces, thoughts that end in `</think>`, a list around
-    one object, a string around the object, and repetitions of the same object. The object may be almost JSON
-    (`LenientReader`). Half of a surrogate pair in a text becomes U+FFFD. With `whole`, for a reply that was cut off,
-    nothing is repaired.
+    Removed are: a code fence, prose before and after, also with braces, thoughts (`split_reasoning`), a list around one
+    object, a string around the object, and repetitions of the same object. The object may be almost JSON
+    (`LenientReader`). Lost backslashes of LaTeX are restored in texts (`restore_backslashes`), and half of a surrogate
+    pair becomes U+FFFD. With `whole`, for a reply that was cut off, nothing is repaired.
 
     Raises `ValueError`, which says what is wrong, for text with no object or several, for an object that is malformed
     or incomplete or has two values for one key, and for `NaN` and `Infinity`, which JSON does not have.
     """
     value, mended = _read(text, whole=whole)
+    if "\\" in text:
+        value = restore_backslashes(value)
     return (replace_surrogates_in(value) if _HALF.search(text) else value), mended
 
 
@@ -102,14 +106,18 @@ def _inside(text: str) -> dict[str, Any]:
 
 
 def _without_thoughts(text: str) -> str:
-    """Return the text after the last `</think>` that precedes an object."""
-    end = text.find(_THOUGHT_END)
+    """Return the text after its thoughts, if it does not begin with an object, which may mention a mark."""
+    if not text.startswith(("{", "[{")):
+        thoughts, answer = split_reasoning(text)
+        if thoughts is not None and "{" in answer:
+            return answer
+    end = _THOUGHT_END.search(text)
     # The mark may also be part of a value of a broken object; chat templates often remove the opening mark.
-    if end < 0 or not (text.startswith("<think>") or _OBJECT_START.search(text, 0, end) is None):
+    if end is None or not (text.startswith("<think") or _OBJECT_START.search(text, 0, end.start()) is None):
         return text
-    begin = _OBJECT_START.search(text, end)
-    last = text.rfind(_THOUGHT_END, end, begin.start() if begin is not None else len(text))
-    return text[last + len(_THOUGHT_END) :]
+    begin = _OBJECT_START.search(text, end.start())
+    *_, last = _THOUGHT_END.finditer(text, end.start(), begin.start() if begin is not None else len(text))
+    return text[last.end() :]
 
 
 def _check_outside(parts: list[str]) -> None:

@@ -32,6 +32,11 @@ T = TypeVar("T")
 
 _CUT_OFF = "the reply was cut off at max_tokens"
 _NOT_ACCEPTED = "its values are not accepted"
+_FILTERED = (
+    "the provider of the judge stopped its reply with a content filter{why}: choose another judge for this item, or "
+    "relax the filter"
+)
+_CALL_ARGUMENTS = ("arguments", "parameters")
 
 
 class InvalidReply(ValueError):
@@ -96,7 +101,8 @@ async def call_structured(
             value = validate(data)
         except ValueError as error:
             for_judge, full = _explain(error, reply)
-            if tries > reasks:
+            filtered = reply.finish_reason == "content_filter"
+            if tries > reasks or filtered:
                 times = "to one request" if tries == 1 else f"to {tries} requests"
                 raise StructuredError(
                     f"the judge gave no usable reply {times}: {full}",
@@ -126,8 +132,27 @@ def _read_and_repair(reply: ParserReply, schema: Mapping[str, Any]) -> tuple[dic
     except RecursionError:
         raise InvalidReply("the JSON in the reply is nested too deeply") from None
     if problems:
+        inner = _call_arguments(found, schema)
+        if inner is not None:
+            data, _, problems = repair_and_check(inner, schema)
+            if not problems:
+                return data, True
         raise InvalidReply(join_problems(problems))
     return data, unpacked or repaired
+
+
+def _call_arguments(found: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the arguments of a tool call that a judge wrote as text, whose fields the schema does not have."""
+    call = found.get("function", found)
+    if not isinstance(call, dict) or "name" not in call or "name" in schema.get("properties", {}):
+        return None
+    arguments = next((call[name] for name in _CALL_ARGUMENTS if name in call), None)
+    if isinstance(arguments, str):
+        try:
+            arguments = read_object(arguments)[0]
+        except ValueError:
+            return None
+    return arguments if isinstance(arguments, dict) else None
 
 
 def _explain(error: ValueError, reply: ParserReply) -> tuple[str, str]:
@@ -138,6 +163,8 @@ def _explain(error: ValueError, reply: ParserReply) -> tuple[str, str]:
         for_judge = full = str(error)
     else:
         for_judge, full = _NOT_ACCEPTED, str(error)
+    if reply.finish_reason == "content_filter":
+        return full, _FILTERED.format(why=f" ({reply.server_reason})" if reply.server_reason else "")
     if reply.finish_reason == "length":
         return f"{_CUT_OFF}; {for_judge}", f"{_CUT_OFF} ({full}); raise max_tokens or ask for less"
     return for_judge, full

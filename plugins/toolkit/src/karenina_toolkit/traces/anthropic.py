@@ -9,10 +9,12 @@ from karenina_core.models.ports import Message, ToolCall, Usage
 from karenina_toolkit.reply_sanitizer import read_token_count
 from karenina_toolkit.traces.blocks import as_json, describe_block
 from karenina_toolkit.traces.format_error import TraceFormatError
+from karenina_toolkit.traces.openai_chat import Parts
 from karenina_toolkit.traces.turn_builder import TurnBuilder
 
 Entry = Mapping[str, Any]
 _THOUGHTS = ("thinking", "redacted_thinking")
+_MEDIA = ("image", "document", "container_upload", "search_result")
 
 
 def claims(entry: Entry) -> bool:
@@ -24,8 +26,9 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
     """Yield the messages of `entries`, with one message for each turn of the assistant.
 
     Consecutive assistant entries, as agents write them one for each block, are merged. Results of tools become tool
-    messages; those of tools that the server ran inside a turn divide that turn. Blocks other than text, thoughts, calls
-    and results are kept as `describe_block` writes them; citations and signatures are left out.
+    messages; those of tools that the server ran inside a turn divide that turn. Pictures and documents are kept as
+    `describe_block` writes them, and other blocks of the assistant are in its `notes`; citations and signatures are
+    left out.
     """
     turn = TurnBuilder()
     names: dict[str, str] = {}
@@ -61,8 +64,10 @@ def _add_to_turn(turn: TurnBuilder, blocks: Sequence[Entry], names: dict[str, st
             turn.add_thought(str(block.get("thinking") or ""))
         elif kind == "redacted_thinking":
             turn.add_thought("[redacted_thinking]")
-        else:
+        elif kind in _MEDIA:
             turn.add_text(describe_block(kind, block))
+        else:
+            turn.add_note(Parts(unknown=[block]).notes[0])
         previous = kind
 
 
@@ -163,12 +168,15 @@ def read_usage(counted: Any) -> Usage:
     if not isinstance(counted, Mapping):
         return Usage(calls=1)
     cached = _count(counted, "cache_read_input_tokens")
-    written = _count(counted, "cache_creation_input_tokens")
+    lifetimes = counted.get("cache_creation")
+    by_lifetime = sum(_count(lifetimes, f"ephemeral_{time}_input_tokens") for time in ("5m", "1h"))
+    written = max(_count(counted, "cache_creation_input_tokens"), by_lifetime)
+    output = _count(counted, "output_tokens")
     return Usage(
         _count(counted, "input_tokens") + written + cached,
-        _count(counted, "output_tokens"),
+        output,
         cached,
-        _count(counted.get("output_tokens_details"), "thinking_tokens"),
+        min(_count(counted.get("output_tokens_details"), "thinking_tokens"), output),
         calls=1,
         cache_write_tokens=written,
     )

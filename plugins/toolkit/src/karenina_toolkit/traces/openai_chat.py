@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from dataclasses import dataclass, field
+from typing import Any, Final, cast
 
 from karenina_core.models.ports import Message, Role, ToolCall
 from karenina_core.text import replace_surrogates_in
@@ -14,6 +15,15 @@ from karenina_toolkit.value_limits import find_problem_in_json
 
 UNREADABLE_ARGUMENTS = "_unreadable"
 """The key under which arguments that are not a JSON object are kept as text."""
+
+REASONING_FIELDS: Final = ("reasoning_content", "reasoning", "thinking", "reasoning_text", "reasoning_details")
+"""Names of the model's reasoning outside its answer, the first that is not empty is read."""
+
+_TEXTS: Final = ("text", "output_text", "input_text", "refusal", "summary_text")
+_THOUGHTS: Final = ("thinking", "reasoning", "thought", "redacted_thinking")
+_MEDIA: Final = ("image", "image_url", "audio", "audio_url", "video", "video_url", "file", "file_url", "document")
+_LEFT_OUT: Final = ("reference", "citation", "citations")  # they belong to the text, which is complete without them
+_LONGEST_NOTE: Final = 500
 
 _ROLES: dict[str, Role] = {
     "system": "system",
@@ -28,22 +38,26 @@ _ROLES: dict[str, Role] = {
 def read_message(data: Mapping[str, Any], names: Mapping[str, str] | None = None) -> Message:
     """Return one chat message. `names` has the tool's name for the id of a call, for tool messages that lack it.
 
-    Parts other than text are kept as `describe_block` writes them, such as `[image_url] {...}`; a refusal and the
-    transcript of audio count as text. Raises `TraceFormatError` for any other shape.
+    Pictures, sound and files are kept as `describe_block` writes them, such as `[image_url] {...}`; a refusal and the
+    transcript of audio count as text. Thoughts among the parts of an assistant's message are reasoning, and its parts
+    of unknown types are in its `notes`. Raises `TraceFormatError` for any other shape.
     """
     given_role = data.get("role")
     role = _ROLES.get(given_role) if isinstance(given_role, str) else None
     if role is None:
         raise TraceFormatError(f"its role is {given_role!r:.80}")
-    content = read_content(data.get("content"))
     if role == "assistant":
+        parts = split_parts(data.get("content"))
+        content = "\n".join(parts.texts)
         calls = [read_tool_call(call) for call in get_entries(data, "tool_calls")]
         if isinstance(data.get("function_call"), Mapping):
             calls.append(_call("", data["function_call"]))
         audio = data.get("audio")
         texts = (content, data.get("refusal"), audio.get("transcript") if isinstance(audio, Mapping) else None)
         content = "\n".join(text for text in texts if isinstance(text, str) and text)
-        return Message.assistant(content, calls, read_reasoning(data))
+        reasoning = "\n".join(filter(None, (read_reasoning(data), *parts.thoughts)))
+        return Message("assistant", content, tuple(calls), reasoning=reasoning or None, notes=parts.notes)
+    content = read_content(data.get("content"))
     if role == "tool":
         call_id = get_name(data, "tool_call_id")
         name = get_name(data, "name") or (names or {}).get(call_id or "")
@@ -59,6 +73,82 @@ def read_tool_call(data: Any) -> ToolCall:
     return _call(str(data.get("id") or ""), function)
 
 
+@dataclass(slots=True)
+class Parts:
+    """The parts of an assistant's content: its texts, its thoughts, and the parts of unknown types."""
+
+    texts: list[str] = field(default_factory=list)
+    thoughts: list[str] = field(default_factory=list)
+    unknown: list[Mapping[str, Any]] = field(default_factory=list)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is to be said about the parts of unknown types."""
+        return tuple(
+            f"a part of the unknown type {str(part.get('type'))[:80]!r} is not in the text: "
+            f"{describe_block(str(part.get('type')), part)[:_LONGEST_NOTE]}"
+            for part in self.unknown
+        )
+
+
+def split_parts(content: Any) -> Parts:
+    """Return the parts of an assistant's `content`: a string, null, a part, or a list of parts, however nested.
+
+    Raises `TraceFormatError` for anything else.
+    """
+    parts = Parts()
+    if isinstance(content, str):
+        parts.texts.append(content)
+    elif content is not None:
+        _add_parts(parts, content)
+    return parts
+
+
+def _add_parts(parts: Parts, content: Any) -> None:
+    if isinstance(content, str):
+        parts.texts.append(content)
+    elif isinstance(content, Mapping):
+        _add_part(parts, content)
+    elif isinstance(content, Sequence):
+        for part in content:
+            _add_parts(parts, part)
+    else:
+        raise TraceFormatError(f"its content is {type(content).__name__}, not text or a list of parts")
+
+
+def _add_part(parts: Parts, part: Mapping[str, Any]) -> None:
+    kind = part.get("type")
+    if not isinstance(kind, str) and not isinstance(part.get("text"), str):
+        raise TraceFormatError("a part of its content has no type")
+    if part.get("thought") is True or (isinstance(kind, str) and kind.startswith(_THOUGHTS)):
+        parts.thoughts.append(_thought(part))
+    elif kind is None or kind in _TEXTS:
+        parts.texts.append(_text_of(part))
+    elif str(kind).endswith(_MEDIA):
+        parts.texts.append(describe_block(str(kind), part))
+    elif kind not in _LEFT_OUT:
+        parts.unknown.append(part)
+
+
+def _text_of(part: Mapping[str, Any]) -> str:
+    text = part.get("text", part.get("refusal"))
+    if isinstance(text, Mapping):
+        text = text.get("value")
+    return text if isinstance(text, str) else describe_block(str(part.get("type")), part)
+
+
+def _thought(part: Mapping[str, Any]) -> str:
+    """Return the text of a thought, which servers nest differently; a thought that is encrypted has none."""
+    for key in ("thinking", "text", "reasoning", "summary", "content"):
+        value = part.get(key)
+        if isinstance(value, str):
+            return value
+        if value:
+            inner = split_parts(value)
+            return "\n".join((*inner.texts, *inner.thoughts))
+    return ""
+
+
 def read_content(content: Any) -> str:
     """Return the text of `content`: a string, null, or a list of parts."""
     if content is None:
@@ -72,10 +162,19 @@ def read_content(content: Any) -> str:
 
 def read_reasoning(data: Mapping[str, Any]) -> str | None:
     """Return the model's reasoning outside its answer, under the names that servers use for it."""
-    for key in ("reasoning_content", "reasoning"):
-        if isinstance(data.get(key), str) and data[key]:
-            return str(data[key])
+    for key in REASONING_FIELDS:
+        value = data.get(key)
+        if value:
+            return value if isinstance(value, str) else _nested_reasoning(value)
     return None
+
+
+def _nested_reasoning(value: Any) -> str | None:
+    try:
+        parts = split_parts(value)
+    except TraceFormatError:
+        return None
+    return "\n".join(filter(None, (*parts.thoughts, *parts.texts))) or None
 
 
 def read_arguments(arguments: Any) -> dict[str, Any]:

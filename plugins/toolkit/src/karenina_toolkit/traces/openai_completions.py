@@ -7,36 +7,29 @@ from dataclasses import dataclass
 from typing import Any
 
 from karenina_core.models.ports import FinishReason, Message, Usage
-from karenina_toolkit.reply_sanitizer import read_token_count
+from karenina_toolkit.reply_ends import read_choice_end
+from karenina_toolkit.token_counts import read_usage
 from karenina_toolkit.traces.format_error import TraceFormatError
 from karenina_toolkit.traces.openai_chat import read_message
-
-_FINISH: dict[str, FinishReason] = {
-    "stop": "stop",
-    "length": "length",
-    "tool_calls": "tool_calls",
-    "function_call": "tool_calls",
-    "content_filter": "content_filter",
-}
 
 
 @dataclass(frozen=True, slots=True)
 class ChatReply:
-    """A completion in Karenina's terms."""
+    """A completion in Karenina's terms; `server_reason` is as in `LLMReply`."""
 
     message: Message
     usage: Usage
     finish_reason: FinishReason
     model: str | None
+    server_reason: str | None = None
 
 
 def from_wire(data: Mapping[str, Any]) -> ChatReply:
     """Return a chat completion's first choice. Raises `ValueError`, which says what is missing."""
-    choices = data.get("choices")
-    if not isinstance(choices, list) or not choices or not isinstance(choices[0], Mapping):
-        raise ValueError("it has no choices")
-    choice = choices[0]
+    choice = _first_choice(data)
     message_data = choice.get("message")
+    if not isinstance(message_data, Mapping):
+        message_data = choice.get("delta") or None  # some servers send the piece of a stream
     if not isinstance(message_data, Mapping):
         raise ValueError("its choice has no message")  # noqa: TRY004 - it is data from outside
     try:
@@ -44,35 +37,39 @@ def from_wire(data: Mapping[str, Any]) -> ChatReply:
     except TraceFormatError as error:
         raise ValueError(f"its message cannot be read: {error}") from None
     model = data.get("model")
+    end, server_reason = read_choice_end(choice)
     return ChatReply(
         message,
-        _usage(data.get("usage")),
-        "content_filter" if refused(message_data) else _finish_reason(choice.get("finish_reason")),
+        usage_of(data),
+        "content_filter" if refused(message_data) else end,
         model if isinstance(model, str) else None,
+        server_reason if end in ("failed", "other") else None,
     )
+
+
+def usage_of(data: Mapping[str, Any]) -> Usage:
+    """Return the usage of a completion, which some servers write into its choice."""
+    counted = data.get("usage")
+    if not counted and isinstance(choices := data.get("choices"), list) and choices:
+        counted = choices[0].get("usage") if isinstance(choices[0], Mapping) else None
+    return read_usage(counted)
+
+
+def error_of_choice(data: Mapping[str, Any]) -> object:
+    """Return the error in a completion's first choice, where gateways put that of a provider; None if there is none."""
+    choices = data.get("choices")
+    first = choices[0] if isinstance(choices, list) and choices else None
+    return (first.get("error") or None) if isinstance(first, Mapping) else None
+
+
+def _first_choice(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    choices = data.get("choices")
+    if not isinstance(choices, list) or not choices or not isinstance(choices[0], Mapping):
+        raise ValueError("it has no choices")
+    first: Mapping[str, Any] = choices[0]
+    return first
 
 
 def refused(message: Mapping[str, Any]) -> bool:
     """Return whether an assistant's message is a refusal by the provider or its model."""
     return isinstance(message.get("refusal"), str) and bool(message["refusal"])
-
-
-def _finish_reason(given: object) -> FinishReason:
-    return _FINISH.get(given, "other") if isinstance(given, str) else "other"
-
-
-def _usage(data: Any) -> Usage:
-    if not isinstance(data, Mapping):
-        return Usage(calls=1)
-    cached, reasoned = data.get("prompt_tokens_details"), data.get("completion_tokens_details")
-    return Usage(
-        _count(data, "prompt_tokens"),
-        _count(data, "completion_tokens"),
-        _count(cached, "cached_tokens") if cached else 0,
-        _count(reasoned, "reasoning_tokens") if reasoned else 0,
-        calls=1,
-    )
-
-
-def _count(data: Any, key: str) -> int:
-    return read_token_count(data.get(key)) if isinstance(data, Mapping) else 0

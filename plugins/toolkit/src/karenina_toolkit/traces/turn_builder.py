@@ -17,6 +17,7 @@ class TurnBuilder:
         self.text = ""
         self._calls: list[ToolCall] = []
         self._thoughts: list[str] = []
+        self._notes: list[str] = []
         self._begun = False
 
     def begin(self) -> None:
@@ -33,6 +34,11 @@ class TurnBuilder:
         self._begun = True
         self._thoughts.append(thought)
 
+    def add_note(self, note: str) -> None:
+        """Add a note on a part that is not in the text."""
+        self._begun = True
+        self._notes.append(note)
+
     def add_call(self, call: ToolCall) -> None:
         """Add a tool call."""
         self._begun = True
@@ -42,5 +48,6 @@ class TurnBuilder:
         """Yield the message of the turn, if one was begun, and clear the turn."""
         if self._begun:
             thoughts = "\n".join(thought for thought in self._thoughts if thought)
-            yield Message.assistant(self.text, self._calls, thoughts or None)
+            calls = tuple(self._calls)
+            yield Message("assistant", self.text, calls, reasoning=thoughts or None, notes=tuple(self._notes))
         self._clear()

@@ -1,4 +1,4 @@
-"""Tool calls that a model wrote as text, because small models often do not use their server's tool calls.
+"""Tool calls that a model wrote as text: small models, and servers without a parser for a model's calls.
 
 The rules are strict, because an answer may contain JSON that is not a call:
 

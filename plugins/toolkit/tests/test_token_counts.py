@@ -1,0 +1,54 @@
+"""The laws of token counts, whatever a server writes; the contracts of adapters have the shapes of single servers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from karenina_core.models.ports import Usage
+from karenina_toolkit.reply_sanitizer import MOST_TOKENS
+from karenina_toolkit.token_counts import larger_usage, read_usage
+
+NAMES = st.sampled_from(
+    [
+        "prompt_tokens",
+        "completion_tokens",
+        "total_tokens",
+        "cached_tokens",
+        "cache_read_input_tokens",
+        "reasoning_tokens",
+    ]
+)
+COUNTS = st.one_of(st.integers(-5, 10**14), st.floats(), st.integers(0, 99).map(str), st.none(), st.text(max_size=3))
+DETAILS = st.dictionaries(NAMES, COUNTS, max_size=3)
+USAGES = st.builds(
+    lambda counts, inner, outer: {**counts, "prompt_tokens_details": inner, "completion_tokens_details": outer},
+    st.dictionaries(NAMES, COUNTS, max_size=6),
+    st.one_of(DETAILS, st.none(), st.integers()),
+    st.one_of(DETAILS, st.none(), st.text()),
+)
+
+
+@given(USAGES)
+def test_parts_are_never_larger_than_the_whole(data: Any) -> None:
+    usage = read_usage(data)
+    assert 0 <= usage.reasoning_tokens <= usage.output_tokens <= MOST_TOKENS
+    assert 0 <= usage.cached_tokens + usage.cache_write_tokens <= 2 * MOST_TOKENS
+    assert usage.cached_tokens <= usage.input_tokens <= MOST_TOKENS
+
+
+@given(st.integers(1, 10**9), st.integers(0, 10**9), st.integers(0, 10**9))
+def test_nothing_of_the_total_is_lost(given: int, output: int, hidden: int) -> None:
+    usage = read_usage({"prompt_tokens": given, "completion_tokens": output, "total_tokens": given + output + hidden})
+    assert usage.total_tokens == given + output + hidden
+
+
+def test_counts_of_nothing_do_not_replace_real_ones() -> None:
+    real, nothing = {"prompt_tokens": 10, "completion_tokens": 3}, {"prompt_tokens": 0, "completion_tokens": 0}
+    assert larger_usage(real, nothing) == real
+    assert larger_usage(real, None) == real
+    assert larger_usage(nothing, real) == real
+    assert larger_usage(real, {"completion_tokens": 4}) == {"completion_tokens": 4}
+    assert read_usage(None) == read_usage("12") == Usage(calls=1)
