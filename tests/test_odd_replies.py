@@ -11,7 +11,7 @@ import pytest
 
 from karenina import Benchmark, Outcome, VerificationConfig, VerificationResult
 from karenina_testing.contracts.odd_replies import chat, messages_reply
-from karenina_testing.server import Reply, ScriptedServer, Side
+from karenina_testing.server import Reply, ScriptedServer, Side, faults
 
 GOOD: Final = "The capital of Norway is Oslo."
 FOUND: Final = '{"city": "Oslo"}'
@@ -165,3 +165,32 @@ def test_an_empty_reply_is_not_reused_from_a_journal(tmp_path: Path) -> None:
         assert [one.outcome for one in run(server, journal=journal)] == [Outcome.MODEL_ERROR]
         server.script.answers = Side(GOOD)
         assert [one.outcome for one in run(server, journal=journal)] == [Outcome.CORRECT]
+
+
+EXPECTED: Final = {
+    "empty_text": Outcome.CORRECT,
+    "reasoning_only": Outcome.CORRECT,
+    "broken_off": Outcome.CORRECT,
+    "out_of_resources": Outcome.CORRECT,
+    "filtered": Outcome.ABSTAINED,
+    "refused": Outcome.ABSTAINED,
+    "out_of_tokens": Outcome.TRUNCATED,
+}
+"""The outcome of an item whose first answer is this fault; after one that is requested again, the answer is right."""
+
+
+@pytest.mark.parametrize(
+    ("interface", "extra"), [*CHATS, ("claude_tool", {})], ids=["openai", "streamed", "openai_endpoint", "claude_tool"]
+)
+def test_every_item_ends_as_its_fault_says(interface: str, extra: dict[str, Any]) -> None:
+    kinds = [getattr(faults, name) for name in EXPECTED]
+    items: dict[str, Any] = {
+        f"{number:02}": [kinds[number % 20], GOOD] if number % 20 < len(kinds) else GOOD for number in range(80)
+    }
+    lost = '{"city": null}'
+    judge = Side(lambda request: FOUND if GOOD in request.text else lost)
+    with ScriptedServer(Side(items=items), judge) as server:
+        results = run(server, interface, extra, 80)
+        met = {f"{number:02}": server.log[f"{number:02}"][0].fault for number in range(80)}
+    expected = [EXPECTED.get(fault or "", Outcome.CORRECT) for fault in met.values()]
+    assert [one.outcome for one in results] == expected

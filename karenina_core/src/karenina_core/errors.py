@@ -96,14 +96,18 @@ class StructuredError(Exception):
 
     `last_text` is the last reply, `usage` the tokens of all tries. `complete` tells whether the last reply held a
     whole JSON object, which was rejected; otherwise the JSON was cut off or missing, and the call may succeed later.
+    `filtered` says that the judge's provider stopped it.
     """
 
-    def __init__(self, message: str, tries: int, usage: Usage, last_text: str, *, complete: bool = True) -> None:
+    def __init__(
+        self, message: str, tries: int, usage: Usage, last_text: str, *, complete: bool = True, filtered: bool = False
+    ) -> None:
         super().__init__(message)
         self.tries = tries
         self.usage = usage
         self.last_text = last_text
         self.complete = complete
+        self.filtered = filtered
 
 
 def describe_error(error: BaseException, of: object = None) -> str:

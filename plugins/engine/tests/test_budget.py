@@ -16,7 +16,7 @@ from journal_runs import CONFIG, ScriptedRuns, make_benchmark, make_model, summa
 from karenina_core.config import VerificationConfig
 from karenina_core.errors import ConfigError
 from karenina_core.models.model import ModelConfig
-from karenina_core.models.ports import CallInfo, LLMReply, Message, ParserReply, Usage
+from karenina_core.models.ports import CallInfo, ErrorCategory, LLMReply, Message, ParserReply, PortError, Usage
 from karenina_core.plugins import Plugins
 from karenina_engine.calls.call import Call, Endpoint
 from karenina_engine.calls.call_runner import CallRunner
@@ -234,3 +234,44 @@ def _spent(journal: Path) -> Decimal:
 
     with JournalView(journal) as view:
         return to_dollars(sum(line.spent.cost for line in view.spent()))
+
+
+def test_replies_that_are_not_used_are_spent_too() -> None:
+    calls = calls_of(10_000 * 10**6, 1)
+
+    async def ask() -> LLMReply:
+        raise PortError("an empty reply", category=ErrorCategory.EMPTY, usage=Usage(10, 50, calls=1))
+
+    with pytest.raises(PortError) as caught:
+        asyncio.run(calls.make(call(0), ask))
+    assert caught.value.usage == Usage(20, 100, calls=2), "it was requested once more"
+    assert budget_of(calls).spent == 120 * 10**6
+
+
+def test_a_reply_after_one_that_was_not_used_has_the_tokens_of_both() -> None:
+    calls = calls_of(10_000 * 10**6, 1)
+    replies: list[LLMReply | PortError] = [
+        PortError("an empty reply", category=ErrorCategory.EMPTY, usage=Usage(10, 50, calls=1)),
+        LLMReply("BCL2", Usage(10, 5, calls=1)),
+    ]
+
+    async def ask() -> LLMReply:
+        reply = replies.pop(0)
+        if isinstance(reply, PortError):
+            raise reply
+        return reply
+
+    assert asyncio.run(calls.make(call(0), ask)).usage == Usage(20, 55, calls=2)
+    assert budget_of(calls).spent == 75 * 10**6
+
+
+@given(limit=st.integers(0, 20_000), hidden=st.integers(0, 5_000))
+def test_tokens_beyond_the_limit_of_a_model_exceed_a_budget_by_one_call_at_most(limit: int, hidden: int) -> None:
+    calls = calls_of(limit * 10**6, 1)
+
+    async def one_by_one() -> None:
+        for order in range(30):
+            await make(calls, call(order, begins=True), 100 + hidden)
+
+    asyncio.run(one_by_one())
+    assert budget_of(calls).spent <= (limit + 110 + hidden) * 10**6

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 from karenina_core.models.ports import NO_INFO, AgentOptions, AgentReply, CallInfo, Message, PortError, ToolCall, Turn
 from karenina_local.ports import ServerClient
-from karenina_toolkit.written_calls import parse_tool_calls
 from karenina_openai.agent import ChatConversation
 from karenina_openai.client import Client
 from karenina_toolkit.tool_loop import run_tool_loop
 from karenina_toolkit.traces.openai_chat import UNREADABLE_ARGUMENTS
+from karenina_toolkit.written_calls import parse_tool_calls
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -149,8 +149,8 @@ class ParsingStage(Stage):
         try:
             answer = await self.parse(context, bound, text)
         except StructuredError as error:
-            cure = "a larger judge, or a server that supports JSON schemas, may help"
-            context.mark_error(f"{error}; {cure}", Outcome.PARSE_ERROR)
+            cure = "" if error.filtered else "; a larger judge, or a server that supports JSON schemas, may help"
+            context.mark_error(f"{error}{cure}", Outcome.PARSE_ERROR)
             return
         context.set_artifact(PARSED_ANSWER, answer)
 

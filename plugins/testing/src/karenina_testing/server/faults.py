@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from itertools import repeat
 from typing import Any, Final
 
-from karenina_testing.server.exchange import DONE, Reply, Request
-from karenina_testing.server.formats import failure
+from karenina_testing.server.exchange import DONE, Reply, Request, Say
+from karenina_testing.server.formats import failure, spoken
 
 _BLOCK: Final = 2**16
 
@@ -101,6 +101,40 @@ web_page: Final = Fault(
     lambda _, __: Reply("<!DOCTYPE html><title>Welcome</title>Hello.", headers={"Content-Type": "text/html"}),
 )
 """A web page is sent instead of a reply."""
+
+
+def says(name: str, said: Say) -> Fault:
+    """Return a fault called `name`: the model says this in place of the good reply."""
+    return Fault(name, lambda request, _: spoken(request, said))
+
+
+_HALF: Final = "The answer is probab"
+
+empty_text: Final = says("empty_text", Say(" \n"))
+"""The reply has no text, with a normal end."""
+
+reasoning_only: Final = says("reasoning_only", Say("", reasoning="I think that it is clear."))
+"""Everything is in the reasoning, with chat completions; the Messages API sends no content."""
+
+broken_off: Final = says("broken_off", Say(_HALF, finish="error"))
+"""The reply ends in the middle with the reason `error`."""
+
+out_of_resources: Final = says("out_of_resources", Say(_HALF, finish="insufficient_system_resource"))
+"""The reply ends in the middle, for a reason of one provider."""
+
+filtered: Final = says("filtered", Say("", finish="content_filter"))
+"""The provider's filter stopped the reply."""
+
+refused: Final = Fault(
+    "refused",
+    lambda request, _: Reply(
+        failure(request, 400, "The response was filtered due to the content management policy."), 400
+    ),
+)
+"""The provider's filter refuses the request with status 400."""
+
+out_of_tokens: Final = says("out_of_tokens", Say(_HALF, finish="length"))
+"""The reply is cut off at the limit of tokens."""
 
 
 def content_type(kind: str = "text/html") -> Fault:

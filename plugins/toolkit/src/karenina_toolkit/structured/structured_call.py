@@ -110,6 +110,7 @@ async def call_structured(
                     usage,
                     reply.text,
                     complete=reply.finish_reason == "stop" and is_complete(reply.text),
+                    filtered=filtered,
                 ) from error
             conversation = [*messages, *_retry_messages(reply, for_judge, schema)]
         else:
