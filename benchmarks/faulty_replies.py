@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from fake_server import CODE, code, item_of
-from reply_kinds import BAIT, CUT, Effect, Expected, Kind, expected, kinds
+from reply_kinds import BAIT, CUT, DEAR, HIDDEN, Effect, Expected, Kind, expected, kinds
 
 from karenina import Benchmark, VerificationConfig, VerificationResult
 from karenina_core.models.ports import Usage
@@ -39,6 +39,8 @@ WIRES: Final[Mapping[str, Mapping[str, Any]]] = {
 Ending = tuple[str, str]
 """A model, and an unknown reason for the end of its replies."""
 NONE: Final = "(none)"
+GOOD_REPLY: Final = "(good)"
+_CENTS: Final = Decimal("0.0001")
 
 _AT_ONCE_AGAIN: Final = RetryPolicy(max_retries=DEFAULT_MAX_RETRIES, base=0.01, cap=0.05)
 _COUNTED: Final = re.compile(r"server of (\S+) ended (\d+) repl(?:y|ies) (?:with '([^']*)'|without a finish reason)")
@@ -85,8 +87,10 @@ class Outcomes:
 class Run:
     """A run over one wire format, and what its server sent."""
 
-    def __init__(self, wire: str, questions: int, budget: Decimal | None = None, share: float = SHARE) -> None:
-        self.wire, self.questions = wire, questions
+    def __init__(
+        self, wire: str, questions: int, budget: Decimal | None = None, share: float = SHARE, only: str | None = None
+    ) -> None:
+        self.wire, self.questions, self.only = wire, questions, only
         form = {"messages": wire == "claude_tool", "streamed": "streamed" in wire}
         self.kinds = {judge: kinds(judge=judge, **form) for judge in (False, True)}
         self.log, self.results, self.warnings = self._run(budget, share)
@@ -119,6 +123,8 @@ class Run:
         The first items meet none, so that a server has given reasons for the ends of streams when one is missing.
         """
         every = self.kinds[judge]
+        if self.only is not None:
+            return Side(fill if judge else say, shares={} if judge else {every[self.only].fault: share}, seed=11)
         stubborn = [kind for kind in every.values() if kind.effect in ("cut", "empty", "server", "connection")]
         items: dict[str, Fault | None] = {str(item): None for item in range(AT_ONCE)}
         for place, kind in enumerate(stubborn):
@@ -149,15 +155,7 @@ class Run:
     def differences(self) -> Iterator[str]:
         """Yield a line for each item that ended otherwise than its replies say, or was lost."""
         for item in range(self.questions):
-            result = self.results.get(item)
-            if result is None:
-                yield f"item {item} has no result"
-                continue
-            for what, wanted, found in self._compared(item, result):
-                if wanted != found:
-                    faults = [f"{entry.side}: {entry.fault}" for entry in self.log[str(item)]]
-                    why = f" ({result.metadata.error})" if result.metadata.error else ""
-                    yield f"item {item}, {what}: {wanted!r} expected, {found!r} found{why}; replies: {faults}"
+            yield from self.differences_of(item)
         wanted_counts = Counter(
             (f"{WIRES[self.wire]['interface']}:{'j' if entry.side == 'judge' else 'a'}", kind.reason or NONE)
             for entry in self.log
@@ -165,6 +163,18 @@ class Run:
         )
         if wanted_counts != self.warnings:
             yield f"unknown reasons: {dict(wanted_counts)} sent, {dict(self.warnings)} reported"
+
+    def differences_of(self, item: int) -> Iterator[str]:
+        """Yield a line for each thing in which an item ended otherwise than its replies say."""
+        result = self.results.get(item)
+        if result is None:
+            yield f"item {item} has no result"
+            return
+        for what, wanted, found in self._compared(item, result):
+            if wanted != found:
+                replies = [f"{entry.side}: {entry.fault}" for entry in self.log[str(item)]]
+                why = f" ({result.metadata.error})" if result.metadata.error else ""
+                yield f"item {item}, {what}: {wanted!r} expected, {found!r} found{why}; replies: {replies}"
 
     def _compared(self, item: int, result: VerificationResult) -> Iterator[tuple[str, object, object]]:
         made = {side: self.effects(item, side) for side in ("answer", "judge")}
@@ -195,11 +205,11 @@ class Run:
         table: dict[tuple[str, str], Outcomes] = defaultdict(Outcomes)
         for item, result in self.results.items():
             wanted = one.outcome.value if (one := self._expected(item)) is not None else "another call"
-            for place in {(entry.side, entry.fault or "(good)") for entry in self.log[str(item)]}:
+            for place in {(entry.side, entry.fault or GOOD_REPLY) for entry in self.log[str(item)]}:
                 table[place].expected[wanted] += 1
                 table[place].found[result.outcome.value] += 1
         for entry in self.log:
-            table[entry.side, entry.fault or "(good)"].calls += 1
+            table[entry.side, entry.fault or GOOD_REPLY].calls += 1
         return table
 
 
@@ -239,18 +249,19 @@ def counted_warnings() -> Iterator[dict[Ending, int]]:
         logger.propagate = before
 
 
-def check_budget(wire: str, questions: int, budget: Decimal) -> bool:
+def check_budget(wire: str, questions: int, only: str | None, share: float, budget: Decimal) -> bool:
     """Run within a budget and print what was spent; return whether it is at most the budget and one call more."""
-    run = Run(wire, questions, budget)
+    run = Run(wire, questions, budget, share, only)
     prices = [run.price(entry) for entry in run.log]
     spent, largest = sum(prices, Decimal()), max(prices)
-    left = [line for line in run.differences() if "has no result" not in line and "unknown reasons" not in line]
+    differences = [line for item in run.results for line in run.differences_of(item)]
+    what = f"{share:.0%} {only or 'of all kinds'}"
     print(
-        f"{wire}: budget ${budget:f}, spent ${spent:f} on {len(prices)} calls, the largest ${largest:f}; "
-        f"{len(run.results)} of {questions} items done, {len(left)} differences"
+        f"  budget ${budget:.4f}, {what}: ${spent:.4f} spent on {len(prices)} calls, the largest ${largest:.4f}; "
+        f"{len(run.results)} items done, {len(differences)} differences"
     )
-    print(*left[:10], sep="\n", end="\n" if left else "")
-    return not left and spent <= budget + largest
+    print(*differences[:10], sep="\n", end="\n" if differences else "")
+    return not differences and spent <= budget + largest
 
 
 def main(questions: int, wires: Sequence[str]) -> None:
@@ -259,17 +270,25 @@ def main(questions: int, wires: Sequence[str]) -> None:
     for wire in wires:
         run = Run(wire, questions)
         table = run.table()
-        bad = sum(found.calls for (_, name), found in table.items() if name != "(good)")
+        bad = sum(found.calls for (_, name), found in table.items() if name != GOOD_REPLY)
         share = f"{bad / len(run.log):.1%} with bad replies"
         print(f"{wire}: {questions} questions, {len(run.results)} results, {len(run.log)} calls, {share}")
+        print(f"  {'side':6} {'reply':65} calls  outcomes of its items, as the table says and found")
         for (side, name), found in sorted(table.items()):
-            wanted = ", ".join(f"{outcome} {number}" for outcome, number in sorted(found.expected.items()))
-            got = ", ".join(f"{outcome} {number}" for outcome, number in sorted(found.found.items()))
-            print(f"  {side:6} {name:50} n={found.calls:<5} {wanted}{'' if got == wanted else f'  GOT {got}'}")
+            wanted, got = (
+                ", ".join(f"{outcome} {number}" for outcome, number in sorted(counts.items()))
+                for counts in (found.expected, found.found)
+            )
+            print(f"  {side:6} {name:65} {found.calls:5}  {wanted}{'' if got == wanted else f'; FOUND {got}'}")
         differences = list(run.differences())
         print(f"  {len(differences)} differences", *differences[:40], sep="\n  ")
         cost = sum(map(run.price, run.log), Decimal())
-        budget = (cost / 2).quantize(Decimal("0.000001"))
-        failed |= bool(differences) or not check_budget(wire, questions, budget)
+        budgets = (
+            (None, SHARE, cost / 2),
+            (HIDDEN, 0.5, Decimal(questions) / 400),
+            (DEAR, 0.6, Decimal(questions) / 400),
+        )
+        held = [check_budget(wire, questions, only, share, budget.quantize(_CENTS)) for only, share, budget in budgets]
+        failed |= bool(differences) or not all(held)
     if failed:
         sys.exit(1)

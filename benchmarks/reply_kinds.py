@@ -36,6 +36,8 @@ thoughts used up all tokens; it is filtered; the server expects another request;
 """
 RETRIES: Final[Mapping[Effect, int]] = {"empty": 1, "server": 4, "connection": 2}
 """How often a call is made again after each kind of error."""
+HIDDEN: Final = "many hidden tokens"
+DEAR: Final = "many tokens, and broken off"
 LOST: Final = "form, lost backslashes"
 JUDGE_REQUESTS: Final = 2
 """How often a judge is asked, if its form cannot be read."""
@@ -208,7 +210,8 @@ def _chat_answers() -> Mapping[str, OddReply]:
     hidden = {"prompt_tokens": 20, "completion_tokens": 8, "total_tokens": 4028}
     return {
         **{name: OddReply(chat(text)) for name, text in _marked(_ANSWER, f"{_WRONG}?").items()},
-        "many hidden tokens": OddReply(chat(usage=hidden), tokens=(20, 4008, 0, 0, 0)),
+        HIDDEN: OddReply(chat(usage=hidden), tokens=(20, 4008, 0, 0, 0)),
+        DEAR: OddReply(chat(_PARTIAL, "error", hidden), error=ErrorCategory.SERVER, tokens=(20, 4008, 0, 0, 0)),
         "a token of a chat template": OddReply(chat(f"{_ANSWER}<|im_end|>")),
     }
 
@@ -227,10 +230,13 @@ def _chat_forms() -> Mapping[str, OddReply]:
 
 def _messages_answers() -> Mapping[str, OddReply]:
     search = [{"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"query": BAIT}}]
+    many = {"input_tokens": 20, "output_tokens": 4008}
     overloaded = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
     return {
         **{name: OddReply(messages_reply(text)) for name, text in _marked(_ANSWER, f"{_WRONG}?").items()},
         "paused": OddReply(messages_reply(search, "pause_turn")),
+        HIDDEN: OddReply(messages_reply(_ANSWER, usage=many)),
+        DEAR: OddReply(messages_reply(_PARTIAL, "error", many), error=ErrorCategory.SERVER),
         "an error in 200": OddReply(overloaded, error=ErrorCategory.SERVER),
         "a token limit": OddReply(messages_reply(_PARTIAL, "max_tokens"), finish_reason="length"),
     }
