@@ -23,7 +23,7 @@ from karenina_core.models.ports import Usage
 from karenina_engine.calls.retry import DEFAULT_MAX_RETRIES, RetryPolicy
 from karenina_testing.server import Entry, Fault, Log, Request, Say, ScriptedServer, Side
 
-SHARE: Final = 0.29
+SHARE: Final = 0.31
 """The share of calls with bad replies; the items that get nothing else add to it."""
 AT_ONCE: Final = 16
 GOOD: Final = (60, 12)
