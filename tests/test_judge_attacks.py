@@ -101,7 +101,7 @@ def requests(
 
 
 def test_every_attack_ends_in_the_verdict_of_the_judge(attacked: dict[str, VerificationResult]) -> None:
-    expected = {name: Outcome.INSUFFICIENT if name in EMPTY else Outcome.WRONG for name in ATTACKS}
+    expected = {name: Outcome.MODEL_ERROR if name in EMPTY else Outcome.WRONG for name in ATTACKS}
     assert {name: attacked[name].outcome for name in ATTACKS} == expected
 
 

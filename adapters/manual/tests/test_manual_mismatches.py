@@ -92,5 +92,5 @@ def test_an_empty_recording_is_reported_with_its_place(empty: Any) -> None:
 async def test_an_empty_recording_is_an_error_of_its_call() -> None:
     assert SPEC.llm is not None
     port = SPEC.llm(ModelConfig(id="m", interface="manual", model_name="x", manual_traces={"q1": " "}))
-    with pytest.raises(PortError, match="the recorded answer for question 'q1' .* is empty"):
+    with pytest.raises(PortError, match=r"the recorded answer for question 'q1' .* is empty"):
         await port.invoke([], info=QUESTIONS[0])

@@ -73,10 +73,33 @@ def test_without_a_system_prompt_there_is_no_system_message() -> None:
     assert [message.role for message in models.requests[0].messages] == ["user"]
 
 
-def test_an_empty_answer_is_an_answer() -> None:
-    found = generate(ScriptedModels(say=lambda *_: ""))
+@pytest.mark.parametrize("text", ["", " \n"])
+def test_an_empty_answer_is_a_model_error(text: str) -> None:
+    found = generate(ScriptedModels(say=lambda *_: text))
+    assert found.error is not None
+    assert found.error.outcome is Outcome.MODEL_ERROR
+    assert "is empty" in found.error.message
+
+
+def test_thoughts_that_took_all_tokens_leave_an_empty_answer() -> None:
+    cut_off = LLMReply("<think>Is it TP53", finish_reason="length")
+    found = generate(ScriptedModels(say=lambda *_: cut_off))
+    assert (found.error, found.artifact(Keys.RAW_LLM_RESPONSE)) == (None, "")
+    assert found.artifact(Keys.RESPONSE_TRUNCATED)
+
+
+def test_parts_that_are_not_text_are_named_in_notes() -> None:
+    said = LLMReply("BCL2.", notes=("a part of the unknown type 'hologram' is not in the text",))
+    found = generate(ScriptedModels(say=lambda *_: said))
+    assert [fields["notes"] for fields in found.state.fields.values()] == [list(said.notes)]
+
+
+def test_the_guard_decides_about_an_agent_without_an_answer() -> None:
+    trace = [*CONVERSATION[:-1], Message.assistant("")]
+    found = generate(ScriptedModels(act=lambda *_: trace), MCP)
     assert found.error is None
-    assert found.artifact(Keys.RAW_LLM_RESPONSE) == ""
+    assert found.artifact(Keys.TRACE_MESSAGES) == trace
+    assert guard(trace, MCP).vetoes
 
 
 @pytest.mark.parametrize("reason", ["stop", "length", "content_filter"])

@@ -99,8 +99,14 @@ async def assemble_stream(
         timer.restart(is_answer=reply.add(chunk))
     whole = reply.whole()
     if not done and reply.finish_reason is None:
-        raise IncompleteStream("the stream ended before the reply did", usage_of(whole))
+        raise IncompleteStream("the stream ended before the reply did", _counted(whole))
     return whole
+
+
+def _counted(data: Mapping[str, Any]) -> Usage:
+    """Return the usage of a stream that is not used, if it counted any tokens until its end."""
+    usage = usage_of(data)
+    return usage if usage.total_tokens else NO_USAGE
 
 
 @dataclass(slots=True)
@@ -133,9 +139,9 @@ def check_stream_end(server: Hashable, data: Mapping[str, Any]) -> None:
     ends.without += 1
     why = "the stream ended without a finish reason"
     if ends.gives_reasons:
-        raise IncompleteStream(f"{why}, which the server gave before", usage_of(data))
+        raise IncompleteStream(f"{why}, which the server gave before", _counted(data))
     if ends.without <= _MOST_UNENDED:
-        raise UnendedStream(f"{why}, so its reply may be incomplete", usage_of(data))
+        raise UnendedStream(f"{why}, so its reply may be incomplete", _counted(data))
 
 
 async def _events(pieces: AsyncIterable[bytes]) -> AsyncIterator[bytes]:

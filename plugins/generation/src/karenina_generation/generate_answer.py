@@ -26,6 +26,7 @@ from karenina_generation.few_shot import examples_for, to_turns
 from karenina_generation.settings import GenerationSettings, few_shot_settings
 from karenina_toolkit.reply_checks import ends_empty
 from karenina_toolkit.traces import final_ai_message, measure_trace, render_trace, separate_reasoning, split_reasoning
+from karenina_toolkit.traces.reasoning import has_content
 
 GENERATION: Final = PromptTask("generation", "")
 """The prompt beside the question: the model's system prompt, and the user's `prompt_config`."""
@@ -35,6 +36,7 @@ FEW_SHOT_GENERATION: Final = PromptTask("few_shot_generation", "", shows_truth=T
 
 
 _MOST_NAMED: Final = 5
+_STOPPED: Final = ("length", "content_filter")
 
 logger = logging.getLogger("karenina")
 
@@ -120,7 +122,10 @@ class GenerateAnswer(Stage):
             if folder is None and not model.mcp_urls_dict and _has_no_answer(reply):
                 raise PortError(_explain_empty(context, reply), category=ErrorCategory.EMPTY)
         else:
-            self._record_text(context, await context.llm(model).invoke(messages))
+            said = await context.llm(model).invoke(messages)
+            self._record_text(context, said)
+            if said.finish_reason not in _STOPPED and not has_content(said.text):
+                raise PortError(f"the answer of {model.display_string} is empty", category=ErrorCategory.EMPTY)
         if context.get_artifact(Keys.RESPONSE_REFUSED) and not context.setting("abstention_enabled"):
             context.veto("the provider stopped the answer", Outcome.ABSTAINED)
 
@@ -175,7 +180,7 @@ def _record_end(context: VerificationContext, reason: FinishReason) -> None:
 
 def _has_no_answer(reply: AgentReply) -> bool:
     """Return whether an agent ended its work without an answer, although nothing stopped it."""
-    stopped = reply.limit_reached or reply.finish_reason in ("length", "content_filter")
+    stopped = reply.limit_reached or reply.finish_reason in _STOPPED
     return not stopped and ends_empty(reply.trace)
 
 

@@ -105,7 +105,7 @@ def _usage_of_refusal(error: PortError) -> Usage:
     """Return the usage of a request that the provider's filter refused. Raises any other error."""
     if error.category is not ErrorCategory.FILTERED:
         raise error
-    return error.usage if error.usage.calls else Usage(calls=1)
+    return error.usage
 
 
 def _failure(where: str, reply: LLMReply | ParserReply | Turn) -> PortError:

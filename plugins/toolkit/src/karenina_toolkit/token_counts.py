@@ -14,20 +14,25 @@ from karenina_toolkit.reply_sanitizer import MOST_TOKENS, read_token_count
 
 _INPUT: Final = ("prompt_tokens", "input_tokens")
 _OUTPUT: Final = ("completion_tokens", "output_tokens")
-_INPUT_DETAILS: Final = ("prompt_tokens_details", "input_tokens_details", "input_token_details")
-_OUTPUT_DETAILS: Final = ("completion_tokens_details", "output_tokens_details", "output_token_details")
-_CACHED: Final = (
-    *("cached_tokens", "cache_read_input_tokens", "prompt_cache_hit_tokens", "cache_read_tokens"),
-    *("cache_read", "num_cached_tokens", "cached_prompt_tokens", "cached_input_tokens"),
+_DETAILS: Final = frozenset(
+    {
+        *("prompt_tokens_details", "input_tokens_details", "input_token_details", "cache_creation"),
+        *("completion_tokens_details", "output_tokens_details", "output_token_details"),
+    }
 )
-_WRITTEN: Final = (
-    "cache_creation_input_tokens",
-    "cache_creation_tokens",
-    "cache_write_tokens",
-    "cache_write_input_tokens",
-)
-_BY_LIFETIME: Final = ("ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens")
-_REASONING: Final = ("reasoning_tokens", "thinking_tokens", "reasoning")
+_KINDS: Final = {
+    **dict.fromkeys(_INPUT, "input"),
+    **dict.fromkeys(_OUTPUT, "output"),
+    "total_tokens": "total",
+    **dict.fromkeys(("cached_tokens", "cache_read_input_tokens", "prompt_cache_hit_tokens"), "cached"),
+    **dict.fromkeys(("cache_read_tokens", "cache_read", "num_cached_tokens", "cached_prompt_tokens"), "cached"),
+    "cached_input_tokens": "cached",
+    **dict.fromkeys(("cache_creation_input_tokens", "cache_creation_tokens", "cache_write_tokens"), "written"),
+    "cache_write_input_tokens": "written",
+    "ephemeral_5m_input_tokens": "5m",
+    "ephemeral_1h_input_tokens": "1h",
+    **dict.fromkeys(("reasoning_tokens", "thinking_tokens", "reasoning"), "reasoning"),
+}
 
 
 def read_usage(data: Any) -> Usage:
@@ -38,16 +43,13 @@ def read_usage(data: Any) -> Usage:
     """
     if not isinstance(data, Mapping):
         return Usage(calls=1)
-    places = [
-        data,
-        *(data[name] for name in (*_INPUT_DETAILS, "cache_creation") if isinstance(data.get(name), Mapping)),
-    ]
-    details = [data, *(data[name] for name in _OUTPUT_DETAILS if isinstance(data.get(name), Mapping))]
-    given, output, total = _largest([data], _INPUT), _largest([data], _OUTPUT), _largest([data], ("total_tokens",))
-    cached, reasoning = _largest(places, _CACHED), _largest(details, _REASONING)
-    written = max(_largest(places, _WRITTEN), sum(_largest(places, (name,)) for name in _BY_LIFETIME))
-    if not given and total > output and not any(data.get(name) is not None for name in _INPUT):
-        given = total - output
+    counts: dict[str, int] = {}
+    _count(data, counts)
+    given, output, total = counts.get("input"), counts.get("output", 0), counts.get("total", 0)
+    cached, reasoning = counts.get("cached", 0), counts.get("reasoning", 0)
+    written = max(counts.get("written", 0), counts.get("5m", 0) + counts.get("1h", 0))
+    if given is None:
+        given = max(total - output, 0)
     if cached + written > given:
         given += cached + written
     output = max(output, total - given)
@@ -63,20 +65,22 @@ def read_usage(data: Any) -> Usage:
     )
 
 
+def _count(data: Mapping[str, Any], counts: dict[str, int]) -> None:
+    """Add the counts of an object and of its details to `counts`, by kind; of several of one kind, the largest."""
+    for name, value in data.items():
+        kind = _KINDS.get(name)
+        if kind is not None:
+            number = value if type(value) is int and 0 <= value <= MOST_TOKENS else read_token_count(value)
+            if value is not None and number >= counts.get(kind, 0):
+                counts[kind] = number
+        elif name in _DETAILS and isinstance(value, Mapping):
+            _count(value, counts)
+
+
 def larger_usage(before: Any, after: Any) -> Any:
     """Return the later `usage` of a stream, unless it counts nothing and the earlier one does."""
     if not after:
         return before
-    if before and isinstance(after, Mapping) and not _largest([after], (*_INPUT, *_OUTPUT, "total_tokens")):
+    if before and isinstance(after, Mapping) and not read_usage(after).total_tokens:
         return before
     return after
-
-
-def _largest(places: list[Any], names: tuple[str, ...]) -> int:
-    found = 0
-    for place in places:
-        for name in names:
-            value = place.get(name)
-            if value:
-                found = max(found, read_token_count(value))
-    return found

@@ -226,7 +226,8 @@ class CallRunner:
             else:
                 limiter.on_success()
                 notes.seconds = time.monotonic() - began
-                self._record_usage(call, reply.usage)
+                if reply.usage is not NO_USAGE:  # a request that a filter refused costs nothing
+                    self._record_usage(call, reply.usage)
                 return reply if paid is NO_USAGE else replace(reply, usage=paid + reply.usage)
             limiter.retrying += 1
             self.limits.changed()

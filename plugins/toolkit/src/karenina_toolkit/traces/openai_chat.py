@@ -47,16 +47,22 @@ def read_message(data: Mapping[str, Any], names: Mapping[str, str] | None = None
     if role is None:
         raise TraceFormatError(f"its role is {given_role!r:.80}")
     if role == "assistant":
-        parts = split_parts(data.get("content"))
-        content = "\n".join(parts.texts)
+        content = data.get("content") or ""
+        thoughts: Sequence[str] = ()
+        notes: tuple[str, ...] = ()
+        if not isinstance(content, str):
+            parts = split_parts(content)
+            content, thoughts, notes = "\n".join(parts.texts), parts.thoughts, parts.notes
         calls = [read_tool_call(call) for call in get_entries(data, "tool_calls")]
         if isinstance(data.get("function_call"), Mapping):
             calls.append(_call("", data["function_call"]))
         audio = data.get("audio")
         texts = (content, data.get("refusal"), audio.get("transcript") if isinstance(audio, Mapping) else None)
         content = "\n".join(text for text in texts if isinstance(text, str) and text)
-        reasoning = "\n".join(filter(None, (read_reasoning(data), *parts.thoughts)))
-        return Message("assistant", content, tuple(calls), reasoning=reasoning or None, notes=parts.notes)
+        reasoning = read_reasoning(data)
+        if thoughts:
+            reasoning = "\n".join(filter(None, (reasoning, *thoughts))) or None
+        return Message("assistant", content, tuple(calls), reasoning=reasoning, notes=notes)
     content = read_content(data.get("content"))
     if role == "tool":
         call_id = get_name(data, "tool_call_id")

@@ -10,7 +10,10 @@ from typing import Final
 
 from karenina_core.models.ports import Message
 
-_WORDS: Final = ("hink", "THINK", "hought", "easoning", "<|channel", "assistantfinal", "<channel|>")
+_WORDS: Final = (
+    *("hink>", "hinking>", "hought>", "houghts>", "easoning>", "HINK>", "HINK]", "think▷"),
+    *("_THINKING|>", "_of_thought|>", "<|channel", "<channel|>", "assistantfinal"),
+)
 """Every mark contains one of these, and most answers none."""
 _NAMES: Final = r"think|thinking|thoughts?|reasoning|seed:think|longcat_think"
 _MARK: Final = re.compile(
@@ -55,7 +58,12 @@ def split_reasoning(text: str, *, cut_off: bool = False) -> tuple[str | None, st
     nothing follows, the text is the answer; if it was `cut_off`, all of it is reasoning, and the answer is empty. Marks
     anywhere else are part of the answer.
     """
-    if not any(word in text for word in _WORDS):
+    if ">" not in text and "]" not in text and "▷" not in text and "assistantfinal" not in text:
+        return None, text
+    for word in _WORDS:
+        if word in text:
+            break
+    else:
         return None, text
     found = _split_channels(text) or _split_at_marks(text, cut_off=cut_off)
     if found is None or not (found[1].strip() or cut_off):
