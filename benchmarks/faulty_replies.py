@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from fake_server import CODE, code, item_of
-from reply_kinds import BAIT, CUT, DEAR, HIDDEN, Effect, Expected, Kind, expected, kinds
+from reply_kinds import BAIT, CUT, DEAR, HIDDEN, RETRIES, Effect, Expected, Kind, expected, kinds
 
 from karenina import Benchmark, VerificationConfig, VerificationResult
 from karenina_core.models.ports import Usage
@@ -118,17 +118,18 @@ class Run:
         return server.log, found, warnings
 
     def _side(self, judge: bool, share: float) -> Side:
-        """Return the script of a side: bad replies by share, and some items whose replies are all of one bad kind.
+        """Return the script of a side: bad replies by share, and an item for each kind that gets nothing else from it.
 
         The first items meet none, so that a server has given reasons for the ends of streams when one is missing.
         """
         every = self.kinds[judge]
         if self.only is not None:
             return Side(fill if judge else say, shares={} if judge else {every[self.only].fault: share}, seed=11)
-        stubborn = [kind for kind in every.values() if kind.effect in ("cut", "empty", "server", "connection")]
-        items: dict[str, Fault | None] = {str(item): None for item in range(AT_ONCE)}
-        for place, kind in enumerate(stubborn):
-            items[str(AT_ONCE + 3 * place + judge)] = kind.fault
+        items: dict[str, Fault | Sequence[Fault | None] | None] = dict.fromkeys(map(str, range(AT_ONCE)))
+        for of_judge, found in self.kinds.items():
+            for place, kind in enumerate(found.values()):
+                again = kind.fault if kind.effect in ("cut", *RETRIES) else [kind.fault, None]
+                items[str(AT_ONCE + 2 * place + of_judge)] = again if of_judge == judge else None
         shares = {kind.fault: share / len(every) for kind in every.values()}
         return Side(fill if judge else say, items=items, shares=shares, seed=11)
 
@@ -156,6 +157,9 @@ class Run:
         """Yield a line for each item that ended otherwise than its replies say, or was lost."""
         for item in range(self.questions):
             yield from self.differences_of(item)
+        met = {(entry.side == "judge", entry.fault) for entry in self.log}
+        for judge, found in self.kinds.items():
+            yield from (f"no call had the reply {name!r}" for name in found if (judge, name) not in met)
         wanted_counts = Counter(
             (f"{WIRES[self.wire]['interface']}:{'j' if entry.side == 'judge' else 'a'}", kind.reason or NONE)
             for entry in self.log

@@ -2,7 +2,7 @@
 
     python -m venv gateway && gateway/bin/pip install 'litellm[proxy]'
     python benchmarks/gateway.py --litellm gateway/bin/litellm
-    python benchmarks/gateway.py --litellm gateway/bin/litellm --karenina old=OLD/bin/python --karenina new=NEW/bin/python
+    python benchmarks/gateway.py --litellm gateway/bin/litellm --karenina old=OLD/bin/python --karenina new=bin/python
 
 LiteLLM's proxy, in an environment of its own, stands between `karenina run` and the scripted server, which answers 10%
 of the calls with status 429, 5% with 500, 5% with a reply without text, and breaks off 5% in the middle. All answers
