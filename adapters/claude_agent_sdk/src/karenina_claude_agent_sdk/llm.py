@@ -8,6 +8,7 @@ from karenina_claude_agent_sdk.cli import CLISettings
 from karenina_claude_agent_sdk.cli_runs import CLIRunner, SingleReply
 from karenina_claude_agent_sdk.conversion import to_wire
 from karenina_core.models.ports import NO_INFO, CallInfo, LLMReply, Message
+from karenina_toolkit.reply_checks import text_reply
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,16 +28,7 @@ class ClaudeAgentLLM:
         system, wire = to_wire(messages)
         setting = CLISettings(runner.model_name, runner.extra, system, runner.thinking, bare=True)
         turn = await runner.run(setting, wire, SingleReply(runner, messages, {}))
-        said = turn.message
-        return LLMReply(
-            said.content,
-            turn.usage,
-            turn.finish_reason,
-            turn.model,
-            said.reasoning,
-            turn.server_reason,
-            said.notes,
-        )
+        return text_reply(turn)
 
     async def aclose(self) -> None:
         """Close the proxy and the connections."""

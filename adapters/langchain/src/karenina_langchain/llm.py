@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from karenina_core.models.ports import NO_INFO, CallInfo, LLMReply, Message
 from karenina_langchain.client import Client
 from karenina_langchain.conversion import to_langchain
+from karenina_toolkit.reply_checks import text_reply
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,16 +24,7 @@ class LangchainLLM:
     async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
         """Return the model's reply to `messages`. Raises `PortError`."""
         reply = await self._client.ask(self._client.chat, messages, to_langchain(messages))
-        message = reply.message
-        return LLMReply(
-            message.content,
-            reply.usage,
-            reply.finish_reason,
-            reply.model,
-            message.reasoning,
-            reply.server_reason,
-            message.notes,
-        )
+        return text_reply(reply)
 
     async def aclose(self) -> None:
         """Close the connections."""

@@ -95,6 +95,7 @@ class ServerClient(Generic[P]):
             category=error.category,
             status=error.status,
             partial=error.partial,
+            usage=error.usage,
         )
 
     def _add_speed(self, reply: Mapping[str, Any]) -> None:

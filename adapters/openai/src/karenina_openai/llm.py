@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from karenina_core.models.ports import NO_INFO, CallInfo, LLMReply, Message
 from karenina_openai.client import Client
 from karenina_openai.conversion import to_wire
+from karenina_toolkit.reply_checks import text_reply
 from karenina_toolkit.traces.openai_completions import from_wire
 
 if TYPE_CHECKING:
@@ -29,16 +30,7 @@ class OpenAILLM:
             reply = from_wire(data)
         except ValueError as error:
             raise self._client.unusable_reply(str(error)) from None
-        said = reply.message
-        return LLMReply(
-            said.content,
-            reply.usage,
-            reply.finish_reason,
-            reply.model,
-            said.reasoning,
-            reply.server_reason,
-            said.notes,
-        )
+        return text_reply(reply)
 
     async def aclose(self) -> None:
         """Close the connections."""

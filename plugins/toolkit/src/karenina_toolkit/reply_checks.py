@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from karenina_core.models.ports import (
     ErrorCategory,
+    FinishReason,
     LLMReply,
     Message,
     ParserReply,
@@ -35,6 +36,38 @@ class EmptyReply(PortError):
 
     def __init__(self, message: str, usage: Usage) -> None:
         super().__init__(message, category=ErrorCategory.EMPTY, usage=usage)
+
+
+class ReadReply(Protocol):
+    """A reply as an adapter has read it."""
+
+    @property
+    def message(self) -> Message:
+        """The message of the model."""
+
+    @property
+    def usage(self) -> Usage:
+        """The tokens."""
+
+    @property
+    def finish_reason(self) -> FinishReason:
+        """The reason for the end."""
+
+    @property
+    def model(self) -> str | None:
+        """The name that the provider reports."""
+
+    @property
+    def server_reason(self) -> str | None:
+        """The server's own reason for the end, if it is not a normal one."""
+
+
+def text_reply(reply: ReadReply) -> LLMReply:
+    """Return a reply as that of a port for text."""
+    said = reply.message
+    return LLMReply(
+        said.content, reply.usage, reply.finish_reason, reply.model, said.reasoning, reply.server_reason, said.notes
+    )
 
 
 async def ask_llm(where: str, ask: Callable[[], Awaitable[LLMReply]], max_tokens: int | None = None) -> LLMReply:
