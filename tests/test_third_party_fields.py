@@ -114,6 +114,17 @@ print(json.dumps(Benchmark.load("again.yaml") == Benchmark.load("drugs.yaml")))
     assert "word_rules" in Path(site.folder, f"saved{suffix}").read_text("utf-8")
 
 
+@pytest.mark.parametrize("columns", [[], ["--columns", "word_rules.level=Grade"]])
+def test_a_column_of_a_table_gives_a_field(site: Environment, columns: list[str]) -> None:
+    head = "word_rules.level" if not columns else "Grade"
+    file = site.write("drugs.csv", f"id,question,answer,{head}\nd,Which kind?,BCL2 inhibitor,4\n")
+    config = site.write("table-run.toml", RUN.replace('{"kind": "the inhibitor BCL2"}', '{"answer": "BCL2 inhibitor"}'))
+
+    stored = extension(site.printed("run", file, "--config", config, *columns, "--fresh"))
+
+    assert (stored["level"], site.karenina("check", file, *columns).returncode) == (4, 0)
+
+
 def test_a_python_class_gives_the_values_and_keeps_them(site: Environment) -> None:
     site.write("classes.py", CLASSES)
     found = site.python("""

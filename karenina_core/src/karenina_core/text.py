@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from functools import singledispatch
 from typing import Any, Final
+from unicodedata import normalize
 
 _SHOWN_PROBLEMS: Final = 8
 
@@ -46,6 +47,11 @@ def join_problems(problems: Sequence[str]) -> str:
     """Return the first eight problems in one line, and the number of the others."""
     more = len(problems) - _SHOWN_PROBLEMS
     return "; ".join(problems[:_SHOWN_PROBLEMS]) + (f"; and {more} more" if more > 0 else "")
+
+
+def compose(text: str) -> str:
+    """Return `text` in NFC: the form in which ids, question texts, keywords and names are matched."""
+    return text if text.isascii() else normalize("NFC", text)
 
 
 def replace_surrogates(text: str) -> str:

@@ -170,3 +170,30 @@ def test_an_error_in_a_row_names_both_files(tmp_path):
             "questions_from:\n  file: rows.jsonl\n  columns: {question: q}\n"
             "  answer: {a: {description: d, ground_truth: {column: gold}}}\n",
         )
+
+
+@pytest.mark.parametrize(
+    ("field", "truth"),
+    [
+        ("ground_truth: 01234, verify_with: ExactMatch", "01234"),
+        ("ground_truth: 1.10, type: str", "1.10"),
+        ("ground_truth: 2E1, verify_with: {type: ExactMatch, normalize: [strip]}", "2E1"),
+        ("ground_truth: 0x1F, type: str", "0x1F"),
+        ("ground_truth: +41, type: str", "+41"),
+        ("ground_truth: 1985, type: str", "1985"),
+        ("ground_truth: .inf, type: str", ".inf"),
+        ('ground_truth: [007, 1.0, x], type: "list[str]"', ["007", "1.0", "x"]),
+        ("ground_truth: [01, 02], verify_with: OrderedMatch", ["01", "02"]),
+        ('ground_truth: 01, type: {literal: ["01", "02"]}', "01"),
+        ("ground_truth: 1985, verify_with: ExactMatch", 1985),
+        ("ground_truth: 01234", 1234),
+        ("ground_truth: 1.10, verify_with: NumericExact", 1.1),
+    ],
+)
+def test_truths_that_are_compared_as_texts_stay_as_written(tmp_path, field, truth):
+    benchmark = load(tmp_path, f"questions:\n  - question: one\n    answer:\n      code: {{description: A, {field}}}\n")
+    again = tmp_path / "again.yaml"
+    benchmark.save(again)
+    for read in (benchmark, Benchmark.load(again)):
+        (question,) = read
+        assert template_of(question).key.truths() == {"code": truth}

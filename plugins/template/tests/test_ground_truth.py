@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from karenina_core import ArtifactKeys as Keys
-from karenina_core import Outcome, Question
+from karenina_core import Outcome, Question, VerificationConfig
 from karenina_core.data.trust import Trust
 from karenina_template.question_template import template_of
 from karenina_template.templates import (
@@ -275,22 +275,38 @@ RIGHT = 'self.correct = {"city": "Lyon"}'
 @pytest.mark.parametrize(
     ("truth", "verify", "says"),
     [
+        ("self.correct = lyon", "return True", "makes an answer fails for every answer: NameError"),
+        ("self.regex = {'a': {'patern': 'x'}}", "return True", "self.regex fails for every answer"),
+        ("self.regex = {'a': '('}", "return True", "self.regex fails for every answer"),
+    ],
+)
+def test_code_that_can_make_no_answer_is_an_error(truth: str, verify: str, says: str) -> None:
+    found = validated(BROKEN.format(truth=truth, verify=verify))
+    assert found.error is not None
+    assert found.error.outcome is Outcome.TEMPLATE_ERROR
+    assert says in found.error.message
+
+
+@pytest.mark.parametrize(
+    ("truth", "verify", "says"),
+    [
         (RIGHT, 'return self.city == self.correct["town"]', "verify() fails for every answer, also for the truth"),
         (RIGHT, "return self.city == self.right", "no attribute 'right'"),
         (RIGHT, "return self.city == Lyon", "name 'Lyon' is not defined"),
         (RIGHT, "return self._same('a', 'b')", "no attribute '_same'"),
         (RIGHT, "raise RuntimeError('not written yet')", "RuntimeError: not written yet"),
-        ("self.correct = lyon", "return True", "makes an answer fails for every answer: NameError"),
         ("self.corect = {'city': 'Lyon'}", 'return self.city == self.correct["city"]', "'NoneType' object"),
-        ("self.regex = {'a': {'patern': 'x'}}", "return True", "self.regex fails for every answer"),
-        ("self.regex = {'a': '('}", "return True", "self.regex fails for every answer"),
     ],
 )
-def test_code_that_fails_for_every_answer_is_an_error(truth: str, verify: str, says: str) -> None:
-    found = validated(BROKEN.format(truth=truth, verify=verify))
-    assert found.error is not None
-    assert found.error.outcome is Outcome.TEMPLATE_ERROR
-    assert says in found.error.message
+def test_a_verify_that_fails_for_every_answer_is_a_field_verification_error(
+    truth: str, verify: str, says: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    source = BROKEN.format(truth=truth, verify=verify)
+    assert validated(source).error is None
+    question = Question(question="Which?", id="q1", answer_template=source)
+    ValidateTemplate().before_run(VerificationConfig(), [question], Trust.all())
+    assert "end with a field_verification_error: 'q1' (verify() fails for every answer" in caplog.text
+    assert says in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -319,8 +335,6 @@ def test_keys_of_the_judges_choice_may_be_what_verify_needs() -> None:
 
 
 def test_broken_code_is_reported_before_the_run(caplog: pytest.LogCaptureFixture) -> None:
-    from karenina_core import VerificationConfig
-
     source = BROKEN.format(truth=RIGHT, verify="return self.city == Lyon")
     questions = [Question(question="Which?", id="q1", answer_template=source), Question(question="b", id="q2")]
     stage = ValidateTemplate()

@@ -305,3 +305,12 @@ def test_the_examples_are_replies_that_the_judge_may_give() -> None:
         value = json.loads(reply)["value"]
         assert value == NONE or value in asked
         assert value not in LETTERS or asked.count(value) >= 1
+
+
+def test_values_are_found_in_other_code_points() -> None:
+    text = MaskedText(
+        "It was Crohn\u2019s disease, not IL\u20116 or cafe\u0301.", ["Crohn's disease", "IL-6", "caf\u00e9"]
+    )
+    assert text.values == ("Crohn\u2019s disease", "IL\u20116", "cafe\u0301")
+    assert text.wording("il\u20106") == "IL\u20116"
+    assert text.shown(dict(zip(text.values, "XYZ", strict=True))) == "It was X, not Y or Z."

@@ -56,7 +56,7 @@ def test_a_truth_in_numbers_has_the_month_first():
     assert DateMatch().check("2024-04-13", "13/4/2024") is True
 
 
-@pytest.mark.parametrize("extracted", ["01/02/2024", "1-2-2024", "1.2.2024", "Thu, 1/2/2024", "01/02/2024 10:30"])
+@pytest.mark.parametrize("extracted", ["01/02/2024", "1-2-2024", "Thu, 1/2/2024", "01/02/2024 10:30"])
 @pytest.mark.parametrize("expected", ["2024-01-02", "2024-02-01", date(2024, 2, 1)])
 def test_a_text_that_can_be_two_dates_is_undecided(extracted, expected):
     assert DateMatch().check(extracted, expected) == Undecided(f"{extracted} can be two dates")

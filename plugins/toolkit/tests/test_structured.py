@@ -170,6 +170,17 @@ ENUM = {"enum": ["Phase 1", "Phase 2"]}
         (ENUM, "phase 2", "Phase 2"),
         (ENUM, "PHASE1", "Phase 1"),
         ({"const": "yes"}, "Yes", "yes"),
+        *(({"type": "boolean"}, said, True) for said in ("yes", "Yes", " YES ", "1", 1, 1.0, "\uff59\uff45\uff53")),
+        *(({"type": "boolean"}, said, False) for said in ("no", "NO", "0", 0)),
+        ({"anyOf": [{"type": "boolean"}, {"type": "null"}]}, "no", False),
+        ({"type": "array", "items": {"type": "boolean"}}, ["yes", 0], [True, False]),
+        *(({"enum": [1, 2, 3]}, said, 2) for said in ("2", " 2", "2.0", "\uff12")),
+        ({"enum": [-1, 0.5]}, "\u22121", -1),
+        ({"enum": [-1, 0.5]}, "0.5", 0.5),
+        ({"enum": [True, False]}, "yes", True),
+        ({"enum": ["COX-2", "COX-1"]}, "COX\u20112", "COX-2"),
+        ({"enum": ["caf\u00e9", "tea"]}, "cafe\u0301", "caf\u00e9"),
+        ({"type": "number"}, "\u22122.5", -2.5),
     ],
 )
 def test_repairs_keep_the_value(schema: dict[str, Any], said: object, meant: object) -> None:
@@ -181,8 +192,12 @@ def test_repairs_keep_the_value(schema: dict[str, Any], said: object, meant: obj
 @pytest.mark.parametrize(
     ("schema", "said"),
     [
-        ({"type": "boolean"}, "yes"),
-        ({"type": "boolean"}, 1),
+        ({"type": "boolean"}, "maybe"),
+        ({"type": "boolean"}, 2),
+        ({"type": "boolean"}, ""),
+        ({"enum": [1, 2, 3]}, "two"),
+        ({"enum": [1, 2, 3]}, "12"),
+        ({"enum": [0, 1, False]}, "0"),
         ({"type": "integer"}, "1,000"),
         ({"type": "integer"}, "007"),
         ({"type": "integer"}, "2.5"),

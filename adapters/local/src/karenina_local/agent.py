@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from karenina_core.models.ports import NO_INFO, AgentOptions, AgentReply, CallInfo, Message, PortError, ToolCall, Turn
+from karenina_local.plain_text import PlainTextClient
 from karenina_local.ports import ServerClient
 from karenina_openai.agent import ChatConversation
 from karenina_openai.client import Client
@@ -27,7 +28,7 @@ class LocalAgent:
     guards_calls: ClassVar[bool] = True
 
     def __init__(self, model: ModelConfig) -> None:
-        self._local: ServerClient[Client] = ServerClient(model, Client)
+        self._local: ServerClient[Client] = ServerClient(model, PlainTextClient)
 
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
         """See `run_tool_loop`. Raises `PortError`, with the trace so far as its `partial`."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from pydantic import SecretStr
 
 from karenina_core.models.ports import NO_INFO, CallInfo, LLMReply, Message, ParserReply, Port, PortError
+from karenina_local.plain_text import PlainTextClient
 from karenina_local.schema_limits import limit_schema
 from karenina_local.server import POOL, Address, ServerSettings
 from karenina_local.settings import settings_of
@@ -121,7 +123,7 @@ class LocalLLM:
     """The LLM port of a local model."""
 
     def __init__(self, model: ModelConfig) -> None:
-        self._local: ServerClient[OpenAILLM] = ServerClient(model, OpenAILLM)
+        self._local: ServerClient[OpenAILLM] = ServerClient(model, partial(OpenAILLM, client=PlainTextClient))
 
     async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
         """Return the model's reply. The first call waits until the model is loaded."""
@@ -152,7 +154,7 @@ class LocalParser:
         # A run sets 0 for the judges of every adapter. This is for a port that is used without a run: llama.cpp would
         # sample at a temperature of its own.
         cold = model if model.temperature is not None else model.model_copy(update={"temperature": 0.0})
-        self._local: ServerClient[OpenAIParser] = ServerClient(cold, OpenAIParser)
+        self._local: ServerClient[OpenAIParser] = ServerClient(cold, partial(OpenAIParser, client=PlainTextClient))
 
     async def parse(
         self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO

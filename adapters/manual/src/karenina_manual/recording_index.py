@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from karenina_core.models.adapters import AdapterConfigError
 from karenina_core.models.ports import CallInfo, Message
-from karenina_core.text import replace_surrogates, replace_surrogates_in
+from karenina_core.text import compose, replace_surrogates, replace_surrogates_in
 from karenina_toolkit.traces import TraceFormatError, convert_exchanges, convert_recording, is_delimited, read_delimited
 from karenina_toolkit.traces.reasoning import has_content
 from karenina_toolkit.value_limits import has_lone_surrogate
@@ -70,7 +70,7 @@ class RecordingIndex:
         recorded = replace(recorded, value=replace_surrogates_in(recorded.value))
         _check_shape(recorded)
         if question_id is not None:
-            same = self._by_id.setdefault(question_id, [])
+            same = self._by_id.setdefault(compose(question_id), [])
             for other in same:
                 if other.replicate == recorded.replicate and other.value != recorded.value:
                     cure = "give each row a 'replicate', or keep one"
@@ -82,7 +82,7 @@ class RecordingIndex:
                     )
             same.append(recorded)
         if text is not None:
-            self._by_text.setdefault(text, []).append(recorded)
+            self._by_text.setdefault(compose(text), []).append(recorded)
         self.count += 1
 
     def add_row(self, place: str, row: Any, extra: ManualExtra) -> None:
@@ -162,9 +162,9 @@ class RecordingIndex:
             yield f"{len(left)} {lines} no question: {_list_some([self._describe(*one) for one in left.values()])}"
 
     def _mark_used(self, info: CallInfo, left: dict[int, tuple[str, Recording]]) -> None:
-        names = (info.question_id, digest_of(info.question)) if self._has_digests else (info.question_id,)
+        names = [compose(info.question_id), *([digest_of(info.question)] if self._has_digests else ())]
         by_name = (one for name in names for one in self._by_id.get(name, ()))
-        for one in (*by_name, *self._by_text.get(info.question, ())):
+        for one in (*by_name, *self._by_text.get(compose(info.question), ())):
             left.pop(id(one), None)
 
     def _describe(self, name: str, recorded: Recording) -> str:
@@ -177,10 +177,10 @@ class RecordingIndex:
 
     def _find_value(self, question_id: str, text: str, replicate: int) -> Any:
         sought = f"question {question_id!r}" + (f" ({_shorten(text)})" if text else "")
-        found = self._by_id.get(question_id) if question_id else None
+        found = self._by_id.get(compose(question_id)) if question_id else None
         by_text = found is None
         if found is None:
-            found = self._by_text.get(text)
+            found = self._by_text.get(compose(text))
         if found is None and self._has_digests:
             found, by_text = self._by_id.get(digest_of(text)), False
         if not found:

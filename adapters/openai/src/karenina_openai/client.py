@@ -69,10 +69,11 @@ class _Dialect:
 class Client:
     """A client that posts chat requests. Creating it does no I/O; calls open connections inside their event loop.
 
-    `watch` is called with each successful reply: some servers return more than a port does.
+    `watch` is called with each successful reply: some servers return more than a port does. `path` is that of the
+    requests below the base URL.
     """
 
-    def __init__(self, model: ModelConfig, *, watch: Watch | None = None) -> None:
+    def __init__(self, model: ModelConfig, *, watch: Watch | None = None, path: str = "/chat/completions") -> None:
         extra = extra_of(model)
         base_url = base_url_of(model)
         url = urlsplit(base_url)
@@ -101,7 +102,7 @@ class Client:
         if extra.stream:  # its limits are enforced here, with an error for each
             longest, silence = self._bounds.stream_seconds + _GRACE, max(self._first, self.timeout) + _GRACE
         limits = Limits(self.where, longest, silence, self._bounds)
-        self._server = Server(f"{base_url}/chat/completions", {**headers, **own}, query, proxy, limits)
+        self._server = Server(f"{base_url}{path}", {**headers, **own}, query, proxy, limits)
         self._closed = False
         self._dialect = _Dialect(extra.max_tokens_field or "max_tokens")
         self._base: dict[str, Any] = {"model": model.model_name}

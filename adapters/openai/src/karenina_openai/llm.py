@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 class OpenAILLM:
     """The LLM port. A refusal counts as the answer; reasoning that the server sends separately is `reasoning`."""
 
-    def __init__(self, model: ModelConfig, *, watch: Watch | None = None) -> None:
-        self._client = Client(model, watch=watch)
+    def __init__(self, model: ModelConfig, *, watch: Watch | None = None, client: type[Client] = Client) -> None:
+        self._client = client(model, watch=watch)
 
     async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
         """Return the model's reply to `messages`. Raises `PortError`."""

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 class OpenAIParser:
     """The parser port. It uses the first mode that the server supports: native schema, tool call, or prompt."""
 
-    def __init__(self, model: ModelConfig, *, watch: Watch | None = None) -> None:
-        self._client = Client(model, watch=watch)
+    def __init__(self, model: ModelConfig, *, watch: Watch | None = None, client: type[Client] = Client) -> None:
+        self._client = client(model, watch=watch)
         self._wants_logprobs = self._client.extra.option_logprobs
         wanted = self._client.extra.structured
         self._modes: tuple[StructuredMode, ...] = MODES if wanted == "auto" else (wanted,)

@@ -14,6 +14,7 @@ from karenina_core.artifacts.artifact import ArtifactKey
 from karenina_core.artifacts.slots import STAGE_HOOKS, Slot, find_slot
 from karenina_core.catalog import read_catalog
 from karenina_core.errors import PluginError
+from karenina_core.namespaces import check_name
 from karenina_core.text import is_one_edit_away
 
 _BASES: Final = "karenina_core.stages.stage"
@@ -67,6 +68,13 @@ def name_of_stage(stage: Any, hook: str, plugin: object) -> str:
         home = "karenina_extra_stages" if slot is None else slot.hook
         raise PluginError(f"stage {name} is offered through {hook}, but declares slot = {slot}: use {home}")
     return name
+
+
+def name_of_adapter(spec: Any, _hook: str, plugin: object) -> str:
+    """Return the interface of an adapter that `plugin` offers. Raises `ValueError` if it is outside its namespace."""
+    interface = str(spec.interface)
+    check_name("interface", interface, plugin)
+    return interface
 
 
 def why_refused(stage: Any) -> str | None:

@@ -18,11 +18,12 @@ from pydantic import (
 )
 
 from karenina_core.data.rubrics import DynamicRubric, Rubric
+from karenina_core.text import compose
 
 
 def question_id(text: str) -> str:
-    """Return the default id of a question: a URN that depends only on its text."""
-    return uuid5(NAMESPACE_URL, f"karenina:question:{text}").urn
+    """Return the default id of a question: a URN that depends only on its text, in NFC."""
+    return uuid5(NAMESPACE_URL, f"karenina:question:{compose(text)}").urn
 
 
 class FewShotExample(BaseModel):

@@ -69,7 +69,7 @@ class VerificationResult(Section):
         return next((record for record in self.stages if record.name == name), None)
 
     def why(self) -> str:
-        """Return one sentence on the reason for the outcome."""
+        """Return one sentence on the reason for the outcome, with the notes that stages set as result field `why`."""
         if self.metadata.error:
             return self.metadata.error
         if self.vetoes:
@@ -84,6 +84,8 @@ class VerificationResult(Section):
         parts = []
         if failed:
             parts.append(f"{', '.join(failed)} differ{'s' if len(failed) == 1 else ''} from the truth")
+            for fields in self.extensions.values():
+                parts += map(str, notes) if isinstance(notes := fields.get("why"), list) else ()
         if patterns:
             parts.append(f"pattern{'s' if len(patterns) > 1 else ''} not matched: {', '.join(patterns)}")
         if self.outcome is Outcome.TRUNCATED:

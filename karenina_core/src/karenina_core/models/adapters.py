@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, TypeVar
 
-from karenina_core.namespaces import check_name
-
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
@@ -113,9 +111,3 @@ def extra_of(model: ModelConfig, kind: type[E]) -> E:
         strange = any(one["type"] == "extra_forbidden" for one in found)
         known = f". Supported: {', '.join(kind.model_fields)}" if strange else ""
         raise AdapterConfigError(f"model {model.id!r}, {problems}{known}") from None
-
-
-def name_of_adapter(spec: AdapterSpec, _hook: str, plugin: object) -> str:
-    """Return the interface of an adapter that `plugin` offers. Raises `ValueError` if it is outside its namespace."""
-    check_name("interface", spec.interface, plugin)
-    return str(spec.interface)

@@ -12,6 +12,7 @@ from functools import lru_cache
 from hashlib import sha256
 
 from karenina_core.models.ports import Message
+from karenina_core.models.special_tokens import break_special_tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,11 @@ def fence_mark(text: str) -> str:
 
 
 def fence(text: str, label: str) -> str:
-    """Return `text` between two tags named `label`, with a mark that the text cannot imitate."""
+    """Return `text` between two tags named `label`, with a mark that the text cannot imitate.
+
+    Special tokens in it are broken, so that it cannot end its turn of a chat either.
+    """
+    text = break_special_tokens(text)
     mark = fence_mark(text)
     return f"<{label} {mark}>\n{text}\n</{label} {mark}>"
 

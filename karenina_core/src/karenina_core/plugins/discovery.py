@@ -11,6 +11,7 @@ from typing import Final, Literal, TypeVar
 
 from karenina_core.catalog import CORE
 from karenina_core.errors import type_and_message
+from karenina_core.namespaces import installed as installed
 
 T = TypeVar("T")
 Kind = Literal["stage", "adapter", "other", "hooks"]

@@ -14,13 +14,11 @@ from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar
 
 import pluggy
 
-from karenina_core.artifacts.declarations import name_of_stage, why_refused
+from karenina_core.artifacts.declarations import name_of_adapter, name_of_stage, why_refused
 from karenina_core.artifacts.slots import STAGE_HOOKS
 from karenina_core.catalog import install_command, read_catalog
 from karenina_core.errors import PluginError, type_and_message
-from karenina_core.models.adapters import name_of_adapter
-from karenina_core.namespaces import installed
-from karenina_core.plugins.discovery import GROUPS, Kind, PluginInfo, Selection, canonical, load_entry_points
+from karenina_core.plugins.discovery import GROUPS, Kind, PluginInfo, Selection, canonical, installed, load_entry_points
 from karenina_core.plugins.specifications import GROUP, Specifications, installed_specifications, version_mismatch
 from karenina_core.text import did_you_mean
 
@@ -243,14 +241,13 @@ class Plugins:
 
     def _call_one(self, plugin: object, hook: str, **arguments: object) -> Any:
         others = [other for other, *_ in self._plugins.values() if other is not plugin]
-        results = self._manager.subset_hook_caller(hook, others)(**arguments)
-        return results[0] if results else None
+        return next(iter(self._manager.subset_hook_caller(hook, others)(**arguments)), None)
 
     def _loaded(self, info: PluginInfo, plugin: object) -> PluginInfo:
         """Return a copy for a plugin that is used, with its hooks that no installed distribution specifies."""
         names = [one.name for one in self._manager.get_hookcallers(plugin) or () if not one.has_spec()]
-        why = self.specifications.why_missing
-        ignored = tuple(f"{name} is ignored: {why(name)}" for name in names if name in read_catalog()["hooks"])
+        known = [name for name in names if name in read_catalog()["hooks"]]
+        ignored = tuple(f"{name} is ignored: {self.specifications.why_missing(name)}" for name in known)
         return replace(info, state="loaded", ignored=ignored)
 
     def _index(self, plugin: object = None) -> None:

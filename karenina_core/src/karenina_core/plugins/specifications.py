@@ -15,8 +15,7 @@ import pluggy
 
 from karenina_core.catalog import CORE, install_command, read_catalog
 from karenina_core.hooks import API_VERSION, PROJECT
-from karenina_core.namespaces import installed
-from karenina_core.plugins.discovery import PluginInfo, Selection, load_entry_points
+from karenina_core.plugins.discovery import PluginInfo, Selection, installed, load_entry_points
 from karenina_core.text import did_you_mean
 from karenina_core.version import __version__
 

@@ -18,6 +18,7 @@ from karenina_core.errors import ConfigError, KareninaError
 from karenina_core.plugins import active_plugins
 from karenina_template.question_template import template_of
 from karenina_template.templates.all_errors import find_errors
+from karenina_template.templates.equal_truths import EqualTruths
 from karenina_template.templates.errors import TRUST_CURE, TemplateError, UntrustedTemplate
 from karenina_template.templates.self_check import find_flaws, find_truth_errors
 
@@ -181,6 +182,7 @@ def check_content(
     for id in benchmark.ids if ids is None else ids:
         if id in benchmark:
             check.check_question(benchmark.get(id), config)
+    check.check_equal_truths()
     return _in_order(benchmark.path, check.findings)
 
 
@@ -216,6 +218,7 @@ class _Check:
         self._benchmark = benchmark
         self._trust = trust
         self._quality = quality
+        self._truths = EqualTruths()
         from karenina_engine.scheduling.owned_fields import OwnedFields
 
         self._fields = OwnedFields(active_plugins())
@@ -275,7 +278,9 @@ class _Check:
             if template.has_code:
                 from karenina_template.templates.sample_check import check_samples
 
-                check_samples(bound)
+                what = check_samples(bound)
+                if what is not None and self._quality:
+                    self._add_in_template("warning", question, what, "its items end without a verdict of it", None)
         except UntrustedTemplate as error:
             what = f"{error.code}: this is code that is not trusted, so it was not run"
             cure = TRUST_CURE
@@ -288,6 +293,11 @@ class _Check:
                 self._add_in_template("error", question, one.reason, "", one.line)
             return
         self._check_truths(question, bound)
+
+    def check_equal_truths(self) -> None:
+        """Warn about different truths of one field that its rule takes for equal."""
+        for id, field, what, cure in self._truths.found:
+            self._add("warning", self._benchmark.place_of(id), what, cure, "answer", field, "verify_with", question=id)
 
     def _check_missing_template(self, question: Question, config: VerificationConfig) -> None:
         if config.core.evaluation_mode == "rubric_only":
@@ -302,6 +312,8 @@ class _Check:
 
     def _check_truths(self, question: Question, bound: BoundTemplate) -> None:
         """Check the truths against their own template, and with `quality` what a judge sees of it."""
+        if self._quality:
+            self._truths.add(question.id, bound.template.key.rules)
         for flaw in find_flaws(bound, question.question) if self._quality else find_truth_errors(bound):
             place = self._benchmark.place_of(question.id)
             source, field = question.answer_template or "", flaw.field

@@ -12,6 +12,7 @@ from karenina_benchmark.unknown_keys import suggest_key
 from karenina_core.data.question import FewShotExample, Question
 from karenina_core.data.rubrics import DynamicRubric, Rubric, RubricTrait, check_dynamic_names
 from karenina_core.namespaces import flatten, is_owned
+from karenina_core.text import compose
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
@@ -214,7 +215,7 @@ class BenchmarkContent:
     def get(self, question_id: str) -> Question:
         """Return the question with this id. Raises `KeyError` with a suggestion."""
         try:
-            return self._questions[question_id]
+            return self._questions[self._written_id(question_id)]
         except KeyError:
             hint = suggest_key(question_id, self._questions, "")
             raise KeyError(f"no question has the id {question_id!r}{hint and f'; {hint}'}") from None
@@ -222,7 +223,7 @@ class BenchmarkContent:
     def place_of(self, question_id: str) -> Section | None:
         """Return the place of a question in the file; None if the question or the format has none."""
         if self._places is not None:
-            return self._places.place_of(question_id)
+            return self._places.place_of(self._written_id(question_id))
         return self.origins.get(question_id)
 
     def leave_out_broken(self) -> None:
@@ -302,7 +303,14 @@ class BenchmarkContent:
         return iter(self)
 
     def __contains__(self, question_id: object) -> bool:
-        return question_id in self._questions
+        return isinstance(question_id, str) and self._written_id(question_id) in self._questions
+
+    def _written_id(self, question_id: str) -> str:
+        """Return the id as the benchmark writes it, which may be composed of other code points."""
+        if question_id.isascii() or question_id in self._questions:
+            return question_id
+        wanted = compose(question_id)
+        return next((id for id in self._questions if compose(id) == wanted), question_id)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, BenchmarkContent):

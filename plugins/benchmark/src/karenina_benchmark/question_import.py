@@ -13,7 +13,9 @@ from karenina_benchmark.question_ids import make_question_id
 from karenina_benchmark.table_reader import Row, Table
 from karenina_benchmark.template_declarations import DeclarationError, make_row_template
 from karenina_benchmark.unknown_keys import suggest_key
+from karenina_core.catalog import read_catalog
 from karenina_core.data.question import Question
+from karenina_core.namespaces import third_parties
 
 if TYPE_CHECKING:
     from karenina_core.data.rubrics import Rubric
@@ -36,11 +38,12 @@ def make_questions(
     """Make questions of the rows of a table: all of them, or none if one raises.
 
     `columns` maps fields (`FIELDS`) to columns, and `metadata` to a list of columns; by default, columns with the names
-    of fields are used. `keywords` is a list, or a text that is split at `separator` (by default at semicolons or
-    commas). The template of each row is `answer` (declarations in which `{"column": name}` is replaced by the row's
-    value, combined by `strategy`), or `answer_template`: source or a class for all rows, or a function that returns the
-    source for the values of a row. A row without an id gets one from its position, counted from `first`, and its first
-    words. Raises `CheckpointError` with the line, for a missing column, an empty question or a duplicate id.
+    of fields are used, also of those that plugins own. `keywords` is a list, or a text that is split at `separator` (by
+    default at semicolons or commas). The template of each row is `answer` (declarations in which `{"column": name}` is
+    replaced by the row's value, combined by `strategy`), or `answer_template`: source or a class for all rows, or a
+    function that returns the source for the values of a row. A row without an id gets one from its position, counted
+    from `first`, and its first words. Raises `CheckpointError` with the line, for a missing column, an empty question
+    or a duplicate id.
     """
     found = read_questions(
         table,
@@ -86,6 +89,7 @@ def read_questions(
                 f"the column {chosen['question']!r} is empty",
                 "write a question there; nothing was imported",
             )
+        extra = {name: values.pop(name) for name in list(values) if name not in FIELDS}
         fields = _convert_fields(values, separator)
         if not fields["id"]:
             fields["id"] = make_question_id(position, fields["question"])
@@ -98,6 +102,7 @@ def read_questions(
                 {
                     **fields,
                     **_make_template(row, answer, strategy, answer_template),
+                    "extra": {name: value for name, value in extra.items() if value is not None},
                     "metadata": {column: row.values.get(column) for column in metadata_columns},
                     "rubric": rubric,
                 }
@@ -128,12 +133,12 @@ def read_questions(
 def _choose_columns(table: Table, columns: Mapping[str, Any] | None) -> tuple[dict[str, str], list[str]]:
     """Return the columns by field, and the columns of the metadata."""
     if columns is None:
-        columns = {name: name for name in FIELDS if name in table.columns}
+        columns = {name: name for name in table.columns if name in FIELDS or is_question_field(name)}
     chosen = dict(columns)
     metadata = chosen.pop("metadata", None) or []
     metadata = [metadata] if isinstance(metadata, str) else list(metadata)
     for name in chosen:
-        if name not in FIELDS:
+        if name not in FIELDS and not is_question_field(name):
             cure = suggest_key(name, FIELDS, f"the fields are {', '.join(FIELDS)} and metadata")
             raise CheckpointError(table.file, "", f"`columns` has the unknown field {name!r}", cure)
     if "question" not in chosen:
@@ -147,6 +152,11 @@ def _choose_columns(table: Table, columns: Mapping[str, Any] | None) -> tuple[di
         if column not in table.columns:
             raise missing_column(table, column, "")
     return chosen, metadata
+
+
+def is_question_field(name: str) -> bool:
+    """Return whether a column has the name of a field of questions that an installed plugin may own."""
+    return name in read_catalog()["question_fields"] or ("." in name and name.partition(".")[0] in third_parties())
 
 
 def missing_column(table: Table, column: object, where: str = "") -> CheckpointError:

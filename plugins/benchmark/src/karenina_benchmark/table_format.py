@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from karenina_benchmark.content import BenchmarkContent
 from karenina_benchmark.errors import CheckpointError
-from karenina_benchmark.question_import import FIELDS, missing_column, read_questions
+from karenina_benchmark.question_import import FIELDS, is_question_field, missing_column, read_questions
 from karenina_benchmark.table_reader import Table, read_rows
 from karenina_benchmark.template_declarations import make_row_template
 from karenina_benchmark.unknown_keys import suggest_key
@@ -68,13 +68,14 @@ def has_default_template(question: Question) -> bool:
 
 def _choose_columns(table: Table, columns: Mapping[str, str]) -> dict[str, str]:
     for name, column in columns.items():
-        if name not in COLUMNS:
+        if name not in COLUMNS and not is_question_field(name):
             cure = suggest_key(name, COLUMNS, f"columns can be mapped to {', '.join(COLUMNS)}")
             raise CheckpointError(table.file, "", f"no column can be mapped to {name!r}", cure)
         if column not in table.columns:
             raise missing_column(table, column)
     by_name = {column.lower(): column for column in reversed(table.columns)}
     found = {name: by_name[name] for name in FIELDS if name in by_name}
+    found |= {column: column for column in table.columns if is_question_field(column)}
     if "raw_answer" not in found and _ANSWER in by_name:
         found["raw_answer"] = by_name[_ANSWER]
     found |= {"raw_answer" if name == _ANSWER else name: column for name, column in columns.items()}

@@ -14,7 +14,7 @@ from __future__ import annotations
 import keyword
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
@@ -40,6 +40,7 @@ _DEFAULT_PRIMITIVES = {
     "literal": "LiteralMatch",
 }
 _TRACE_PRIMITIVES = ("TraceRegex", "TraceContains", "TraceLength")
+_TEXT_PRIMITIVES = ("ExactMatch", "ContainsAny", "ContainsAll", "RegexMatch", "SemanticMatch", "OrderedMatch")
 _RANGE_TYPES = {"NumericRange": "float", "DateRange": "date"}
 """The primitives that hold their own truth, with the type of a field that has neither a type nor a `ground_truth`."""
 _NORMALIZERS = {"synonym_map": "SynonymMap"}
@@ -90,6 +91,42 @@ def make_template_source(fields: Mapping[str, Any], strategy: Any = None) -> str
     # Primitives of plugins cannot be imported from there; the loader knows them, and suggests a name for a wrong one.
     head += [f"from karenina.templates import {', '.join(sorted(imports.names & set(templates.__all__)))}"]
     return "\n".join([*head, "", "", "class Answer(BaseAnswer):", *body]) + "\n"
+
+
+def keep_written_truths(fields: Mapping[str, Any], written: Callable[..., str | None]) -> dict[str, Any]:
+    """Return the declared fields with truths as they are `written` if they are compared as texts.
+
+    YAML reads 01234, 1.10 and 2E1 as numbers, which would be written 1234, 1.1 and 20.0. `written` returns the scalar
+    of the file at a path in `fields`.
+    """
+    found = dict(fields)
+    for name, declared in fields.items():
+        if not isinstance(declared, Mapping) or not _is_of_texts(declared):
+            continue
+        truth, is_list = declared.get("ground_truth"), isinstance(declared.get("ground_truth"), list)
+        values: list[Any] = truth if isinstance(truth, list) else [truth]
+        texts = [written(name, "ground_truth", *([at] if is_list else [])) for at in range(len(values))]
+        numbers = [isinstance(value, int | float) and not isinstance(value, bool) for value in values]
+        if "type" not in declared and all(
+            str(value) == text for value, text, number in zip(values, texts, numbers, strict=True) if number
+        ):
+            continue  # the numbers are written as Python writes them, and their type stays that of numbers
+        kept = [
+            text if number and text is not None else value
+            for value, text, number in zip(values, texts, numbers, strict=True)
+        ]
+        found[name] = {**declared, "ground_truth": kept if is_list else kept[0]}
+    return found
+
+
+def _is_of_texts(declared: Mapping[str, Any]) -> bool:
+    kind, rule = declared.get("type"), declared.get("verify_with")
+    if isinstance(kind, Mapping):
+        options = kind.get("literal")
+        return isinstance(options, list) and all(isinstance(option, str) for option in options)
+    if kind is not None:
+        return kind in ("str", "list[str]")
+    return (rule.get("type") if isinstance(rule, Mapping) else rule) in _TEXT_PRIMITIVES
 
 
 def field_at(source: str, line: int | None) -> str | None:

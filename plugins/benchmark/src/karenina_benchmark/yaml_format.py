@@ -32,7 +32,12 @@ from karenina_benchmark.keywords import split_keywords
 from karenina_benchmark.question_ids import make_question_id
 from karenina_benchmark.question_import import read_questions
 from karenina_benchmark.table_reader import read_rows
-from karenina_benchmark.template_declarations import DeclarationError, field_at, make_template_source
+from karenina_benchmark.template_declarations import (
+    DeclarationError,
+    field_at,
+    keep_written_truths,
+    make_template_source,
+)
 from karenina_benchmark.unknown_keys import nearest_key
 from karenina_benchmark.yaml_reader import parse
 from karenina_benchmark.yaml_writer import dump
@@ -261,10 +266,12 @@ def _read_template(section: Section) -> tuple[str | None, Template | None]:
         return source, None
     if source is not None:
         raise section.error("there are both `answer` and `template`", "keep one of the two", "template")
+    written, place = section.document.written, fields.path
+    declared = keep_written_truths(fields.value, lambda *path: written.get((*place, *path)))
     try:
-        return _declare(section, fields.value, section.value.get("strategy"))
+        return _declare(section, declared, section.value.get("strategy"))
     except CheckpointError:
-        _check_each_field(section, fields.value)
+        _check_each_field(section, declared)
         raise
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
 from karenina_core.data.outcome import Outcome
+from karenina_core.text import compose
 from karenina_engine.results.tables import result_table
 
 if TYPE_CHECKING:
@@ -141,7 +142,8 @@ def collect_answers(results: Iterable[VerificationResult]) -> Answers:
 def answer_id(result: VerificationResult) -> str:
     """Return the id of the answer that a result is about."""
     meta = result.metadata
-    parts = [meta.question_id, meta.question_text, meta.answering_id, meta.replicate or 1]
+    names = map(compose, (meta.question_id, meta.question_text, meta.answering_id))
+    parts = [*names, meta.replicate or 1]
     text = json.dumps([*parts, result.template.raw_llm_response])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 

@@ -15,6 +15,7 @@ from pydantic_core import from_json, to_json
 
 from karenina_calibration.label_file import ExtractionLabel, Label
 from karenina_core.errors import ConfigError
+from karenina_core.text import compose
 from karenina_engine.results.tables import LibraryMissing
 from karenina_report.exports.spreadsheets import FORMULA_STARTS
 from karenina_report.output_file import write_whole
@@ -129,7 +130,7 @@ def read_sheet(path: Path, answers: Answers, *, labeller: str, time: str) -> tup
     strange = 0
     by_question: dict[str, list[Answer]] = defaultdict(list)
     for answer in answers.by_id.values():
-        by_question[answer.question_id].append(answer)
+        by_question[compose(answer.question_id)].append(answer)
     for place, row in _read_rows(path):
         if not any(row.get(name, "").strip() for name in (*RIGHT, "own")):
             continue
@@ -148,8 +149,8 @@ def _answer_of(row: Row, answers: Answers, by_question: Mapping[str, Sequence[An
         raise ConfigError([f"{place} names no answer: the sheet needs a column `item` or `question_id`"])
     found = [
         one
-        for one in by_question.get(row["question_id"].strip(), ())
-        if row.get("answering_model", "").strip() in ("", one.model)
+        for one in by_question.get(compose(row["question_id"].strip()), ())
+        if compose(row.get("answering_model", "").strip()) in ("", compose(one.model))
         and row.get("replicate", "").strip() in ("", str(one.replicate))
     ]
     if len(found) > 1:

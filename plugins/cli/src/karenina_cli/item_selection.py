@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from karenina_core.errors import ConfigError
-from karenina_core.text import did_you_mean
+from karenina_core.text import compose, did_you_mean
 from karenina_toolkit.printable import shorten
 
 if TYPE_CHECKING:
@@ -39,7 +39,8 @@ def select_items(results: Sequence[VerificationResult], wanted: Iterable[str]) -
 
 def _named(results: Sequence[VerificationResult], questions: Mapping[str, str], word: str) -> set[int] | str:
     """Return the positions that the word names, or why it names none."""
-    exact = {at for at, one in enumerate(results) if word in (one.question_id, one.metadata.result_id)}
+    word = compose(word)
+    exact = {at for at, one in enumerate(results) if word in (compose(one.question_id), one.metadata.result_id)}
     if exact:
         return exact
     digits = word.removeprefix("#")
@@ -47,8 +48,8 @@ def _named(results: Sequence[VerificationResult], questions: Mapping[str, str], 
         number = int(digits)
         return {number - 1} if 0 < number <= len(results) else f"there is no item {number}: there are {len(results)}"
     text = word.casefold()
-    ids = [id for id in questions if id.casefold().startswith(text)]
-    ids = ids or [id for id, question in questions.items() if text in question.casefold()]
+    ids = [id for id in questions if compose(id).casefold().startswith(text)]
+    ids = ids or [id for id, question in questions.items() if text in compose(question).casefold()]
     if len(ids) == 1:
         return {at for at, one in enumerate(results) if one.question_id == ids[0]}
     if not ids:

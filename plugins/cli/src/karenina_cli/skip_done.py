@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from karenina_core.data.outcome import Outcome
+from karenina_core.text import compose
 from karenina_toolkit.printable import in_one_line, quantity
 
 if TYPE_CHECKING:
@@ -83,7 +84,8 @@ class _ReadResults:
         if id not in self.benchmark:
             self.strange[id] += 1
             return
-        if meta.question_text != self.benchmark.get(id).question:
+        id = self.benchmark.get(id).id
+        if compose(meta.question_text) != compose(self.benchmark.get(id).question):
             self.changed[id] += 1
             return
         self.models[_models(meta.answering_id, meta.parsing_id)] = None

@@ -1,4 +1,8 @@
-"""Search for an excerpt in the text that a judge quotes: exact, or with small changes."""
+"""Search for an excerpt in the text that a judge quotes: exact, or with small changes.
+
+Text and excerpt are folded first (`karenina_toolkit.folding`), because a judge often types another hyphen, quote or
+space than the text has. The places that are found are those in the original text.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,7 @@ from itertools import islice
 from typing import Final, Literal
 
 from karenina_deep_judgment.exact_facts import extract_facts
+from karenina_toolkit.folding import FoldedText, fold
 
 MatchKind = Literal["exact", "spacing", "changed"]
 MissKind = Literal["empty", "altered", "reordered", "invented"]
@@ -26,7 +31,7 @@ _BLANKS: Final = "\t\n\v\f\r\x1c\x1d\x1e\x1f\x85\xa0\u1680\u2028\u2029\u202f\u20
     map(chr, range(0x2000, 0x200B))
 )
 """All white space except the space itself."""
-_QUOTES: Final = {'"': '"', "'": "'", "`": "`", "\u201c": "\u201d", "\u2018": "\u2019", "\u00ab": "\u00bb"}
+_QUOTES: Final = ('"', "'", "`")
 _WIDE_GAPS: Final = ("   ", "\t\t", "\n\n\n", "\n  ")
 """White space that can prevent an alignment of characters from finding a passage."""
 _AROUND: Final = 50
@@ -38,8 +43,8 @@ _SAME_WORDS: Final = 0.75
 class Match:
     """The position of an excerpt: `text[start:end]`.
 
-    `similarity` is from 0 to 1. `kind` is "exact"; "spacing" if only white space and case differ (both 1.0); "changed"
-    for other differences.
+    `similarity` is from 0 to 1. `kind` is "exact"; "spacing" if only white space, case and what looks the same differ
+    (both 1.0); "changed" for other differences.
     """
 
     start: int
@@ -75,31 +80,40 @@ class SearchableText:
 
     def __init__(self, text: str, *, exact_facts: bool = True) -> None:
         self.text = text
+        self._places = FoldedText(text)
+        self._folded = self._places.folded
         self.exact_facts = exact_facts
 
     def find(self, excerpt: str, threshold: float = 0.8) -> Match | None:
-        """Return the position of the excerpt, or None.
+        """Return the position of the excerpt in the original text, or None.
 
         White space and quotation marks around it are ignored. Only whole words match: "3" does not match "1985". A
         changed excerpt matches if its similarity (twice the characters in common and in order / all characters of
         both, ignoring case and white space) is at least `threshold` and its words are in the order of the text, because
         "A inhibits B" is not a quotation of "B inhibits A".
         """
-        wanted = excerpt.strip()
+        match = self._find(fold(excerpt).strip(), threshold)
+        if match is None or self._folded is self.text:
+            return match
+        start, end = self._places.original_span(match.start, match.end)
+        is_copy = self.text[start:end] in excerpt
+        return Match(start, end, match.similarity, "spacing" if match.kind == "exact" and not is_copy else match.kind)
+
+    def _find(self, wanted: str, threshold: float) -> Match | None:
         bare = _without_quotes(wanted)
         found = self._find_exact(wanted) or (self._find_exact(bare) if bare != wanted else None)
         if found is not None or not bare:
             return found
         wanted = _normalize_spaces(bare)
         if SHORTEST_CHANGED <= len(wanted) <= LONGEST_CHANGED:
-            span = _align(wanted, self.text, threshold)
+            span = _align(wanted, self._folded, threshold)
             if span is not None:
                 return self._accept(wanted, *span, threshold)
         return self._find_normalized(wanted, threshold)
 
     def why_missing(self, excerpt: str, threshold: float = 0.8) -> Miss:
         """Return why an excerpt was not found with this threshold."""
-        wanted = _without_quotes(excerpt.strip())
+        wanted = _without_quotes(fold(excerpt).strip())
         words = _split_words(wanted)
         if not words:
             return Miss("empty")
@@ -109,20 +123,21 @@ class SearchableText:
         span = self._most_similar_passage(words)
         if span is None:
             return Miss("invented")
-        passage = self.text[slice(*span)]
+        passage = self._folded[slice(*span)]
         shared = (Counter(words) & Counter(_split_words(passage))).total() / len(words)
         kind: MissKind = "reordered" if shared >= _SAME_WORDS and len(words) > 1 else "invented"
-        return Miss(kind, _similarity(_fold(wanted), _fold(passage)), passage)
+        start, end = self._places.original_span(*span)
+        return Miss(kind, _similarity(_ignore_case(wanted), _ignore_case(passage)), self.text[start:end])
 
     # ---- exact
 
     def _find_exact(self, wanted: str) -> Match | None:
-        at = _find_words(wanted, self.text)
+        at = _find_words(wanted, self._folded)
         return Match(at, at + len(wanted), 1.0, "exact") if at >= 0 else None
 
     @cached_property
     def _normalized(self) -> str:
-        return _normalize_spaces(self.text)
+        return _normalize_spaces(self._folded)
 
     def _find_normalized(self, wanted: str, threshold: float) -> Match | None:
         """Search the text with normalized white space, and return the position in the original text.
@@ -136,7 +151,7 @@ class SearchableText:
                 return Match(*self._original_span(self._normalized, at, at + len(cased)), 1.0, "spacing")
         if wanted.isupper() or not SHORTEST_CHANGED <= len(wanted) <= LONGEST_CHANGED:
             return self._find_ignoring_case(wanted)
-        if not any(gap in self.text for gap in _WIDE_GAPS):
+        if not any(gap in self._folded for gap in _WIDE_GAPS):
             return None
         span = _align(wanted, self._normalized, threshold)
         return (
@@ -145,7 +160,7 @@ class SearchableText:
 
     def _find_ignoring_case(self, wanted: str) -> Match | None:
         """Return the position of the excerpt, ignoring white space and case."""
-        folded, text = _fold(wanted), _fold(self.text)
+        folded, text = _ignore_case(wanted), _ignore_case(self._folded)
         at = _find_words(folded, text)
         return Match(*self._original_span(text, at, at + len(folded)), 1.0, "spacing") if at >= 0 else None
 
@@ -153,7 +168,7 @@ class SearchableText:
         """Return the position in the text of a span of the normalized text, by counting words."""
         first = evened.count(" ", 0, start)
         last = first + evened.count(" ", start, end)
-        tokens = islice(_TOKEN.finditer(self.text), first, last + 1)
+        tokens = islice(_TOKEN.finditer(self._folded), first, last + 1)
         spans = [token.span() for token in tokens]
         into = start - (evened.rfind(" ", 0, start) + 1)
         rest = evened.find(" ", end)
@@ -165,7 +180,7 @@ class SearchableText:
     def _accept(self, wanted: str, start: int, end: int, threshold: float) -> Match | None:
         """Return the match at a span, or near it, if it is similar enough and its words are in order."""
         around = max(0, start - _AROUND)
-        near = SearchableText(self.text[around : end + len(wanted) + _AROUND])._find_ignoring_case(wanted)
+        near = SearchableText(self._folded[around : end + len(wanted) + _AROUND])._find_ignoring_case(wanted)
         if near is not None:
             return Match(near.start + around, near.end + around, 1.0, "spacing")
         match = self._best_match_near(wanted, start, end)
@@ -175,12 +190,12 @@ class SearchableText:
 
     def _best_match_near(self, wanted: str, start: int, end: int) -> Match:
         """Return the match at a span, extended or cut to whole words if that is more similar to the excerpt."""
-        folded = _fold(wanted)
+        folded = _ignore_case(wanted)
         best = Match(start, end, -1.0, "changed")
-        for first in {start, *_word_bounds(self.text, start)}:
-            for last in {end, *_word_bounds(self.text, end), _last_word(self.text, start, end)}:
-                passage = self.text[first:last]
-                similarity = _similarity(folded, _fold(passage)) if passage.strip() else -1.0
+        for first in {start, *_word_bounds(self._folded, start)}:
+            for last in {end, *_word_bounds(self._folded, end), _last_word(self._folded, start, end)}:
+                passage = self._folded[first:last]
+                similarity = _similarity(folded, _ignore_case(passage)) if passage.strip() else -1.0
                 if similarity > best.similarity:
                     lead = len(passage) - len(passage.lstrip())
                     trail = len(passage) - len(passage.rstrip())
@@ -192,16 +207,16 @@ class SearchableText:
 
         An alignment has as many characters as the excerpt, so that a word at one end may be added or missing.
         """
-        facts, folded = extract_facts(wanted), _fold(wanted)
-        if extract_facts(self.text[match.start : match.end]) == facts:
+        facts, folded = extract_facts(wanted), _ignore_case(wanted)
+        if extract_facts(self._folded[match.start : match.end]) == facts:
             return match
         best = Match(match.start, match.end, -1.0, "changed")
         for first in self._word_bounds_near(match.start):
             for last in self._word_bounds_near(match.end):
-                passage = self.text[first:last]
+                passage = self._folded[first:last]
                 if passage != passage.strip() or extract_facts(passage) != facts:
                     continue
-                similarity = _similarity(folded, _fold(passage))
+                similarity = _similarity(folded, _ignore_case(passage))
                 if similarity > best.similarity:
                     best = Match(first, last, similarity, "changed")
         return best
@@ -209,7 +224,7 @@ class SearchableText:
     def _word_bounds_near(self, at: int) -> list[int]:
         """Return the starts and ends of words near a position."""
         around = max(0, at - _AROUND)
-        words = _WORD.finditer(self.text, around, min(len(self.text), at + _AROUND))
+        words = _WORD.finditer(self._folded, around, min(len(self._folded), at + _AROUND))
         return sorted({bound for word in words for bound in word.span()} | {at})
 
     def _in_order(self, wanted: str, match: Match) -> bool:
@@ -218,9 +233,9 @@ class SearchableText:
 
         quoted = _split_words(wanted)
         beside = 1 + len(wanted) // 3
-        before = self.text[max(0, match.start - beside) : match.start]
-        behind = self.text[match.end : match.end + beside]
-        passage = _split_words(self.text[match.start : match.end])
+        before = self._folded[max(0, match.start - beside) : match.start]
+        behind = self._folded[match.end : match.end + beside]
+        passage = _split_words(self._folded[match.start : match.end])
         # A word that is cut in half does not count.
         around = [*_split_words(before)[1:], *passage, *_split_words(behind)[:-1]]
         shared = (Counter(quoted) & Counter(around)).total()
@@ -228,7 +243,7 @@ class SearchableText:
 
     def _most_similar_passage(self, words: Sequence[str]) -> tuple[int, int] | None:
         """Return the passage with as many words as the excerpt that shares most of them."""
-        tokens = list(_WORD.finditer(self.text))
+        tokens = list(_WORD.finditer(self._folded))
         wanted, held = Counter(words), Counter[str]()
         shared, best, place = 0, 0, None
         for at, token in enumerate(tokens):
@@ -306,7 +321,7 @@ def _last_word(text: str, start: int, end: int) -> int:
 
 
 def _without_quotes(wanted: str) -> str:
-    if len(wanted) > 1 and _QUOTES.get(wanted[0]) == wanted[-1]:
+    if len(wanted) > 1 and wanted[0] in _QUOTES and wanted[0] == wanted[-1]:
         return wanted[1:-1].strip()
     return wanted
 
@@ -324,7 +339,7 @@ def _normalize_spaces(text: str) -> str:
     return text.strip(" ")
 
 
-def _fold(text: str) -> str:
+def _ignore_case(text: str) -> str:
     return _normalize_spaces(text.casefold())
 
 

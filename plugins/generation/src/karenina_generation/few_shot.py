@@ -8,7 +8,7 @@ from hashlib import md5
 from typing import TYPE_CHECKING
 
 from karenina_core.models.ports import Message
-from karenina_core.text import did_you_mean
+from karenina_core.text import compose, did_you_mean
 from karenina_generation.settings import Choice, FewShotConfig, QuestionFewShot
 
 if TYPE_CHECKING:
@@ -22,7 +22,8 @@ def examples_for(question: Question, config: FewShotConfig) -> list[FewShotExamp
     An example that asks the question itself is never used, because its answer may be the truth. Duplicates are sent
     once. Raises `ValueError` for a selection that is not an example of the question.
     """
-    own = config.question_configs.get(question.id, QuestionFewShot())
+    configs = {compose(id): own for id, own in config.question_configs.items()}
+    own = configs.get(compose(question.id), QuestionFewShot())
     mode = config.global_mode if own.mode == "inherit" else own.mode
     if mode == "none":
         return []
@@ -71,7 +72,8 @@ def is_same_question(one: str, other: str) -> bool:
 
 
 def _normalize(text: str) -> str:
-    return "".join(ch for ch in text.casefold() if ch.isalnum()) or text.strip()
+    text = compose(text)
+    return "".join(ch for ch in compose(text.casefold()) if ch.isalnum()) or text.strip()
 
 
 def _find_example(question: Question, choice: Choice) -> int:
@@ -83,7 +85,8 @@ def _find_example(question: Question, choice: Choice) -> int:
         have = f"its last one is {len(examples) - 1}" if examples else "it has none"
         raise ValueError(f"few_shot_config: question {question.id!r} has no example number {choice}; {have}")
     for at, example in enumerate(examples):
-        if choice in (example.question, md5(example.question.encode("utf-8"), usedforsecurity=False).hexdigest()):
+        digest = md5(example.question.encode("utf-8"), usedforsecurity=False).hexdigest()
+        if choice == digest or compose(choice) == compose(example.question):
             return at
     near = did_you_mean(choice, [example.question for example in examples])
     raise ValueError(f"few_shot_config: question {question.id!r} has no example {choice!r}{near}")

@@ -6,13 +6,13 @@ Values are compared with each other and never with the truth, so that the calls 
 from __future__ import annotations
 
 import math
-import unicodedata
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from karenina_core.data.outcome import Outcome
+from karenina_toolkit.folding import fold
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
@@ -110,6 +110,8 @@ def count_verdicts(ballots: Sequence[Ballot], quorum: int) -> Count:
 def comparable(value: object) -> Hashable:
     """Return a key that is equal for values that say the same: case, spaces and outer punctuation do not matter.
 
+    Texts that look the same are equal, as in comparisons with a truth.
+
     Nor does the order of a list. A number equals another of the same size, but no text and no truth value.
     """
     match value:
@@ -129,7 +131,7 @@ def comparable(value: object) -> Hashable:
 
 
 def _plain(text: str) -> str:
-    words = " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+    words = fold(" ".join(fold(text).casefold().split()))
     return words.strip(" .,;:!?\"'`*()[]«»“”") or words
 
 

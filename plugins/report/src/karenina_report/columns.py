@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from karenina_core.errors import ConfigError
-from karenina_core.text import did_you_mean
+from karenina_core.text import compose, did_you_mean
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
@@ -21,7 +21,7 @@ def _as_values(value: object) -> tuple[str, ...]:
 
 
 _RESULT_COLUMNS: Final[Mapping[str, Column]] = {
-    "keyword": lambda result: tuple(result.metadata.keywords or ()),
+    "keyword": lambda result: tuple(map(compose, result.metadata.keywords or ())),
     "question_id": lambda result: _as_values(result.question_id),
     "question_text": lambda result: _as_values(result.metadata.question_text),
     "answering_model": lambda result: _as_values(result.metadata.answering_id),

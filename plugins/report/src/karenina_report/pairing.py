@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from karenina_core.errors import ConfigError
+from karenina_core.text import compose
 from karenina_report.judge_names import make_judge_namer
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def pair_runs(a: Run, b: Run, *, any_judge: bool = False, any_template: bool = F
 def _by_question(results: Iterable[VerificationResult]) -> dict[str, Results]:
     grouped: dict[str, Results] = defaultdict(list)
     for result in results:
-        grouped[result.question_id].append(result)
+        grouped[compose(result.question_id)].append(result)
     return grouped
 
 
@@ -164,7 +165,7 @@ def _changing_results(names: Iterable[str]) -> list[str]:
 def _differing(ours: Results, theirs: Results) -> list[str]:
     """Return the parts of a question that differ between the runs."""
     facts: Mapping[str, Callable[[VerificationResult], Hashable]] = {
-        "question": lambda result: result.metadata.question_text,
+        "question": lambda result: compose(result.metadata.question_text),
         "template": lambda result: result.metadata.template_id,
         "truth": lambda result: result.metadata.raw_answer,
         "extracted truth": lambda result: _frozen(result.template.parsed_gt_response),

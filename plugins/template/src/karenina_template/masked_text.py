@@ -6,6 +6,8 @@ import re
 from itertools import permutations
 from typing import TYPE_CHECKING, Final
 
+from karenina_toolkit.folding import FoldedText, fold
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
@@ -26,12 +28,14 @@ class MaskedText:
     """A response, and which of some values occur in it.
 
     `values` are those that occur, in the words of the response, each once. Case, spaces, and punctuation around a value
-    make no difference. Of two values that share a place, the longer one is there.
+    make no difference, nor do code points that look the same. Of two values that share a place, the longer one is
+    there.
     """
 
     def __init__(self, response: str, values: Iterable[str]) -> None:
         """Find `values` in `response`."""
         self._response = response
+        self._text = FoldedText(response)
         self._wordings: dict[str, str] = {}
         self._places: dict[tuple[int, int], str] = {}
         wanted = {normalize_value(value) for value in values if _WORD.search(value)}
@@ -42,10 +46,10 @@ class MaskedText:
 
     def _find(self, value: str) -> None:
         words = r"\s+".join(re.escape(word) for word in value.split()).replace(",", r"\s*,")
-        for match in re.finditer(rf"(?<!{_LETTER}){words}(?!{_LETTER})", self._response, re.IGNORECASE):
-            start, end = match.span()
+        for match in re.finditer(rf"(?<!{_LETTER}){words}(?!{_LETTER})", self._text.folded, re.IGNORECASE):
+            start, end = self._text.original_span(*match.span())
             if not any(start < other_end and other_start < end for other_start, other_end in self._places):
-                self._places[start, end] = self._wordings.setdefault(value, match.group())
+                self._places[start, end] = self._wordings.setdefault(value, self._response[start:end])
 
     def wording(self, value: str) -> str | None:
         """Return `value` as the response writes it, or None if it is not one of `values`."""
@@ -84,4 +88,4 @@ class MaskedText:
 
 def normalize_value(value: str) -> str:
     """Return `value` in lower case, without punctuation around it, and with single spaces."""
-    return " ".join(value.strip(_EDGES).casefold().split())
+    return " ".join(fold(value).strip(_EDGES).casefold().split())

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from karenina_core.errors import StructuredError
+from karenina_core.models.special_tokens import break_special_tokens
 from karenina_template.copied_numbers import choices_of, is_number_field
 from karenina_template.listed_values import LISTED, find_known, is_bare, select_values
 from karenina_template.masked_text import normalize_value
@@ -126,12 +127,13 @@ async def check_value(
 async def _list_values(context: VerificationContext, text: str, count: int) -> Sequence[str]:
     item = {"type": "string", "minLength": 1, "maxLength": 60}
     form = object_schema({"values": {"type": "array", "items": item, "minItems": count, "maxItems": 4}})
-    return (await ask(context, LISTED, text, form, lambda found: [str(one) for one in found["values"]])).value
+    request = break_special_tokens(text)
+    return (await ask(context, LISTED, request, form, lambda found: [str(one) for one in found["values"]])).value
 
 
 async def _choose(context: VerificationContext, text: str, options: Sequence[str]) -> Mapping[str, float]:
     form = object_schema({"value": {"type": "string", "enum": list(options)}})
-    found = await ask(context, MASKED, text, form, lambda values: str(values["value"]))
+    found = await ask(context, MASKED, break_special_tokens(text), form, lambda values: str(values["value"]))
     known = found.option_logprobs
     if known is not None and known.keys() >= set(options):
         return known

@@ -43,10 +43,13 @@ class ValidateTemplate(Stage):
     ) -> Iterable[ModelNeed]:
         """Warn about templates that are not trusted, are invalid, or fail for every answer."""
         failing: list[str] = []
+        unverified: list[str] = []
         untrusted: list[str] = []
         for question in questions:
             try:
-                _bound(question, trust)
+                what = _check_code(_bound(question, trust))
+                if what is not None:
+                    unverified.append(f"{question.id!r} ({what})")
             except UntrustedTemplate as error:
                 untrusted.append(f"{error.at(template=question.id).place} ({error.code})")
             except TemplateError as error:
@@ -63,6 +66,12 @@ class ValidateTemplate(Stage):
                 "the templates of these questions are invalid; their items end as template_error before any call: %s",
                 join_problems(failing),
             )
+        if unverified:
+            logger.warning(
+                "the templates of these questions verify no answer; their items end with a field_verification_error: "
+                "%s",
+                join_problems(unverified),
+            )
         return ()
 
     def execute(self, context: VerificationContext) -> None:
@@ -70,6 +79,7 @@ class ValidateTemplate(Stage):
         question = context.question
         try:
             bound = _bound(question, context.trust)
+            _check_code(bound)
         except TemplateError as error:
             self._refuse(context, str(error))
             return
@@ -91,13 +101,15 @@ class ValidateTemplate(Stage):
 
 
 def _bound(question: Question, trust: Trust) -> BoundTemplate | None:
-    """Return the question's template, or None. Raises `TemplateError`, also if it fails for every answer."""
+    """Return the question's template, or None. Raises `TemplateError`."""
     template = template_of(question, trust)
-    if template is None:
-        return None
-    bound = template.for_question(question.id)
-    if template.has_code:
-        from karenina_template.templates.sample_check import check_samples
+    return None if template is None else template.for_question(question.id)
 
-        check_samples(bound)
-    return bound
+
+def _check_code(bound: BoundTemplate | None) -> str | None:
+    """Return why `verify()` fails for every answer, or None. Raises `TemplateError` if there can be no answer."""
+    if bound is None or not bound.template.has_code:
+        return None
+    from karenina_template.templates.sample_check import check_samples
+
+    return check_samples(bound)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -146,6 +146,24 @@ class VerifyTemplate(Stage):
         context.set_artifact(Keys.FIELD_RESULTS, comparison.results() or None)
         context.set_artifact(Keys.FIELD_SCORES, comparison.scores() or None)
         context.set_artifact(Keys.VERIFY_GRANULAR_RESULT, granular)
+        _explain_look_alikes(context, answer, comparison.results())
+
+
+def _explain_look_alikes(context: VerificationContext, answer: BaseAnswer, results: Mapping[str, bool | None]) -> None:
+    """Say which code points differ in the values of failed fields that look like their truths."""
+    failed = [name for name, passed in results.items() if passed is False]
+    if not failed:
+        return
+    from karenina_template.templates.look_alikes import describe_look_alikes
+
+    rules = context.get_artifact(ANSWER_CLASS).template.key.rules
+    notes = [
+        f"{name}: {what}"
+        for name in failed
+        if name in rules and (what := describe_look_alikes(getattr(answer, name, None), rules[name].truth)) is not None
+    ]
+    if notes:
+        context.extend_result_field("why", notes)
 
 
 @cache

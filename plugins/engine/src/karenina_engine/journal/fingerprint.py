@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from anyio import to_thread
 
 from karenina_core.config import all_settings, find_adapter
+from karenina_core.text import compose
 from karenina_core.version import __version__
 from karenina_engine.calls.digests import digest_json, digest_recordings
 from karenina_engine.calls.panel_model import PanelModel
@@ -38,6 +39,8 @@ _OF_NO_RESULT: Final = {
 }
 _OF_NO_JUDGEMENT: Final = {"date_created", "date_modified"}
 _RUBRICS: Final = ("rubric", "dynamic_rubric")
+_MATCHED: Final = ("id", "question")
+"""Fields whose texts are matched by NFC."""
 
 
 class Fingerprints:
@@ -120,6 +123,7 @@ def digest_question(question: Question) -> bytes:
     content = {name: value for name, value in question.__dict__.items() if name not in _OF_NO_JUDGEMENT}
     if not content["extra"]:  # so that journals of earlier versions are continued
         del content["extra"]
+    content |= {name: compose(content[name]) for name in _MATCHED}
     for name in _RUBRICS:
         if content[name] is not None:  # JSON would have null for numbers such as infinity
             content[name] = content[name].model_dump()

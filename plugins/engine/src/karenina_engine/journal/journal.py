@@ -16,9 +16,11 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
+from unicodedata import normalize
 
 from karenina_core.errors import describe_error
 from karenina_core.models.ports import AgentReply, ErrorCategory, NoRecordedReply, PortError
+from karenina_core.text import compose
 from karenina_engine.calls.call import CallOutcome
 from karenina_engine.calls.reply_json import Reply, is_empty
 from karenina_engine.journal import file as journal_file
@@ -409,11 +411,16 @@ class Journal:
         """Return the result of an item with this fingerprint that was stored before the run."""
         if not self._had_results:
             return None
-        row = self._row(
-            "SELECT rowid, * FROM results WHERE question_id = ? AND answering = ? AND judge = ? AND replicate = ? "
-            "AND fingerprint = ?",
-            *(*item, fingerprint),
-        )
+        row = None
+        for id in dict.fromkeys((item[0], compose(item[0]), normalize("NFD", item[0]))):
+            item = (id, *item[1:])
+            row = self._row(
+                "SELECT rowid, * FROM results WHERE question_id = ? AND answering = ? AND judge = ? AND replicate = ? "
+                "AND fingerprint = ?",
+                *(*item, fingerprint),
+            )
+            if row is not None:
+                break
         if row is None:
             return None
         if not row or row[3:8] != (*item, fingerprint) or not is_intact("results", row[1:]):

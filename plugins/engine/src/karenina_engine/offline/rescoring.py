@@ -94,7 +94,8 @@ def rescore(
         asked = view.count_results()
     if not asked:
         raise ConfigError([f"the journal {journal} holds no result of its last run: there is nothing to rescore"])
-    wanted = [id for id in (benchmark.ids if question_ids is None else question_ids) if id in benchmark]
+    chosen = benchmark.ids if question_ids is None else question_ids
+    wanted = [benchmark.get(id).id if question_ids is not None else id for id in chosen if id in benchmark]
     ids = [id for id in wanted if id in asked]
     if not ids:
         raise ConfigError([f"no question of the benchmark has a result in {journal}: pass the benchmark of that run"])

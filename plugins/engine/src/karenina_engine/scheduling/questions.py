@@ -50,6 +50,8 @@ def select_questions(
     unknown = [id for id in wanted or () if id not in benchmark]
     if unknown:
         raise ConfigError([f"the benchmark has no question {id!r}{did_you_mean(id, benchmark.ids)}" for id in unknown])
+    if wanted is not None:
+        wanted = tuple(dict.fromkeys(benchmark.get(id).id for id in wanted))
     names = config.core.rubric_trait_names or ()
     traits = benchmark.trait_names() if names else ()
     unknown_traits = [name for name in names if name not in traits]

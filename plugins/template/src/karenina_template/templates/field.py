@@ -216,7 +216,7 @@ class TruthCoercer:
     def __init__(self, fields: Mapping[str, FieldInfo], adapters: Mapping[str, TypeAdapter[Any]] | None = None) -> None:
         self._fields = dict(fields)
         self._adapters: dict[str, TypeAdapter[Any] | None] = dict(adapters or {})
-        self._kinds = {name: _alternatives(info.annotation) for name, info in fields.items()}
+        self._kinds = {name: alternatives(info.annotation) for name, info in fields.items()}
 
     def coerce(self, name: str, truth: object, primitive: Primitive) -> object:
         """Return `truth` as a value of the field `name`, such as an enum's member for its value, a date for ISO text.
@@ -264,7 +264,8 @@ class TruthCoercer:
             return self._adapters[name]
 
 
-def _alternatives(annotation: object) -> set[object]:
+def alternatives(annotation: object) -> set[object]:
+    """Return the types of a union without None, or the annotation itself."""
     if get_origin(annotation) in (Union, UnionType):
         return {part for part in get_args(annotation) if part is not NoneType}
     return {annotation}

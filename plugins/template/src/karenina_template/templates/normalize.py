@@ -1,26 +1,110 @@
 """Normalizers: conversions of texts before they are compared.
 
+Texts are folded first, whatever the normalizers are, so that texts that look the same are the same (`fold` of
+`karenina_toolkit.folding`): an accent as a part of its letter or beside it, hyphens, spaces, quotes, invisible
+characters.
+
 - "lowercase" folds case with `str.casefold`, so that "Straße" equals "STRASSE";
 - "strip" removes whitespace at both ends;
-- "remove_punctuation" removes Unicode punctuation and the ASCII characters $ + < = > ^ ` | ~;
+- "remove_punctuation" removes Unicode punctuation and the ASCII characters $ + < = > ^ ` | ~, except for what tells
+  values apart: signs (+ - < > = %) that touch a letter or digit, and points and the like between digits. A hyphen
+  between two letters, or between a letter and a digit, is removed: "COX-2" equals "COX2", but "CD4+" not "CD4-";
 - "collapse_whitespace" replaces each run of whitespace by one space, and strips;
+- "compatibility" replaces characters by those that Unicode calls compatible (NFKC): ligatures, circled numbers,
+  fractions, superscripts, unless that makes another number, because 10\u2075 is not 105, nor 1\u00bd 11/2;
+- "exact", which must be alone, compares code points: nothing is folded;
 - `SynonymMap` replaces a known alias by its canonical form;
 - plugins add more with `register_normalizer`.
 """
 
 from __future__ import annotations
 
+import re
 import string
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
-from typing import Annotated, Final, Literal
+from functools import cached_property
+from typing import Annotated, Final, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+from karenina_toolkit.folding import fold
+
+EXACT: Final = "exact"
+"""The normalizer that compares code points."""
+
+_SIGNS: Final = re.compile(r"[-+<>=%](?:/?[-+<>=%])*")
+_SPACED_SIGNS: Final = re.compile(r"(?<=\d)\s+(?=%)|(?<=[<>=])\s+(?=[-+]?\.?\d)")
+_BETWEEN_DIGITS: Final = frozenset(".,/:^*\u00b7\u066b\u066c")
+"""Points, commas and what else makes another number of the digits around it: fractions, times, powers, products."""
+_RAISED: Final = ("<super>", "<sub>")
+_SAME_DIGITS: Final = ("<font>", "<wide>", "<narrow>", "<noBreak>")
+"""Tags of decompositions in the Unicode data: raised and lowered characters, and other forms of the same character."""
 
 
 def _remove_punctuation(text: str) -> str:
-    return "".join(c for c in text if c not in string.punctuation and not unicodedata.category(c).startswith("P"))
+    text = _SPACED_SIGNS.sub("", text)
+    kept: list[str] = []
+    place = 0
+    for signs in _SIGNS.finditer(text):
+        kept += _plain_characters(text, place, signs.start())
+        place = signs.end()
+        before, after = text[signs.start() - 1 : signs.start()], text[place : place + 1]
+        joins = set(signs.group()) == {"-"} and _joins(before, after)
+        if not joins and (before.isalnum() or after.isalnum() or _begins_number(text, place)):
+            kept.append(signs.group().replace("/", ""))
+    return "".join([*kept, *_plain_characters(text, place, len(text))])
+
+
+def _joins(before: str, after: str) -> bool:
+    """Return whether a hyphen between these characters only joins them: two letters, or a letter and a digit."""
+    return before.isalnum() and after.isalnum() and (before.isalpha() or after.isalpha())
+
+
+def _plain_characters(text: str, start: int, end: int) -> Iterable[str]:
+    for place in range(start, end):
+        character = text[place]
+        is_punctuation = character in string.punctuation or unicodedata.category(character).startswith("P")
+        if not is_punctuation or (character in _BETWEEN_DIGITS and _is_between_digits(text, place)):
+            yield character
+
+
+def _is_between_digits(text: str, place: int) -> bool:
+    before, after = text[place - 1 : place], text[place + 1 : place + 2]
+    if before.isdigit() and after.isdigit():
+        return True
+    if text[place] == "^":
+        return before.isalnum() and (after.isalnum() or after in ("-", "+"))
+    return _begins_number(text, place) and not before.isalnum()
+
+
+def _begins_number(text: str, place: int) -> bool:
+    """Return whether a number without its zero, such as .5, begins here."""
+    return text[place : place + 1] == "." and text[place + 1 : place + 2].isdigit()
+
+
+def _make_compatible(text: str) -> str:
+    if text.isascii():
+        return text
+    parts: list[str] = []
+    start = 0
+    for place, character in enumerate(text):
+        if character > "\x7f" and _makes_other_number(text, place, after_kept=0 < place == start):
+            parts += [unicodedata.normalize("NFKC", text[start:place]), character]
+            start = place + 1
+    return "".join([*parts, unicodedata.normalize("NFKC", text[start:])])
+
+
+def _makes_other_number(text: str, place: int, *, after_kept: bool) -> bool:
+    """Return whether the compatible form of a character would be read as a part of the number beside it."""
+    tag = unicodedata.decomposition(text[place]).partition(" ")[0]
+    if not tag.startswith("<") or tag in _SAME_DIGITS:
+        return False
+    compatible = unicodedata.normalize("NFKC", text[place])
+    if after_kept or text[place - 1 : place].isdigit():
+        return tag in _RAISED or compatible[0].isdigit()
+    return compatible[-1].isdigit() and text[place + 1 : place + 2].isdigit()
 
 
 def _collapse_whitespace(text: str) -> str:
@@ -32,6 +116,8 @@ _functions: Final[dict[str, Callable[[str], str]]] = {
     "strip": str.strip,
     "remove_punctuation": _remove_punctuation,
     "collapse_whitespace": _collapse_whitespace,
+    "compatibility": _make_compatible,
+    EXACT: str,
 }
 
 
@@ -40,7 +126,7 @@ class SynonymMap(BaseModel):
 
     The *whole* text is looked up after the normalizers before it in the list, and case matters: put "lowercase" and
     "strip" first, and write the aliases in lower case. A canonical form that is itself an alias is not replaced again.
-    The mapping must not be empty.
+    The mapping must not be empty, and aliases that look the same must have the same canonical form.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -50,9 +136,20 @@ class SynonymMap(BaseModel):
         min_length=1, description="aliases with their canonical forms, such as {asa: aspirin}"
     )
 
+    @model_validator(mode="after")
+    def _one_meaning(self) -> Self:
+        for alias, canonical in self.mapping.items():
+            if self._folded[fold(alias)] != fold(canonical):
+                raise ValueError(f"the alias {alias!r} is there twice, with two canonical forms: remove one of them")
+        return self
+
+    @cached_property
+    def _folded(self) -> dict[str, str]:
+        return {fold(alias): fold(canonical) for alias, canonical in self.mapping.items()}
+
     def __call__(self, text: str) -> str:
         """Return the canonical form of `text`, or `text` if it is not an alias."""
-        return self.mapping.get(text, text)
+        return self._folded.get(fold(text), text)
 
     def __hash__(self) -> int:
         return hash(frozenset(self.mapping.items()))
@@ -72,7 +169,14 @@ def _check_name(name: str) -> str:
 Normalizer = Annotated[str, AfterValidator(_check_name)] | SynonymMap
 """One normalizer: its name, or a `SynonymMap` (in JSON `{"type": "synonym_map", "mapping": {...}}`)."""
 
-Normalizers = Annotated[Sequence[Normalizer], AfterValidator(tuple)]
+
+def _check_list(normalizers: Sequence[str | SynonymMap]) -> tuple[str | SynonymMap, ...]:
+    if EXACT in normalizers and len(normalizers) > 1:
+        raise ValueError(f"{EXACT!r} compares code points, so it must be alone: remove it, or the others")
+    return tuple(normalizers)
+
+
+Normalizers = Annotated[Sequence[Normalizer], AfterValidator(_check_list)]
 """A parameter with a list of normalizers, which are applied in order; unknown names are an error."""
 
 
@@ -92,11 +196,15 @@ def known_normalizers() -> tuple[str, ...]:
 
 
 def normalize(text: str, normalizers: Iterable[str | SynonymMap]) -> str:
-    """Return `text` after all `normalizers`, in their order. Raises `ValueError` for an unknown name."""
+    """Return `text`, folded, after all `normalizers`, in their order. Raises `ValueError` for an unknown name."""
+    normalizers = tuple(normalizers)
+    if normalizers == (EXACT,):
+        return text
+    text = fold(text)
     for normalizer in normalizers:
         if isinstance(normalizer, str):
             step = _functions.get(normalizer)
             text = step(text) if step is not None else _functions[_check_name(normalizer)](text)
         else:
             text = normalizer(text)
-    return text
+    return fold(text)  # a normalizer may take a letter apart, as casefold does

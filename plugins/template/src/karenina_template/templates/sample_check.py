@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import ValidationError
 
@@ -14,6 +14,9 @@ from karenina_template.templates.sample_values import is_open, make_samples
 
 if TYPE_CHECKING:
     from karenina_template.templates.template import BoundTemplate
+
+
+_VERIFY: Final = "verify()"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +31,12 @@ class _Failure:
         return self.step, type(self.error), str(self.error)
 
 
-def check_samples(bound: BoundTemplate) -> None:
-    """Raise `TemplateError` if the template's code raises the same error for every answer.
+def check_samples(bound: BoundTemplate) -> str | None:
+    """Return what is wrong with `verify()` if it raises the same error for every answer; None otherwise.
 
-    The samples have the types that the judge fills in; the truth is one of them if `self.correct` has a value for each
-    field. Errors that depend on the values are ignored, and so are those that a correct answer of another form might
-    not cause.
+    Raises `TemplateError` if other code of the template does, so that there can be no answer. The samples have the
+    types that the judge fills in; the truth is one of them if `self.correct` has a value for each field. Errors that
+    depend on the values are ignored, and so are those that a correct answer of another form might not cause.
     """
     failures: list[_Failure] = []
     truth: dict[str, Any] | None = None
@@ -44,18 +47,22 @@ def check_samples(bound: BoundTemplate) -> None:
         if failure is not None:
             failures.append(failure)
         elif answer is not None:
-            return
+            return None
     if truth is not None:
         answer, failure = _try_values(bound, truth)
         if failure is None:
-            return
+            return None
         failures.append(failure)
     if len({failure.likeness() for failure in failures}) != 1:
-        return
+        return None
     failure = failures[-1]
-    if _is_mistake(failure, bound, knows_truth=truth is not None):
-        shown = str(failure.error) if isinstance(failure.error, TemplateError) else _described(failure.error)
-        raise TemplateError(f"{failure.step} fails for every answer{', also for the truth' * bool(truth)}: {shown}")
+    if not _is_mistake(failure, bound, knows_truth=truth is not None):
+        return None
+    shown = str(failure.error) if isinstance(failure.error, TemplateError) else _described(failure.error)
+    what = f"{failure.step} fails for every answer{', also for the truth' * bool(truth)}: {shown}"
+    if failure.step != _VERIFY:
+        raise TemplateError(what)
+    return what
 
 
 def _try_values(bound: BoundTemplate, values: Mapping[str, Any]) -> tuple[BaseAnswer | None, _Failure | None]:
@@ -73,7 +80,7 @@ def _try_values(bound: BoundTemplate, values: Mapping[str, Any]) -> tuple[BaseAn
     try:
         answer.verify()
     except Exception as error:
-        return answer, _Failure("verify()", error, answer)
+        return answer, _Failure(_VERIFY, error, answer)
     return answer, None
 
 

@@ -13,6 +13,9 @@ from pydantic import ValidationError
 
 from karenina_template.templates.base import BaseAnswer
 from karenina_template.templates.comparison import Comparison
+from karenina_template.templates.normalize import normalize
+from karenina_template.templates.primitives import ContainsAll, ContainsAny, DateMatch, DateTolerance, TraceContains
+from karenina_template.templates.primitives.date_parser import read_dates
 from karenina_template.templates.primitives.values import plain
 
 if TYPE_CHECKING:
@@ -36,6 +39,18 @@ _VERDICT: Final = re.compile(
 _COMMON: Final = frozenset(
     ("yes", "no", "true", "false", "none", "null", "unknown", "other", "high", "low", "positive", "negative")
 )
+_ORDINARY: Final = (
+    "an inhibitor of the enzyme",
+    "the Treaty of Ghent in 1814",
+    "chronic kidney disease, in adults over 60",
+    "it is not mentioned in the response",
+    "about 37 degrees Celsius",
+    "the author of the novel, Jane Austen",
+    "a freshwater fish that lives in the Danube",
+    "The first line of treatment is metformin",
+)
+_NEARLY_EVERY: Final = 0.6
+"""The share of ordinary values from which a substring that they contain tells nothing."""
 _MIN_LETTERS: Final = 3
 _MIN_DIGITS: Final = 3
 
@@ -93,6 +108,8 @@ def _check_rule(
     """Yield the flaws of a rule, and add the values that pass and fail to `accepted` and `changed`."""
     primitive = rule.primitive
     kind = type(primitive).__name__
+    yield from _find_common_substrings(name, rule)
+    yield from _find_two_dates(name, rule)
     if rule.reads_trace or primitive.is_slow:
         why = "reads the whole response" if rule.reads_trace else "needs an embedding model"
         yield Flaw("unchecked", name, f"the truth of {name!r} cannot be checked: {kind} {why}")
@@ -115,6 +132,36 @@ def _check_rule(
             yield Flaw("warning", name, what, f"make its {kind} stricter", "verify_with")
     except Exception as error:  # a primitive of a plugin may raise anything
         yield Flaw("warning", name, f"{kind} fails for the truth of {name!r}: {type(error).__name__}: {error}")
+
+
+def _find_common_substrings(name: str, rule: FieldRule) -> Iterator[Flaw]:
+    """Yield substrings that nearly every value contains, so that they tell nothing."""
+    primitive = rule.primitive
+    if isinstance(primitive, ContainsAny | ContainsAll):
+        normalizers = primitive.normalize
+        parts = {part: normalize(part, normalizers) for part in primitive.substrings}
+        values = [normalize(value, normalizers) for value in _ORDINARY]
+    elif isinstance(primitive, TraceContains):
+        fold_case = str if primitive.case_sensitive else str.casefold
+        parts, values = {primitive.substring: fold_case(primitive.substring)}, [fold_case(value) for value in _ORDINARY]
+    else:
+        return
+    for part, written in parts.items():
+        share = sum(written in value for value in values) / len(values)
+        if (len(written) == 1 and written.isascii()) or share >= _NEARLY_EVERY:
+            what = f"the substring {part!r} of {name!r} occurs in nearly every value"
+            yield Flaw(
+                "warning", name, what, "take a longer one, or a pattern (RegexMatch) for a whole word", "verify_with"
+            )
+
+
+def _find_two_dates(name: str, rule: FieldRule) -> Iterator[Flaw]:
+    if not isinstance(rule.primitive, DateMatch | DateTolerance) or getattr(rule.primitive, "format", None) is not None:
+        return
+    readings = read_dates(rule.truth)
+    if len(readings) > 1:
+        what = f"the truth {_shown(rule.truth)} of {name!r} can be two dates"
+        yield Flaw("warning", name, what, f"write it as {readings[0].at.date()}, as it is read now", "ground_truth")
 
 
 def _failing_truth(name: str, rule: FieldRule) -> Flaw:

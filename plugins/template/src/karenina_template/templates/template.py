@@ -7,7 +7,8 @@ import inspect
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
+from datetime import date, datetime
+from typing import Any, Final, Self
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import (
@@ -22,8 +23,14 @@ from pydantic_core import (
 from karenina_template.templates.answer_key import AnswerKey
 from karenina_template.templates.base import BaseAnswer
 from karenina_template.templates.errors import TemplateError
+from karenina_template.templates.field import alternatives
+from karenina_template.templates.primitives import DateMatch
+from karenina_template.templates.primitives.date_parser import read_dates
 from karenina_template.templates.shape import Shape
 from karenina_toolkit.structured.exact_numbers import restore_digits
+from karenina_toolkit.structured.schema_repair import repair
+
+_DATES: Final = frozenset({date, datetime})
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +156,10 @@ class BoundTemplate:
     def bind(self, values: Mapping[str, object], response: str = "") -> BaseAnswer:
         """Return the answer with the judge's `values`, and with the id, truths, weights and the raw `response`.
 
-        The values are read like JSON (dates and enum members from text). None stays None, whatever the annotation.
+        The values are read like JSON (dates and enum members from text). Those that a field refuses are repaired as a
+        judge's reply is (`repair`): "yes" for a boolean, "2" for a literal of numbers; and dates are read as the
+        primitives of dates read them ("15 January 2024"). A date with two readings stays a text if the field's
+        primitive decides. None stays None, whatever the annotation.
         Unknown keys and fields that a judge does not fill are ignored. Raises pydantic's `ValidationError` for invalid
         values and missing fields, and whatever the class's own code raises.
         """
@@ -193,6 +203,14 @@ class BoundTemplate:
             for name in self.judge_fields
             if name not in values
         ]
+        for name, value in list(given.items()):
+            if _is_timestamp(value) and _DATES.intersection(alternatives(cls.model_fields[name].annotation)):
+                readings = read_dates(value)
+                given[name] = readings[0].at.isoformat() if readings else None
+                if not readings:
+                    reason = {"reason": f"{value!r:.60} is no whole date: write it as 2024-01-15"}
+                    problem = PydanticCustomError("date_parsing", "{reason}", reason)
+                    errors.append(InitErrorDetails(type=problem, loc=(name,), input=value))
         try:
             text = to_json({**given, "id": self.question_id})
         except (PydanticSerializationError, UnicodeError) as error:
@@ -200,18 +218,76 @@ class BoundTemplate:
             raise ValidationError.from_exception_data(
                 cls.__name__, [*errors, InitErrorDetails(type=problem, input=dict(values))]
             ) from error
+        two_dates: Mapping[str, str] = {}
         try:
             answer = cls.model_validate_json(text, by_alias=False, by_name=True)
         except ValidationError as error:
-            raise ValidationError.from_exception_data(cls.__name__, [*errors, *_convert_errors(error)]) from error
+            try:
+                given, two_dates = self._reread(given)
+                text = to_json({**given, "id": self.question_id})
+                answer = cls.model_validate_json(text, by_alias=False, by_name=True)
+            except ValueError:
+                raise ValidationError.from_exception_data(cls.__name__, [*errors, *_convert_errors(error)]) from error
         if errors:
             raise ValidationError.from_exception_data(cls.__name__, errors)
+        answer.__dict__.update(two_dates)
         for name, value in given.items():
             read = answer.__dict__.get(name)
             exact = restore_digits(value, read)
             if exact is not read:  # avoids validation on assignment: it is the same value
                 answer.__dict__[name] = exact
         return answer
+
+    def _reread(self, given: Mapping[str, object]) -> tuple[dict[str, object], dict[str, str]]:
+        """Return values that fields refused as their types mean them, without the dates with two readings, and these.
+
+        They stay texts, for a primitive that can say that it is undecided.
+        """
+        schema = self.judge_schema()
+        repaired, _ = repair(given, schema)
+        decides = self.answer_class.verify is BaseAnswer.verify
+        two_dates: dict[str, str] = {}
+        for name, value in repaired.items():
+            rule = self.template.key.rules.get(name)
+            format = rule.primitive.format if rule is not None and isinstance(rule.primitive, DateMatch) else None
+            part = schema["properties"][name]
+            if decides and rule is not None and _is_two_dates(value, part, format):
+                two_dates[name] = str(value)
+            else:
+                repaired[name] = _with_dates(value, part, schema, format)
+        return {name: value for name, value in repaired.items() if name not in two_dates}, two_dates
+
+
+def _is_timestamp(value: object) -> bool:
+    """Return whether pydantic would read `value` as seconds since 1970, which no judge means: a year, for example."""
+    if isinstance(value, str):
+        return value.strip().lstrip("+-").replace(".", "", 1).isdigit()
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_two_dates(value: object, part: Mapping[str, Any], format: str | None) -> bool:
+    kinds = [option.get("format") for option in part.get("anyOf", [part])]
+    return isinstance(value, str) and not {"date", "date-time"}.isdisjoint(kinds) and len(read_dates(value, format)) > 1
+
+
+def _with_dates(value: object, part: Mapping[str, Any], schema: Mapping[str, Any], format: str | None) -> object:
+    """Return `value` with dates in ISO 8601 where the `part` of the `schema` has dates, and texts mean one."""
+    if "$ref" in part:
+        part = schema["$defs"][part["$ref"].rpartition("/")[2]]
+    for option in part.get("anyOf", [part]):
+        if "$ref" in option:
+            return _with_dates(value, option, schema, format)
+        if isinstance(value, list) and "items" in option:
+            return [_with_dates(item, option["items"], schema, format) for item in value]
+        if isinstance(value, Mapping) and "properties" in option:
+            parts = option["properties"]
+            return {key: _with_dates(item, parts.get(key, {}), schema, format) for key, item in value.items()}
+        if isinstance(value, str) and option.get("format") in ("date", "date-time"):
+            readings = read_dates(value, format)
+            if len(readings) == 1:
+                at = readings[0].at
+                return (at.date() if option["format"] == "date" else at).isoformat()
+    return value
 
 
 def template_id(source: str) -> str:

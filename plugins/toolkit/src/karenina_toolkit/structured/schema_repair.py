@@ -14,6 +14,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from karenina_core.errors import KareninaError
+from karenina_toolkit.folding import fold
 from karenina_toolkit.schema_description import describe_type
 from karenina_toolkit.structured.exact_numbers import number_text
 
@@ -48,6 +49,7 @@ _NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?")
 # A string that may mean several entries, or none, is not wrapped in a list.
 _MAY_BE_A_LIST = re.compile(r"[,;\n|]|\s(and|or)\s")
 _MAY_BE_NOTHING = {"", "-", "none", "null", "nil", "n/a", "na", "nothing", "empty", "unknown"}
+_BOOLEANS: Final = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 _LONGEST_SHOWN: Final = 60
 _EXPONENT_LIMIT = 40  # of an integer written as text; a larger one is not meant
 
@@ -55,10 +57,11 @@ _EXPONENT_LIMIT = 40  # of an integer written as text; a larger one is not meant
 def repair(data: Mapping[str, Any], schema: Schema) -> tuple[dict[str, Any], bool]:
     """Return `data` with the repairs that are unambiguous and keep every value, and whether there was one.
 
-    They are: "true" and "false" for booleans; a string that is a JSON number for numbers; a number, as it was written,
-    for text; "null" if text is not allowed; one scalar if a list is wanted, unless it may mean several or none; a
-    string with a JSON list if a list is wanted; letter case and spaces of enum values; an object wrapped in one foreign
-    key, such as `{"Answer": {...}}`. Nothing else changes: `find_mismatches` names what does not fit.
+    They are: "true", "yes", "1" and 1, "false", "no", "0" and 0 for booleans; a string that is a JSON number for
+    numbers, also if an enum has numbers and not this text; a number, as it was written, for text; "null" if text is not
+    allowed; one scalar if a list is wanted, unless it may mean several or none; a string with a JSON list if a list is
+    wanted; letter case, spaces and code points that look the same of enum values; an object wrapped in one foreign key,
+    such as `{"Answer": {...}}`. Nothing else changes: `find_mismatches` names what does not fit.
     """
     repaired, changed, _ = repair_and_check(data, schema)
     return repaired, changed
@@ -134,10 +137,10 @@ def _repair_typed(value: Any, schema: Schema, root: _Root) -> Any:
         return value
     if kind == "array":
         return _repair_list(value, schema, root)
+    if kind == "boolean":
+        return _boolean(value)
     if isinstance(value, str):
-        word = value.strip()
-        if kind == "boolean":
-            return {"true": True, "false": False}.get(word.lower(), value)
+        word = fold(value).strip()
         if kind in ("integer", "number"):
             return _number(word, kind, value)
         if kind == "null" and word.lower() == "null":
@@ -255,12 +258,22 @@ def _match_enum(value: Any, allowed: list[Any]) -> Any:
         return value if any(json_equal(value, option) for option in allowed) else number_text(value)
     if not isinstance(value, str) or value in allowed:
         return value
-    matches = [option for option in allowed if isinstance(option, str) and _fold(option) == _fold(value)]
+    matches = [option for option in allowed if isinstance(option, str) and _letters(option) == _letters(value)]
+    if not matches:
+        meant = (_boolean(value), _number(fold(value).strip(), "number", value))
+        matches = [option for option in allowed if any(json_equal(option, one) for one in meant)]
     return matches[0] if len(matches) == 1 else value
 
 
-def _fold(text: str) -> str:
-    return "".join(text.casefold().split())
+def _letters(text: str) -> str:
+    return "".join(fold(text).casefold().split())
+
+
+def _boolean(value: Any) -> Any:
+    """Return the boolean that `value` means, or `value`."""
+    if isinstance(value, str):
+        return _BOOLEANS.get(fold(value).strip().casefold(), value)
+    return bool(value) if isinstance(value, (int, float)) and value in (0, 1) else value
 
 
 def _number(word: str, kind: str, value: str) -> int | float | str:

@@ -20,6 +20,7 @@ from karenina_core.models.ports import (
     StructuredMode,
     Usage,
 )
+from karenina_core.models.special_tokens import restore_special_tokens
 from karenina_core.text import join_problems
 from karenina_toolkit.schema_description import describe_type
 from karenina_toolkit.structured.reply_parser import is_complete, read_object
@@ -129,6 +130,8 @@ def _read_and_repair(reply: ParserReply, schema: Mapping[str, Any]) -> tuple[dic
     except ValueError as error:
         raise InvalidReply(str(error)) from None
     try:
+        if "\u00a6" in reply.text or "\\u00a6" in reply.text.lower():  # the bar of broken tokens
+            found = restore_special_tokens(found)
         data, repaired, problems = repair_and_check(found, schema)
     except RecursionError:
         raise InvalidReply("the JSON in the reply is nested too deeply") from None

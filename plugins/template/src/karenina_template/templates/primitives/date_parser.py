@@ -1,9 +1,11 @@
 """A parser of dates as people and models write them. Only whole dates count: year, month and day.
 
 It reads ISO 8601 ("2024-01-15", "20240115", also with a time and an offset), numbers with -, / or . ("2024/1/15",
-"1/15/2024", "15.01.2024"), and English month names ("15 January 2024", "Jan. 15th, 2024", "Mon, 15 Jan 2024 10:30
-GMT"). If day and month are both numbers before the year, the first is the month, unless it is above 12. Years have four
-digits. Partial dates ("January 2024", "2024", "15 January", "1/15/24") are not completed, and are no dates.
+"1/15/2024", "15.01.2024"), and names of months in ten languages ("15 January 2024", "Jan. 15th, 2024", "Mon, 15 Jan
+2024 10:30 GMT", "15 de enero de 2024"). If day and month are both numbers before the year, points mean that the day is
+the first ("02.01.2024" is 2 January); with - and / it can be either, unless one is above 12, and the first reading has
+the month first. Years have four digits. Partial dates ("January 2024", "2024", "15 January", "1/15/24") are not
+completed, and are no dates.
 """
 
 from __future__ import annotations
@@ -11,8 +13,10 @@ from __future__ import annotations
 import re
 from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from typing import Final, NamedTuple
+from unicodedata import category, normalize
 
 from karenina_template.templates.primitives.values import plain
+from karenina_toolkit.folding import fold
 
 
 class Moment(NamedTuple):
@@ -23,14 +27,67 @@ class Moment(NamedTuple):
     has_time: bool
 
 
-_MONTHS: Final = (
-    "january", "february", "march", "april", "may", "june",
-    "july", "august", "september", "october", "november", "december",
+_MONTH_NAMES: Final = {
+    "en": "january/jan february/feb march/mar april/apr may june/jun "
+    "july/jul august/aug september/sep october/oct november/nov december/dec",
+    "de": "januar/jan februar/feb märz/mär april/apr mai juni/jun "
+    "juli/jul august/aug september/sept/sep oktober/okt november/nov dezember/dez",
+    "fr": "janvier/janv février/févr mars avril/avr mai juin "
+    "juillet/juil août septembre/sept octobre/oct novembre/nov décembre/déc",
+    "es": "enero/ene febrero/feb marzo/mar abril/abr mayo/may junio/jun "
+    "julio/jul agosto/ago septiembre/sept octubre/oct noviembre/nov diciembre/dic",
+    "it": "gennaio/gen febbraio/feb marzo/mar aprile/apr maggio/mag giugno/giu "
+    "luglio/lug agosto/ago settembre/set ottobre/ott novembre/nov dicembre/dic",
+    "pt": "janeiro/jan fevereiro/fev março/mar abril/abr maio/mai junho/jun "
+    "julho/jul agosto/ago setembro/set outubro/out novembro/nov dezembro/dez",
+    "nl": "januari/jan februari/feb maart/mrt april/apr mei juni/jun "
+    "juli/jul augustus/aug september/sep oktober/okt november/nov december/dec",
+    "sv": "januari/jan februari/feb mars april/apr maj juni "
+    "juli augusti/aug september/sep oktober/okt november/nov december/dec",
+    "pl": "stycznia/sty/styczeń lutego/lut/luty marca/mar/marzec kwietnia/kwi/kwiecień maja/maj czerwca/cze/czerwiec "
+    "lipca/lip/lipiec sierpnia/sie/sierpień września/wrz/wrzesień "
+    "października/paź/październik listopada/lis/listopad grudnia/gru/grudzień",
+    "ru": "января/янв/январь февраля/февр/февраль марта/мар/март апреля/апр/апрель мая/май июня/июн/июнь "
+    "июля/июл/июль августа/авг/август сентября/сент/сентябрь "
+    "октября/окт/октябрь ноября/нояб/ноябрь декабря/дек/декабрь",
+}  # fmt: skip
+"""The names of the months in the Unicode CLDR, release 47: wide and abbreviated, in a date and alone."""
+
+
+def _plain_letters(text: str) -> str:
+    """Return a text in lower case without accents, because names of months are often written without them."""
+    text = text.casefold()
+    if text.isascii():
+        return text
+    return normalize("NFC", "".join(c for c in normalize("NFD", text) if category(c) != "Mn"))
+
+
+_MONTHS: Final = {
+    _plain_letters(name): number
+    for names in _MONTH_NAMES.values()
+    for number, month in enumerate(names.split(), 1)
+    for name in month.split("/")
+}
+_MONTH: Final = r"(?P<month>[^\W\d_]{3,12})\.?"
+_WEEKDAYS: Final = (
+    "montag dienstag mittwoch donnerstag freitag samstag sonntag mo di mi do fr sa so "
+    "lundi mardi mercredi jeudi vendredi samedi dimanche lun mar mer jeu ven sam dim "
+    "lunes martes miercoles jueves viernes sabado domingo mie jue vie sab dom "
+    "lunedi martedi mercoledi giovedi venerdi sabato domenica gio "
+    "segunda-feira terca-feira quarta-feira quinta-feira sexta-feira seg ter qua qui sex "
+    "maandag dinsdag woensdag donderdag vrijdag zaterdag zondag ma wo vr za zo "
+    "mandag tisdag onsdag torsdag fredag lordag sondag man tis ons tors fre lor son "
+    "poniedziałek wtorek sroda czwartek piatek sobota niedziela pon wt sr czw pt sob niedz "
+    "понедельник вторник среда четверг пятница суббота воскресенье пн вт ср чт пт сб вс"  # noqa: RUF001 - Russian
 )  # fmt: skip
-_MONTH: Final = r"(?P<month>[a-z]{3,9})\.?"
-_WEEKDAY: Final = r"(?:(?:mon|tue|wed|thu|fri|sat|sun)[a-z]{0,6}\.?,? )?"
-_DAY: Final = r"(?:the )?(?P<day>[0-9]{1,2})(?:st|nd|rd|th)?"
+"""Names of days in the Unicode CLDR, release 47, except for English, without accents."""
+
+_DAY_NAMES: Final = "|".join(sorted(_plain_letters(_WEEKDAYS).split(), key=len, reverse=True))
+_WEEKDAY: Final = rf"(?:(?:(?:mon|tue|wed|thu|fri|sat|sun)[a-z]{{0,6}}|{_DAY_NAMES})\.?,? )?"
+_ARTICLE: Final = r"(?:(?:the|den|der|am|le|el|il|dia|em|op|du) ){0,2}"
+_DAY: Final = _ARTICLE + r"(?P<day>[0-9]{1,2})(?:st|nd|rd|th|er|o|\u00ba|\u00b0|\u00aa)?"
 _YEAR: Final = r"(?P<year>[0-9]{4})"
+_AFTER_YEAR: Final = r"(?: ?(?:года|г|roku|r)\b\.?)?"  # noqa: RUF001 - Russian
 _NUMBERS: Final = r"(?P<first>[0-9]{1,2})(?P<sign>[-/.])(?P<second>[0-9]{1,2})(?P=sign)" + _YEAR
 _SHAPES: Final = tuple(
     re.compile(_WEEKDAY + shape)
@@ -38,79 +95,83 @@ _SHAPES: Final = tuple(
         _YEAR + r"(?P<sign>[-/.])(?P<first>[0-9]{1,2})(?P=sign)(?P<second>[0-9]{1,2})",
         _YEAR + r"(?P<first>[0-9]{2})(?P<second>[0-9]{2})",
         _NUMBERS,
-        _DAY + r"(?: of |[ .-]{1,2})?" + _MONTH + r"(?:, ?| |-)?" + _YEAR,
+        _YEAR + r" ?[\u5e74\ub144] ?(?P<first>[0-9]{1,2}) ?[\u6708\uc6d4] ?(?P<second>[0-9]{1,2}) ?[\u65e5\uc77c]",
+        _DAY + r"(?: (?:of|de|di) |[ .-]{1,2})?" + _MONTH + r"(?: (?:de|del|of) |, ?| |-)?" + _YEAR + _AFTER_YEAR,
         _MONTH + r"[ -]?" + _DAY + r"(?:, ?| |-)" + _YEAR,
         _YEAR + r"[ -]" + _MONTH + r"[ -]" + _DAY,
     )
 )
 _TIME: Final = re.compile(
     r"(?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{2})(?::(?P<second>[0-9]{2})(?:[.,](?P<fraction>[0-9]{1,9}))?)?"
-    r"(?: ?(?P<half>[ap])\.?m\.?)?(?: ?(?P<zone>z|utc|gmt|[+-][0-9]{2}(?::?[0-9]{2})?))?"
+    r"(?: ?(?P<half>[ap])\.?m\.?)?(?: ?(?P<zone>z|utc|gmt|(?:utc|gmt)?[+-][0-9]{1,2}(?::?[0-9]{2})?))?"
+    r"(?: ?(?:uhr|h))?"
 )
+_BEFORE_TIME: Final = re.compile(r"^(?:t|,? (?:(?:at|um|kl\.?|a las|alle|as) )?)(?=[0-9])")
 _LONGEST: Final = 80
-_TWO_NUMBERS: Final = re.compile(_WEEKDAY + _NUMBERS)
 
 
 def read_date(value: object, format: str | None = None) -> Moment | None:
-    """Return `value` as a whole date; None if it is not one.
+    """Return `value` as a whole date, the first of its readings; None if it is not one. See `read_dates`."""
+    return next(iter(read_dates(value, format)), None)
+
+
+def read_dates(value: object, format: str | None = None) -> tuple[Moment, ...]:
+    """Return what `value` can mean as a whole date: nothing, one date, or two.
 
     `value` may be a date, a datetime or a text in a format of this module, or in `format` (of `datetime.strptime`), if
-    given. Numbers are not dates.
+    given. Numbers are not dates. A text such as "01/02/2024" has two readings, and the first has the month first.
     """
     value = plain(value)
     if isinstance(value, datetime):
-        return Moment(value, has_time=True)
+        return (Moment(value, has_time=True),)
     if isinstance(value, date):
-        return Moment(datetime(value.year, value.month, value.day), has_time=False)
+        return (Moment(datetime(value.year, value.month, value.day), has_time=False),)
     if not isinstance(value, str) or len(value) > _LONGEST:
-        return None
+        return ()
+    text = fold(value).strip()
     try:
         if format is not None:
-            return Moment(datetime.strptime(value.strip(), format), has_time="%H" in format or "%I" in format)
-        return _read(" ".join(value.casefold().split()).rstrip("."))
+            return (Moment(datetime.strptime(text, format), has_time="%H" in format or "%I" in format),)
+        return _read(" ".join(_plain_letters(text).split()).rstrip("."))
     except (ValueError, OverflowError):
-        return None
+        return ()
 
 
-def can_be_two_dates(value: object) -> bool:
-    """Return whether `value` is a text with a whole date in which day and month could be confused: "01/02/2024"."""
-    found = read_date(value)
-    text = plain(value)
-    if found is None or not isinstance(text, str) or found.at.day > 12 or found.at.day == found.at.month:
-        return False
-    return _TWO_NUMBERS.match(" ".join(text.casefold().split())) is not None
-
-
-def _read(text: str) -> Moment | None:
+def _read(text: str) -> tuple[Moment, ...]:
     for shape in _SHAPES:
         found = shape.match(text)
         if found is None:
             continue
-        day = _whole_date(found)
-        rest = re.sub(r"^(?:t|,? (?:at )?)(?=[0-9])", "", text[found.end() :])
+        days = _whole_dates(found)
+        rest = _BEFORE_TIME.sub("", text[found.end() :])
         if not rest:
-            return Moment(day, has_time=False) if found.end() == len(text) else None
+            return tuple(Moment(day, has_time=False) for day in days) if found.end() == len(text) else ()
         time = _TIME.fullmatch(rest) if len(rest) < len(text) - found.end() else None
         if time is not None:
-            return Moment(_with_time(day, time), has_time=True)
-    return None
+            return tuple(Moment(_with_time(day, time), has_time=True) for day in days)
+    return ()
 
 
-def _whole_date(found: re.Match[str]) -> datetime:
+def _whole_dates(found: re.Match[str]) -> list[datetime]:
+    """Return the readings of a match. Raises `ValueError` if there is none."""
     parts = found.groupdict()
+    year = int(parts["year"])
     if "month" in parts:
-        return datetime(int(parts["year"]), _month(parts["month"]), int(parts["day"]))
+        return [datetime(year, _month(parts["month"]), int(parts["day"]))]
     month, day = int(parts["first"]), int(parts["second"])
-    if month > 12 and found.start("year") > found.start("first"):
+    if found.start("year") < found.start("first"):
+        return [datetime(year, month, day)]
+    if month > 12 or (parts["sign"] == "." and day <= 12):
         month, day = day, month
-    return datetime(int(parts["year"]), month, day)
+    first = datetime(year, month, day)
+    is_clear = parts["sign"] == "." or day > 12 or day == month
+    return [first] if is_clear else [first, datetime(year, day, month)]
 
 
 def _month(name: str) -> int:
-    for number, month in enumerate(_MONTHS, 1):
-        if name in (month, month[:3]) or (name == "sept" and number == 9):
-            return number
-    raise ValueError(f"{name!r} is not the name of a month")
+    if name not in _MONTHS:
+        raise ValueError(f"{name!r} is not the name of a month")
+    return _MONTHS[name]
 
 
 def _with_time(day: datetime, time: re.Match[str]) -> datetime:
@@ -132,7 +193,8 @@ def _with_time(day: datetime, time: re.Match[str]) -> datetime:
 def _zone(name: str | None) -> tzinfo | None:
     if name is None:
         return None
-    if name in ("z", "utc", "gmt"):
+    parts = re.search(r"([+-])([0-9]{1,2}):?([0-9]{2})?$", name)
+    if parts is None:
         return UTC
-    offset = timedelta(hours=int(name[1:3]), minutes=int(name[3:].lstrip(":") or 0))
-    return timezone(-offset if name[0] == "-" else offset)
+    offset = timedelta(hours=int(parts[2]), minutes=int(parts[3] or 0))
+    return timezone(-offset if parts[1] == "-" else offset)

@@ -7,6 +7,7 @@ A date is a date or datetime object, or a text with a whole date that `date_pars
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from datetime import date, timedelta
 from typing import Annotated, ClassVar, Final, Literal, Self
 
@@ -14,8 +15,16 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from karenina_core.models.from_files import FromFiles
 from karenina_template.templates.primitives.base import Primitive, Undecided
-from karenina_template.templates.primitives.date_parser import Moment, can_be_two_dates, read_date
+from karenina_template.templates.primitives.date_parser import Moment, read_date, read_dates
 from karenina_template.templates.primitives.values import Number, another_day, plain
+
+
+def _decide(extracted: object, readings: Sequence[Moment], passes: Callable[[Moment], bool]) -> bool | Undecided:
+    """Return whether a date passes; `Undecided` if it can be two dates, and only one of them does."""
+    verdicts = {passes(found) for found in readings}
+    if len(verdicts) > 1:
+        return Undecided(f"{plain(extracted)} can be two dates")
+    return True in verdicts
 
 
 class _DatePrimitive(Primitive):
@@ -49,7 +58,7 @@ class DateMatch(_DatePrimitive):
     month could be confused. It must contain year, month and day. The truth may also be in ISO 8601.
 
     Without it, a text such as "01/02/2024" can be two dates. If the truth is one of them, the field is undecided,
-    unless the truth is written with the same numbers.
+    unless the truth is written with the same numbers. "01.02.2024" is always 1 February.
     """
 
     from_files: ClassVar[FromFiles] = "any"
@@ -67,16 +76,10 @@ class DateMatch(_DatePrimitive):
 
     def check(self, extracted: object, expected: object) -> bool | Undecided:
         """Return whether the dates are the same; `Undecided` if the text can be two dates, and one is the truth."""
-        truth, found = self._truth(expected), read_date(extracted, self.format)
-        if found is None:
-            return False
-        right, day = truth.at.date(), found.at.date()
-        if self.format is not None or not can_be_two_dates(extracted):
-            return day == right
-        if day == right and can_be_two_dates(expected):
-            return True
-        can_be_right = right in (day, day.replace(month=day.day, day=day.month))
-        return Undecided(f"{plain(extracted)} can be two dates") if can_be_right else False
+        right = self._truth(expected).at.date()
+        readings = read_dates(extracted, self.format)
+        same_numbers = len(readings) > 1 and readings[0].at.date() == right and len(read_dates(expected)) > 1
+        return same_numbers or _decide(extracted, readings, lambda found: found.at.date() == right)
 
     def _truth(self, expected: object) -> Moment:
         if self.format is None or _ISO.match(str(expected)):
@@ -111,12 +114,14 @@ class DateTolerance(_DatePrimitive):
         truth = self._truth(expected)
         return another_day(truth.at, self._allowed().days + 2)
 
-    def check(self, extracted: object, expected: object) -> bool:
-        """Return whether the date is within the tolerance."""
-        truth, found = self._truth(expected), read_date(extracted)
-        if found is None or _aware(found) != _aware(truth):
-            return False
-        return abs(found.at - truth.at) <= self._allowed()
+    def check(self, extracted: object, expected: object) -> bool | Undecided:
+        """Return whether the date is within the tolerance; `Undecided` if only one of its readings is."""
+        truth, allowed = self._truth(expected), self._allowed()
+        return _decide(
+            extracted,
+            read_dates(extracted),
+            lambda found: _aware(found) == _aware(truth) and abs(found.at - truth.at) <= allowed,
+        )
 
     def _allowed(self) -> timedelta:
         return timedelta(**{self.unit: self.tolerance})
@@ -163,17 +168,20 @@ class DateRange(Primitive):
         low, high = read_date(self.min), read_date(self.max)
         for bound, days in ((high, 2), (low, -2)):
             day = None if bound is None else another_day(bound.at, days)
-            if day is not None and not self.check(day, expected):
+            if day is not None and self.check(day, expected) is False:
                 return day
         return None
 
-    def check(self, extracted: object, expected: object) -> bool:
-        """Return whether the date is in the range."""
-        found, low, high = read_date(extracted), read_date(self.min), read_date(self.max)
-        if found is None:
-            return False
-        return (low is None or _not_after(low, found, bound=low)) and (
-            high is None or _not_after(found, high, bound=high)
+    def check(self, extracted: object, expected: object) -> bool | Undecided:
+        """Return whether the date is in the range; `Undecided` if only one of its readings is."""
+        low, high = read_date(self.min), read_date(self.max)
+        return _decide(
+            extracted,
+            read_dates(extracted),
+            lambda found: (
+                (low is None or _not_after(low, found, bound=low))
+                and (high is None or _not_after(found, high, bound=high))
+            ),
         )
 
 

@@ -31,8 +31,8 @@ class BooleanMatch(Primitive):
 class LiteralMatch(Primitive):
     """Passes if the value equals the truth, for fields with few values (`Literal["low", "high"]`, an enum).
 
-    Texts are not normalized. Numbers are compared as numbers (1 equals 1.0), but "1" and True do not equal 1; a list
-    equals a tuple of equal items. None never passes and NaN equals nothing, so neither can be the truth.
+    Texts are folded, and not normalized. Numbers are compared as numbers (1 equals 1.0), but "1" and True do not equal
+    1; a list equals a tuple of equal items. None never passes and NaN equals nothing, so neither can be the truth.
     """
 
     def check_expected(self, expected: object) -> None:

@@ -10,6 +10,7 @@ from karenina_core.models.from_files import FromFiles
 from karenina_template.templates.primitives.base import Primitive
 from karenina_template.templates.primitives.values import Number, text_of
 from karenina_template.templates.similarity import check_similarity, similarity
+from karenina_toolkit.folding import fold
 
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
@@ -44,10 +45,11 @@ class SemanticMatch(Primitive):
         truth, text = self._truth(expected), text_of(extracted)
         if text is None or not text.strip():
             return False
-        return bool(similarity(text, truth, self.model) >= self.threshold)  # a provider may return numbers of NumPy
+        # a provider may return numbers of NumPy
+        return bool(similarity(fold(text), truth, self.model) >= self.threshold)
 
     def _truth(self, expected: object) -> str:
         truth = text_of(expected)
         if truth is None or not truth.strip():
             raise self._wrong_truth("a text", expected)
-        return truth
+        return fold(truth)

@@ -5,6 +5,7 @@ Numbers, bools and dates are compared as texts (5 as "5"). None, NaN and other v
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
 from typing import Annotated, ClassVar, Self
 
@@ -14,6 +15,7 @@ from karenina_core.models.from_files import FromFiles
 from karenina_template.templates.normalize import Normalizers, normalize
 from karenina_template.templates.primitives.base import Primitive
 from karenina_template.templates.primitives.values import OTHER_WORDS, another, items_of, plain, text_of
+from karenina_toolkit.folding import fold
 from karenina_toolkit.patterns import Flags, compile_pattern, flag_names, search
 
 Texts = Annotated[Sequence[str], Field(min_length=1), AfterValidator(tuple)]
@@ -31,6 +33,8 @@ def _other_words(primitive: Primitive, expected: object) -> object:
 
 class ExactMatch(Primitive):
     """Passes if both texts are equal after all of `normalize` (by default, case and outer whitespace are ignored).
+
+    Texts that look the same are equal, whatever `normalize` is, unless it is "exact".
 
     None never passes. An empty text passes only for an empty truth. A truth that is empty after normalization is an
     error, because it would equal all other such texts.
@@ -117,7 +121,8 @@ class RegexMatch(Primitive):
     """Passes if `pattern` is found anywhere in the value (anchor it with ^ and $). The truth is ignored.
 
     The syntax is that of `re`; `flags` are names (`["IGNORECASE"]`) or constants of `re`. The pattern must be valid and
-    not empty. A search that takes too long raises `PatternTimeout`.
+    not empty. The value is searched as it is written, and folded: a pattern with plain hyphens, spaces and quotes finds
+    the others, too. A search that takes too long raises `PatternTimeout`.
     """
 
     from_files: ClassVar[FromFiles] = "any"
@@ -136,4 +141,7 @@ class RegexMatch(Primitive):
     def check(self, extracted: object, expected: object) -> bool:
         """Return whether the pattern is found."""
         text = text_of(extracted)
-        return text is not None and search(self.pattern, text, self.flags) is not None
+        if text is None:
+            return False
+        forms = dict.fromkeys((text, fold(text), unicodedata.normalize("NFD", fold(text))))
+        return any(search(self.pattern, form, self.flags) is not None for form in forms)

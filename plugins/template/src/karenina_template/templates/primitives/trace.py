@@ -10,6 +10,7 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import BeforeValidator, Field, Strict, model_validator
 
 from karenina_core.models.from_files import FromFiles
+from karenina_core.text import compose
 from karenina_template.templates.primitives.base import Primitive
 from karenina_template.templates.primitives.text import FlagNames
 from karenina_template.templates.primitives.values import plain
@@ -36,6 +37,8 @@ def _at_least_one(count: object) -> object:
 class TraceRegex(TracePrimitive):
     """Passes if `pattern` is found in the response at least `count_min` times, without overlaps (default 1).
 
+    The response is searched as it is written, and in NFC.
+
     The syntax is that of `re`; `flags` are names (`["IGNORECASE"]`) or constants of `re`. The pattern must be valid and
     not empty, and `count_min` at least 1. A search that takes too long raises `PatternTimeout`.
     """
@@ -52,11 +55,17 @@ class TraceRegex(TracePrimitive):
 
     def check_trace(self, text: str) -> bool:
         """Return whether the pattern is found often enough."""
-        return len(find_all(self.pattern, text, self.flags, limit=self.count_min)) == self.count_min
+        forms = dict.fromkeys((text, compose(text)))
+        return any(
+            len(find_all(self.pattern, form, self.flags, limit=self.count_min)) == self.count_min for form in forms
+        )
 
 
 class TraceContains(TracePrimitive):
-    """Passes if `substring`, which must not be empty, occurs in the response. Case-sensitive by default."""
+    """Passes if `substring`, which must not be empty, occurs in the response. Case-sensitive by default.
+
+    The response is searched as it is written, and both in NFC.
+    """
 
     from_files: ClassVar[FromFiles] = "any"
     substring: str = Field(min_length=1)
@@ -64,9 +73,11 @@ class TraceContains(TracePrimitive):
 
     def check_trace(self, text: str) -> bool:
         """Return whether the substring occurs."""
-        if self.case_sensitive:
-            return self.substring in text
-        return self.substring.casefold() in text.casefold()
+        if not self.case_sensitive:
+            text, wanted = text.casefold(), self.substring.casefold()
+        else:
+            wanted = self.substring
+        return wanted in text or compose(wanted) in compose(text)
 
 
 class TraceLength(TracePrimitive):

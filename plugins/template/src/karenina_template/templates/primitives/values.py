@@ -15,6 +15,8 @@ from typing import Annotated, Final
 
 from pydantic import AllowInfNan, BaseModel, Strict
 
+from karenina_toolkit.folding import fold
+
 Number = Annotated[int, Strict()] | Annotated[float, Strict(), AllowInfNan(False)]
 """A parameter that is a finite number, and not a bool or text."""
 
@@ -66,8 +68,8 @@ def number_of(value: object) -> Decimal | None:
     A float is the shortest decimal that is converted to it: 1e23 is ten to the power of 23. Numbers with more than
     10**15 digits before or after the decimal point are not supported.
 
-    A text must be a plain number in ASCII digits, with optional outer whitespace: "5", "-2.50", "1e-3". Neither
-    "1,200", "3.5 %", "5 mg", "1_000", "nan" and "inf" nor bools are numbers.
+    A text must, when it is folded, be a plain number in ASCII digits, with optional outer whitespace: "5", "-2.50",
+    "1e-3". Neither "1,200", "3.5 %", "5 mg", "1_000", "nan" and "inf" nor bools are numbers.
     """
     value = plain(value)
     try:
@@ -79,9 +81,10 @@ def number_of(value: object) -> Decimal | None:
             case float():
                 number = Decimal(repr(float(value)))
             case str():
-                if not _NUMBER.fullmatch(value.strip()):
+                written = fold(value).strip()
+                if not _NUMBER.fullmatch(written):
                     return None
-                number = Decimal(value.strip())
+                number = Decimal(written)
             case _:
                 return None
     except InvalidOperation:  # the exponent is too large
@@ -156,12 +159,12 @@ def items_of(value: object, *, ordered: bool = False) -> list[object] | None:
     return None
 
 
-def key_of(value: object, text: Callable[[str], str] = str) -> Hashable:
+def key_of(value: object, text: Callable[[str], str] = fold) -> Hashable:
     """Return a hashable key of `value`; the keys of equal values are equal.
 
-    Texts are equal after the conversion `text`, and numbers if they are equal as numbers (1 and 1.0). A bool equals
-    only a bool, and a text never a number. A date equals its ISO text, and a list a tuple; sets and dicts have no
-    order. NaN and values that are nested too deeply equal nothing.
+    Texts are equal after the conversion `text` (by default, if they look the same), and numbers if they are equal as
+    numbers (1 and 1.0). A bool equals only a bool, and a text never a number. A date equals its ISO text, and a list a
+    tuple; sets and dicts have no order. NaN and values that are nested too deeply equal nothing.
     """
     try:
         return _key(value, text)
@@ -186,7 +189,7 @@ def _key(value: object, text: Callable[[str], str]) -> Hashable:
         case set() | frozenset():
             return ("set", frozenset(_key(item, text) for item in value))
         case Mapping():
-            return ("dict", frozenset((_key(key, str), _key(item, text)) for key, item in value.items()))
+            return ("dict", frozenset((_key(key, fold), _key(item, text)) for key, item in value.items()))
         case _:
             return ("other", type(value), value if _hashable(value) else object())
 

@@ -1,0 +1,140 @@
+"""A client of llama.cpp for which texts are only text: no special token in a message is read as one.
+
+llama.cpp reads a whole prompt with special tokens, those of the chat template and those in a message: an answer with
+`<|im_end|>` would end its turn. Messages without such texts, nearly all, are sent as chat requests. For others the chat
+template is applied to marks that stand for the messages, the two kinds of text are tokenized apart, and the prompt is
+sent as tokens.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any, Final
+
+from karenina_openai.client import Client
+from karenina_openai.settings import base_url_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from karenina_core.models.model import ModelConfig
+    from karenina_core.models.ports import Message
+    from karenina_openai.client import Watch
+
+_MOST_KNOWN: Final = 512
+_LONGEST_KNOWN: Final = 20_000
+
+
+class PlainTextClient(Client):
+    """A client for the server of one local model."""
+
+    def __init__(self, model: ModelConfig, *, watch: Watch | None = None) -> None:
+        super().__init__(model, watch=watch)
+        root = model.model_copy(update={"endpoint_base_url": base_url_of(model).removesuffix("/v1")})
+        self._tokenizer = Client(root, path="/tokenize")
+        self._template = Client(root, path="/apply-template")
+        self._completions = Client(root, path="/v1/completions", watch=watch)
+        self._known: OrderedDict[str, None] = OrderedDict()
+
+    async def post(self, messages: Sequence[Message], wire: list[dict[str, Any]], **fields: Any) -> dict[str, Any]:
+        """Return the server's reply as `Client.post` does, with no special tokens in the messages' texts."""
+        new = [text for text in dict.fromkeys(_texts(wire)) if text not in self._known]
+        joined = "\n".join(new)
+        if not new or await self._tokenize(messages, joined) == await self._tokenize(messages, joined, special=True):
+            for text in new:
+                self._remember(text)
+            return await super().post(messages, wire, **fields)
+        prompt = await self._tokenize_chat(messages, wire, fields)
+        reply = await self._completions.post(messages, [], prompt=prompt, **_completion_fields(fields))
+        return _as_chat(reply)
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        for client in (self._tokenizer, self._template, self._completions):
+            await client.aclose()
+        await super().aclose()
+
+    def _remember(self, text: str) -> None:
+        """Remember a text without special tokens: instructions and examples come with every request."""
+        if len(text) <= _LONGEST_KNOWN:
+            self._known[text] = None
+        while len(self._known) > _MOST_KNOWN:
+            self._known.popitem(last=False)
+
+    async def _tokenize(self, messages: Sequence[Message], text: str, *, special: bool = False) -> list[int]:
+        reply = await self._tokenizer.post(messages, [], content=text, parse_special=special)
+        tokens: list[int] = reply["tokens"]
+        return tokens
+
+    async def _tokenize_chat(
+        self, messages: Sequence[Message], wire: Sequence[Mapping[str, Any]], fields: Mapping[str, Any]
+    ) -> list[int]:
+        """Return the tokens of a chat, in which only the template's own special tokens are special."""
+        marks: dict[str, str] = {}
+        marked = [_with_marks(message, marks) for message in wire]
+        tools = {"tools": fields["tools"]} if "tools" in fields else {}
+        rendered: str = (await self._template.post(messages, marked, **tools))["prompt"]
+        tokens = await self._tokenize_start(messages)
+        while rendered:
+            at, mark = min(
+                ((at, mark) for mark in marks if (at := rendered.find(mark)) >= 0), default=(len(rendered), "")
+            )
+            if at:
+                tokens += await self._tokenize(messages, rendered[:at], special=True)
+            if mark:
+                tokens += await self._tokenize(messages, marks[mark])
+            rendered = rendered[at + len(mark) :]
+        return tokens
+
+    async def _tokenize_start(self, messages: Sequence[Message]) -> list[int]:
+        """Return the tokens with which the tokenizer begins each prompt."""
+        reply = await self._tokenizer.post(messages, [], content="", add_special=True)
+        tokens: list[int] = reply["tokens"]
+        return tokens
+
+
+def _texts(wire: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the texts of chat messages that other people or models wrote."""
+    for message in wire:
+        if isinstance(message.get("content"), str):
+            yield message["content"]
+        for call in message.get("tool_calls") or ():
+            yield from (call["function"]["name"], call["function"]["arguments"])
+
+
+def _with_marks(message: Mapping[str, Any], marks: dict[str, str]) -> dict[str, Any]:
+    """Return a message with marks for its texts, which are added to `marks`; white space around a text stays."""
+
+    def mark_of(text: str) -> str:
+        core = text.strip()
+        mark = f"text{secrets.token_hex(12)}"
+        marks[mark] = core
+        return text.replace(core, mark, 1) if core else text
+
+    found = dict(message)
+    if isinstance(found.get("content"), str):
+        found["content"] = mark_of(found["content"])
+    if found.get("tool_calls"):
+        found["content"] = found["content"] or ""
+        calls = [f"{call['function']['name']}({call['function']['arguments']})" for call in found.pop("tool_calls")]
+        found["content"] += mark_of("\n".join(["", *calls]))
+    return found
+
+
+def _completion_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a completion that mean the same as those of a chat request."""
+    found = {name: value for name, value in fields.items() if name not in ("response_format", "tools", "tool_choice")}
+    form = fields.get("response_format")
+    if form is not None:
+        found["json_schema"] = form["json_schema"]["schema"]
+    if found.pop("logprobs", False):
+        found["logprobs"] = found.pop("top_logprobs", 1)
+    return found
+
+
+def _as_chat(reply: dict[str, Any]) -> dict[str, Any]:
+    choices = [
+        {**choice, "message": {"role": "assistant", "content": choice.get("text")}} for choice in reply["choices"]
+    ]
+    return {**reply, "choices": choices}

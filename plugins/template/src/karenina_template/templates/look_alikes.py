@@ -1,0 +1,71 @@
+"""Texts that are not equal although they look alike: which code points differ."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+from difflib import SequenceMatcher
+from itertools import islice
+from typing import Final
+
+from karenina_template.templates.primitives.values import items_of, plain
+from karenina_toolkit.folding import fold
+
+_MOST_ITEMS: Final = 50
+_MOST_SHOWN: Final = 4
+_LONGEST: Final = 400
+_LIKE: Final = (
+    ("ABEKMHPCTXSJYQW", "\u0410\u0412\u0415\u041a\u041c\u041d\u0420\u0421\u0422\u0425\u0405\u0408\u0423\u051a\u051c"),
+    ("acdehijopqswxyv", "\u0430\u0441\u0501\u0435\u04bb\u0456\u0458\u043e\u0440\u051b\u0455\u051d\u0445\u0443\u0475"),
+    ("ABEZHKMNPTYX", "\u0391\u0392\u0395\u0396\u0397\u039a\u039c\u039d\u03a1\u03a4\u03a5\u03a7"),
+    ("aiovpuy", "\u03b1\u03b9\u03bf\u03bd\u03c1\u03c5\u03b3"),
+    ("onu", "\u0585\u0578\u057d"),
+    ("iagx", "\u0131\u0251\u0261\u00d7"),
+    ("00", "O\u041e"),
+    ("0", "\u039f"),
+    ("1111111", "Il|\u0406\u0399\u04cf\u01c0"),
+    ("--''", "\u2014\u2015\u00b4`"),
+)
+"""Characters that look like those before them, of the confusables of Unicode Technical Standard 39: Cyrillic, Greek and
+Armenian letters, digits and letters, dashes and accents."""
+_TABLE: Final = {ord(like): plain for plains, alike in _LIKE for plain, like in zip(plains, alike, strict=True)}
+_IGNORED: Final = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200c\u200d\u2061-\u2064\ufe00-\ufe0f\U000e0000-\U000e0fff]"
+)
+
+
+def describe_look_alikes(value: object, truth: object) -> str | None:
+    """Return which code points differ between texts of `value` and `truth` that look alike; None if none do."""
+    for text in _texts(value):
+        for other in _texts(truth):
+            if text.casefold() != other.casefold() and _skeleton(text) == _skeleton(other):
+                return f"{text[:60]!r} and {other[:60]!r} look alike: {_differences(text, other)}"
+    return None
+
+
+def _texts(value: object) -> Iterator[str]:
+    value = plain(value)
+    items = [value] if isinstance(value, str) else items_of(value) or ()
+    yield from islice(
+        (item for item in map(plain, items) if isinstance(item, str) and len(item) <= _LONGEST), _MOST_ITEMS
+    )
+
+
+def _skeleton(text: str) -> str:
+    text = _IGNORED.sub("", unicodedata.normalize("NFKC", fold(text)))
+    return " ".join(text.translate(_TABLE).casefold().split())
+
+
+def _differences(text: str, other: str) -> str:
+    parts = []
+    for kind, start, end, first, last in SequenceMatcher(None, text, other, autojunk=False).get_opcodes():
+        if kind != "equal":
+            parts.append(f"{_named(text[start:end])} for {_named(other[first:last])}")
+    more = len(parts) - _MOST_SHOWN
+    return ", ".join(parts[:_MOST_SHOWN]) + (f", and {more} more" if more > 0 else "")
+
+
+def _named(characters: Iterable[str]) -> str:
+    shown = [f"U+{ord(one):04X} {unicodedata.name(one, '')}".rstrip() for one in characters]
+    return " ".join(shown) or "nothing"
