@@ -171,19 +171,21 @@ class CallRunner:
 
     async def _within_budget(self, call: Call, send: Callable[[], Awaitable[R]], budget: BudgetGuard) -> R:
         """Make the call once the budget covers it. Raises `OverBudget`."""
-        reserved = await budget.reserve(call)
+        reserved: int | None = await budget.reserve(call)
 
         async def reserve_again() -> None:
             """Reserve the most that a retry may cost, once the failed attempt was paid for."""
             nonlocal reserved
-            before, reserved = reserved, 0
-            budget.release(before)
+            before, reserved = reserved, None
+            if before is not None:
+                budget.release(before)
             reserved = await budget.reserve(call)
 
         try:
             return await self._attempt(call, send, reserve_again)
         finally:
-            budget.release(reserved)
+            if reserved is not None:
+                budget.release(reserved)
 
     def _record_usage(self, call: Call, usage: Usage) -> None:
         """Record the usage of a request, also of an agent that failed before its end."""
