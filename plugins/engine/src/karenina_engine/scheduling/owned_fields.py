@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Literal
 
@@ -12,8 +13,7 @@ from karenina_core.data.rubrics import LLMRubricTrait
 from karenina_core.data.trust import NO_TRUST, Trust
 from karenina_core.namespaces import describe_unknown, namespace_of, owned_fields, read_owned, third_parties
 from karenina_core.stages.stage import registered_stages
-from karenina_template.question_template import template_of
-from karenina_template.templates.errors import TemplateError
+from karenina_template.question_template import field_options_of
 
 if TYPE_CHECKING:
     from karenina_core.data.question import Question
@@ -69,13 +69,8 @@ def given_fields(question: Question, trust: Trust = NO_TRUST) -> Iterator[Given]
         yield "question_fields", "", question.extra
     yield from trait_fields(question.rubric, question.dynamic_rubric)
     if _may_have_options(question):
-        try:
-            template = template_of(question, trust)
-        except TemplateError:  # reported by the stage that loads it
-            return
-        for name, rule in template.key.rules.items() if template is not None else ():
-            if rule.options:
-                yield "template_fields", name, rule.options
+        for name, options in field_options_of(question, trust).items():
+            yield "template_fields", name, options
 
 
 def trait_fields(*rubrics: Rubric | None) -> Iterator[Given]:
@@ -91,4 +86,5 @@ def _may_have_options(question: Question) -> bool:
     if question.answer_class is not None:
         return True
     source = question.answer_template or ""
-    return any(f"{name}=" in source for name in (*third_parties(), *read_catalog()["template_fields"]))
+    text = source if source.isascii() else unicodedata.normalize("NFKC", source)  # as Python reads names
+    return any(name in text for name in (*third_parties(), *read_catalog()["template_fields"]))
