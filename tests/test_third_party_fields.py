@@ -233,6 +233,62 @@ def test_a_restricted_field_needs_trust(site: Environment) -> None:
     assert extension(site.printed("run", file, "--config", config, "--trust-all"))["level"] == 3
 
 
+SPELLINGS = {
+    "a space": "word_rules = {'words': 5}",
+    "a line": "word_rules\n= {'words': 5}",
+    "wide letters": "\uff57ord_rules={'words': 5}",
+}
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_options_are_checked_however_a_source_writes_them(site: Environment, spelling: str) -> None:
+    given = SPELLINGS[spelling].replace("words'", "wrods'")
+    source = "class Answer(BaseAnswer):\n    kind: str = VerifiedField(description='d', ground_truth='x', "
+    source += f"verify_with=ExactMatch(), {given})\n"
+    line = json.dumps({"question": "Which?", "template": source})
+    file, config = site.write("options.jsonl", line + "\n"), site.write("run.toml", RUN)
+
+    run = site.karenina("run", file, "--config", config)
+
+    assert run.returncode == 2
+    assert "word_rules.wrods: no plugin has such a field" in run.stderr
+
+
+@pytest.mark.parametrize("text", ["{word_rules: {words_file: /etc/hosts}}", "{word_rules.words_file: /etc/hosts}"])
+def test_a_restricted_setting_needs_trust_in_both_forms(site: Environment, text: str) -> None:
+    file = site.write("restricted.yaml", TABLES.replace("{word_rules: {limit: 20}}", text))
+    config = site.write("run.toml", RUN)
+
+    refused = site.karenina("run", file, "--config", config)
+
+    assert refused.returncode != 0
+    assert 'config.word_rules.words_file = "/etc/hosts"' in refused.stderr
+
+
+def test_a_checkpoint_cannot_replace_fields_of_a_question(site: Environment) -> None:
+    site.write("drugs.yaml", TABLES)
+    site.python("""
+import json
+from karenina import Benchmark
+Benchmark.load("drugs.yaml").save("whole.jsonld")
+print(json.dumps(1))
+""")
+    text = Path(site.folder, "whole.jsonld").read_text("utf-8")
+    file = site.write("evil.jsonld", text.replace("word_rules.level", "raw_answer"))
+
+    done = site.karenina("check", file)
+
+    assert done.returncode == 2
+    assert "plugin_fields has 'raw_answer', which no plugin can own" in done.stdout + done.stderr
+
+
+def test_a_variable_is_suggested_as_it_must_be_written(site: Environment, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KARENINA_WORD_RULES__LIMMIT", "7")
+    monkeypatch.setattr(Environment, "_environment", property(lambda self: {**os.environ, **base(self)}))
+
+    assert "did you mean 'KARENINA_WORD_RULES__LIMIT'?" in site.karenina("plan").stderr
+
+
 def test_the_schema_of_editors_knows_both_forms(site: Environment) -> None:
     schema = json.loads(site.karenina("config", "benchmark", "--schema").stdout)
     question, field, config = (schema["$defs"][name]["properties"] for name in ("Question", "Field", "Config"))
@@ -240,7 +296,7 @@ def test_the_schema_of_editors_knows_both_forms(site: Environment) -> None:
     assert question["word_rules.level"]["description"] == "How hard it is."
     assert set(question["word_rules"]["properties"]) == {"level", "list"}
     assert set(field["word_rules"]["properties"]) == {"words", "stop"}
-    assert set(config["word_rules"]["properties"]) == {"limit"}
+    assert set(config["word_rules"]["properties"]) == {"limit", "words_file"}
 
 
 def test_the_command_lists_names_with_their_package(site: Environment) -> None:

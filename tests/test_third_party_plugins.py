@@ -407,13 +407,42 @@ def test_an_adapter_cannot_take_the_name_of_another_package(site: Environment, w
 
     refused = plugin(site, "parrot.echo", "macaw")
 
-    assert (refused["state"], refused["failure"]) == ("failed", "the name 'parrot.echo' belongs to another package")
+    assert refused["state"] == "failed"
+    assert refused["failure"] == "the name 'parrot.echo' must begin with its package: macaw."
     assert site.printed("run", benchmark, "--config", config)["results"][0]["outcome"] == "correct"
 
 
-def test_names_without_a_package_are_refused_with_the_right_one(site: Environment, wheels: Wheels) -> None:
-    source = ADAPTER.replace("parrot.echo", "macaw")
-    site.install(wheels.package("macaw", "0.9", [(ADAPTERS, "macaw")], source))
+def test_a_package_cannot_disable_an_adapter_of_ours(site: Environment, wheels: Wheels) -> None:
+    site.install(wheels.package("macaw", "0.9", [(ADAPTERS, "manual")], ADAPTER))
 
-    assert "must begin with its package" in plugin(site, "macaw", "macaw")["failure"]
-    assert "write 'macaw.macaw'" in plugin(site, "macaw", "macaw")["failure"]
+    assert plugin(site, "manual", "macaw")["state"] == "failed"
+    assert plugin(site, "manual", "karenina-manual")["state"] == "loaded"
+
+
+def test_settings_of_a_second_package_are_refused(site: Environment, wheels: Wheels) -> None:
+    source = """
+import sys, types
+from pydantic import BaseModel
+from karenina_core import Stage, hookimpl
+
+class Settings(BaseModel):
+    __module__ = "other_package"
+    max_concurrent: int = 3
+
+class Greedy(Stage):
+    name = "Greedy"
+    settings = Settings
+    def execute(self, context): ...
+
+class plugin:
+    @staticmethod
+    @hookimpl
+    def karenina_extra_stages():
+        return [Greedy]
+"""
+    site.install(wheels.package("greedy", "0.1", [(STAGES, "Greedy")], source))
+
+    assert (
+        "Settings is in other_package, but names of the plugin begin with greedy."
+        in (plugin(site, "Greedy", "greedy")["failure"])
+    )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from karenina_core import (
     VerificationContext,
     hookimpl,
 )
+from karenina_core.data.outcome import Outcome
 from karenina_core.errors import PluginError, RunError
 from karenina_core.pipeline import Pipeline
 from karenina_core.planning.plan import order_stages
@@ -34,6 +36,13 @@ KEY = ArtifactKey("words.count", int)
 
 class Settings(BaseModel):
     words: int = 3
+
+
+class Odd:
+    """A descriptor that cannot be read from a class."""
+
+    def __get__(self, instance: object, owner: type) -> object:
+        raise AttributeError("only from an object")
 
 
 class Words(Stage):
@@ -73,6 +82,10 @@ def shoud_run(self: Stage, context: VerificationContext) -> bool:
     return True
 
 
+def generate(self: Stage, context: VerificationContext) -> Iterator[int]:
+    yield 1
+
+
 WRONG: Mapping[str, tuple[dict[str, Any], str]] = {
     "an unknown scope": ({"scope": "items"}, """scope is 'items', not "item" or "answer": write scope = "item\""""),
     "a key without braces": ({"requires": KEY}, "requires is KEY, not a set of artifact keys: write requires = {KEY}"),
@@ -82,10 +95,8 @@ WRONG: Mapping[str, tuple[dict[str, Any], str]] = {
     "a name without braces": ({"after": "Other"}, "write after = {'Other'}"),
     "a slot without braces": ({"before": Slot.PARSE_TEMPLATE}, "write before = {Slot.PARSE_TEMPLATE}"),
     "a key as a place": ({"after": {KEY}}, "after is {KEY}, not a set of slots, or of names of stages"),
-    "a slot's name": ({"after": {"parse_template"}}, "which does not exist: write Slot.PARSE_TEMPLATE"),
-    "a mistyped stage": ({"before": {"ParseTemplat"}}, "which does not exist: write ParseTemplate"),
-    "a mistyped artifact": ({"requires": {ArtifactKey("raw_llm_respons", str)}}, "write raw_llm_response"),
-    "a mistyped setting": ({"reads": {"include_extraction_hint": True}}, "write include_extraction_hints"),
+    "a slot's name": ({"after": {"parse_template"}}, "write after = {Slot.PARSE_TEMPLATE}"),
+    "a property": ({"requires": property(lambda self: {KEY})}, "requires is a property, not a set of artifact keys"),
     "a set of settings": ({"reads": {"run_name"}}, 'write reads = {"setting": value_if_missing}'),
     "a text as slot": ({"slot": "parse_template"}, "slot is 'parse_template', not a slot: write slot = Slot."),
     "an object of settings": ({"settings": Settings()}, "not a pydantic model class: write settings = MySettings"),
@@ -93,7 +104,11 @@ WRONG: Mapping[str, tuple[dict[str, Any], str]] = {
     "a mistyped set": ({"require": {KEY}}, "no declaration 'require', so it has no effect: write requires = {KEY}"),
     "a mistyped model": ({"setting": Settings}, "write settings = Settings"),
     "a mistyped slot": ({"slots": Slot.PARSE_TEMPLATE}, "write slot = Slot.PARSE_TEMPLATE"),
-    "a mistyped number": ({"precedance": 5}, "write precedence = 5"),
+    "a mistyped scope": ({"scop": "answer"}, "write scope = 'answer'"),
+    "an outcome of judged items": ({"error_outcome": Outcome.WRONG}, "write error_outcome = Outcome.STAGE_ERROR"),
+    "an outcome's name": ({"error_outcome": "stage_error"}, "not an outcome of items that are not judged"),
+    "arguments": ({"__init__": lambda self, limit: None}, "it is made without arguments, but needs limit"),
+    "a generator": ({"execute": generate}, "execute() is a generator, which does nothing: write it without yield"),
     "swapped letters": ({"efter": {"Other"}, "befroe": {"Other"}}, "write before = {'Other'}"),
     "a coroutine": ({"included": included}, "included() is never awaited: write def included(...), without async"),
     "a mistyped method": ({"shoud_run": shoud_run}, "so it is never called: write def should_run(...)"),
@@ -132,9 +147,9 @@ def test_what_a_base_class_asks_for_is_required() -> None:
 
 
 def test_all_mistakes_are_reported_at_once() -> None:
-    said = refusal(declared(scope="items", requires=KEY, precedance=5))
+    said = refusal(declared(scope="items", requires=KEY, require={KEY}))
 
-    assert all(line in said for line in ('scope = "item"', "requires = {KEY}", "precedence = 5"))
+    assert all(line in said for line in ('scope = "item"', "requires is KEY", "no declaration 'require'"))
 
 
 def test_a_check_with_a_wrong_declaration_can_be_defined() -> None:
@@ -154,10 +169,12 @@ def test_other_attributes_and_methods_are_free() -> None:
     def score(self: Stage, text: str) -> int:
         return len(text)
 
-    free = declared(words={"a", "b"}, limit=5, score=score, schema=Settings, _requires={KEY}, heads="two")
+    own: dict[str, Any] = {"ready": {}, "read": {"a": 1}, "prompt": ("a", "b"), "score": score, "_requires": {KEY}}
+    free = declared(words={"a", "b"}, limit=5, schema=Settings, heads="two", precedance=5, odd=Odd(), **own)
     good = declared(requires={ArtifactKeys.RAW_LLM_RESPONSE}, after={"Other", Slot.GENERATE_ANSWER}, settings=Settings)
 
-    for stage in (free, good):
+    others = declared(after={"ParseTemplates", "GenerateAnswers"}, reads={"run_names": 1})
+    for stage in (free, good, others, dataclass(declared())):
         plugins = Plugins()
         plugins.register(Offers(stage))
         assert [one.value for one in plugins.of_kind("stage")] == [stage]
@@ -172,6 +189,26 @@ def test_a_refused_plugin_leaves_no_trace() -> None:
 
     assert [one.distribution for one in plugins.of_kind("stage")] == ["good"]
     assert [info.distribution for info in plugins.describe() if info.state == "failed"] == []
+
+
+def test_helpers_with_similar_names_are_free() -> None:
+    class Short(AutoFailStage):
+        name = "Short"
+
+        def reason(self, context: VerificationContext) -> str | None:
+            return None
+
+        def reasons(self, context: VerificationContext) -> list[str]:
+            return []
+
+    Plugins().register(Offers(Short))
+
+
+def test_a_stage_that_cannot_be_hashed_is_planned_and_run() -> None:
+    stage = dataclass(declared())
+    plan = order_stages([SelectedStage(stage(), "good", "1")])
+
+    assert Pipeline(plan, listener=None).plan is plan  # type: ignore[arg-type]
 
 
 def test_a_planned_stage_that_would_never_run_stops_the_run() -> None:

@@ -6,7 +6,7 @@ this project have plain names, and so has what a program registers itself withou
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
@@ -36,10 +36,15 @@ def _members() -> frozenset[str]:
     return frozenset(name.replace("-", "_") for name in read_catalog()["members"])
 
 
-def namespace_of(owner: object) -> str:
-    """Return the beginning of the names that a module, class or object owns: `my_package.`, or nothing."""
-    package = str(getattr(owner, "__module__", None) or getattr(owner, "__name__", "")).partition(".")[0]
+def namespace(module: str) -> str:
+    """Return the beginning of the names that a module owns: `my_package.`, or nothing."""
+    package = module.partition(".")[0]
     return f"{package}." if package not in _members() and package in third_parties() else ""
+
+
+def namespace_of(owner: object) -> str:
+    """Return the beginning of the names that a module, class or object owns."""
+    return namespace(str(getattr(owner, "__module__", None) or getattr(owner, "__name__", "")))
 
 
 def check_name(kind: str, name: str, owner: object) -> None:
@@ -52,14 +57,23 @@ def check_name(kind: str, name: str, owner: object) -> None:
         )
 
 
-def flatten(values: Mapping[str, Any]) -> dict[str, Any]:
+def check_owner(model: type[BaseModel], plugin: object) -> None:
+    """Raise `ValueError` if a plugin gives a model of fields that is outside of its namespace and of this project."""
+    package, mine = model.__module__.partition(".")[0], namespace_of(plugin)
+    if mine and package not in _members() and namespace_of(model) != mine:
+        raise ValueError(
+            f"{model.__name__} is in {package}, but names of the plugin begin with {mine}: define it there"
+        )
+
+
+def flatten(values: Mapping[str, Any], known: Collection[str] = ()) -> dict[str, Any]:
     """Return names and values with each table of a namespace, `my_package: {words: 3}`, as `my_package.words: 3`.
 
-    Raises `ValueError` for a name that is given in both forms.
+    Names in `known` are no namespaces. Raises `ValueError` for a name that is given in both forms.
     """
     found: dict[str, Any] = {}
     for name, value in values.items():
-        is_table = isinstance(value, Mapping) and name in third_parties()
+        is_table = isinstance(value, Mapping) and name not in known and name in third_parties()
         for key, one in (
             {f"{name}.{inner}": one for inner, one in value.items()}.items() if is_table else [(name, value)]
         ):
@@ -91,5 +105,6 @@ def describe_unknown(name: str, known: Iterable[str], owners: Mapping[str, str])
     if name in owners:
         return f"its plugin is not installed: {install_command(owners[name])}"
     if package and package not in third_parties():
-        return f"no plugin {package} is installed: pip install {package.replace('_', '-')}"
+        near = did_you_mean(package, third_parties(), "")
+        return f"no plugin {package} is installed: pip install {package.replace('_', '-')}, if that is its name{near}"
     return f"no plugin has such a field{did_you_mean(name, known)}"

@@ -45,8 +45,8 @@ class Pipeline:
         self._item_timeout = item_timeout
         self._answer_stages = plan.of_scope("answer")
         self._item_stages = plan.of_scope("item")
-        for planned in set(plan.stages) - {*self._answer_stages, *self._item_stages}:
-            raise RunError(f"{planned.name} would never run: its scope is {planned.stage.scope!r}")
+        if lost := [one for one in plan.stages if one not in self._answer_stages and one not in self._item_stages]:
+            raise RunError(f"{lost[0].name} would never run: its scope is {lost[0].stage.scope!r}")
         self._constant_values = {planned.name: _constant_values(planned) for planned in plan.stages}
         self._listener = listener
 

@@ -7,17 +7,20 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
-from inspect import iscoroutinefunction, isfunction, isroutine, signature
-from typing import Any, Final, Literal
+from inspect import Parameter, getattr_static, isasyncgenfunction, iscoroutinefunction, isfunction, signature
+from inspect import isgeneratorfunction as is_generator
+from typing import Any, Final
 
 from karenina_core.artifacts.artifact import ArtifactKey
 from karenina_core.artifacts.slots import STAGE_HOOKS, Slot, find_slot
-from karenina_core.catalog import read_catalog
 from karenina_core.errors import PluginError
-from karenina_core.namespaces import check_name
+from karenina_core.namespaces import check_name, check_owner
 from karenina_core.text import is_one_edit_away
 
 _BASES: Final = "karenina_core.stages.stage"
+_LONG: Final = 8
+"""The length from which the name of a method is not one edit away from another one's by accident."""
+
 _Rule = tuple[Callable[[Any], bool], str, str | None]
 
 
@@ -25,13 +28,17 @@ def _set_of(*types: type) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, Set) and all(isinstance(one, types) for one in value)
 
 
-def _is_settings(value: Any) -> bool:
-    return value is None or (isinstance(value, type) and hasattr(value, "model_fields"))
+def _is_model(value: Any) -> bool:
+    return isinstance(value, type) and hasattr(value, "model_fields")
 
 
 _KEYS: Final[_Rule] = (_set_of(ArtifactKey), "a set of artifact keys", None)
-_PLACES: Final[_Rule] = (_set_of(str, Slot), "a set of slots, or of names of stages", None)
-_SETTINGS: Final[_Rule] = (_is_settings, "a pydantic model class", "MySettings")
+_PLACES: Final[_Rule] = (
+    lambda value: _set_of(str, Slot)(value) and not any(isinstance(one, str) and find_slot(one) for one in value),
+    "a set of slots, or of names of stages",
+    None,
+)
+_SETTINGS: Final[_Rule] = (lambda value: value is None or _is_model(value), "a pydantic model class", "MySettings")
 _FLAG: Final[_Rule] = (lambda value: isinstance(value, bool), "true or false", "True")
 _RULES: Final[Mapping[str, _Rule]] = {
     **dict.fromkeys(("requires", "optional", "produces", "revises"), _KEYS),
@@ -44,29 +51,31 @@ _RULES: Final[Mapping[str, _Rule]] = {
     "prompts": (lambda value: isinstance(value, tuple | list), "a tuple of prompt tasks", "(TASK,)"),
     "judge_ports": (_set_of(str), "a set of names of ports", '{"parser"}'),
     "precedence": (lambda value: type(value) is int, "a whole number", "1"),
+    "error_outcome": (
+        lambda value: getattr(value, "judged", True) is False,
+        "an outcome of items that are not judged",
+        "Outcome.STAGE_ERROR",
+    ),
 }
 """For each declaration: whether a value is valid, valid values in words, and an example (None: the value as a set)."""
-
-_REFERENCES: Final[Mapping[str, Literal["stages", "artifacts", "settings"]]] = {
-    **dict.fromkeys(("after", "before"), "stages"),
-    **dict.fromkeys(("requires", "optional", "revises"), "artifacts"),
-    "reads": "settings",
-}
-"""The part of the catalog with the names to which a declaration refers."""
 
 
 def name_of_stage(stage: Any, hook: str, plugin: object) -> str:
     """Return the name of a stage that `plugin` offers through `hook`.
 
-    Raises `PluginError` if it is not a stage class with a name, or its slot is another.
+    Raises `PluginError` if it is not a stage class with a name, or its slot is another, and `ValueError` if its
+    settings models are outside of the plugin's namespace.
     """
     name = getattr(stage, "name", None)
     if not isinstance(stage, type) or not isinstance(name, str) or not hasattr(stage, "runs_after_error"):
         raise PluginError(f"{plugin!r} offers {stage!r} through {hook}, but it is not a stage class with a name")
-    slot = vars(stage).get("slot", getattr(stage, "slot", None))
+    slot = getattr(stage, "slot", None)
     if isinstance(slot, Slot | None) and slot is not STAGE_HOOKS[hook]:
         home = "karenina_extra_stages" if slot is None else slot.hook
         raise PluginError(f"stage {name} is offered through {hook}, but declares slot = {slot}: use {home}")
+    for kind in ("settings", "trait_settings", "question_settings", "field_settings"):
+        if _is_model(getattr(stage, kind)):
+            check_owner(getattr(stage, kind), plugin)
     return name
 
 
@@ -80,11 +89,10 @@ def name_of_adapter(spec: Any, _hook: str, plugin: object) -> str:
 def why_refused(stage: Any) -> str | None:
     """Return what is wrong in the declarations of a stage class, with the lines that correct it; None if nothing is.
 
-    Wrong are values of another type, methods that are missing or wrongly `async`, attributes and methods without effect
-    because their name is one edit away from that of a declaration or method of stages, and names of stages, artifacts
-    and settings that are one edit away from those of this project.
+    Wrong are values of another type, methods that are missing or cannot be called as they are, and sets, keys, slots
+    and settings models without effect because their name is one edit away from that of a declaration.
     """
-    problems = [*_wrong_values(stage), *_mistyped_names(stage), *_wrong_methods(stage)] or [*_unknown_names(stage)]
+    problems = [*_wrong_values(stage), *_mistyped_names(stage), *_wrong_methods(stage)]
     where = f"the stage {stage.name} ({stage.__module__}.{stage.__qualname__}) is declared wrongly"
     return f"{where}: {'; '.join(problems)}" if problems else None
 
@@ -93,9 +101,11 @@ def _wrong_values(stage: type[Any]) -> Iterator[str]:
     for name, (accepts, wanted, example) in _RULES.items():
         value = getattr(stage, name)
         if not accepts(value):
-            if wanted == _KEYS[1] and any(isinstance(one, str) for one in _items(value)):
+            if not isinstance(value, Set | list | tuple | dict | str | ArtifactKey | Slot):
+                example = example or "{...}"
+            elif wanted == _KEYS[1] and any(isinstance(one, str) for one in _items(value)):
                 example = '{ArtifactKey("my_package.name", type)}'
-            mended = example or _source(stage, dict.fromkeys(_items(value)).keys())
+            mended = example or _source(stage, dict.fromkeys(_items(value)).keys(), slots=True)
             yield f"{name} is {_source(stage, value)}, not {wanted}: write {name} = {mended}"
     for name, annotation in (pair for base in stage.__mro__ for pair in vars(base).get("__annotations__", {}).items()):
         if "ClassVar" in str(annotation) and not hasattr(stage, name):
@@ -105,10 +115,10 @@ def _wrong_values(stage: type[Any]) -> Iterator[str]:
 def _mistyped_names(stage: type[Any]) -> Iterator[str]:
     own, inherited = _attributes(stage)
     for name, value in own.items():
-        near = _nearest(name, _RULES)
-        if near is None or value is None or name in inherited or isroutine(value):
-            continue
-        if _RULES[near][0](value) or any(isinstance(one, ArtifactKey | Slot) for one in _items(value)):
+        near = None if name in inherited else _nearest(name, _RULES)
+        is_one = isinstance(value, Set | ArtifactKey | Slot) or _is_model(value)
+        holds_one = isinstance(value, list | tuple | dict) and any(isinstance(one, ArtifactKey | Slot) for one in value)
+        if near is not None and (is_one or holds_one or (near == "scope" and _RULES[near][0](value))):
             yield f"there is no declaration {name!r}, so it has no effect: write {near} = {_source(stage, value)}"
 
 
@@ -120,26 +130,21 @@ def _wrong_methods(stage: type[Any]) -> Iterator[str]:
         line = f"{'async ' * iscoroutinefunction(method)}def {name}({', '.join(signature(method).parameters)})"
         yield f"it has no {name}(): {f'{near}() is never called; ' if near else ''}write {line}"
     for name, method in own.items():
-        base, near = inherited.get(name), _nearest(name, inherited.keys() - missing)
+        base, near = inherited.get(name), _nearest(name, [one for one in inherited if len(one) >= _LONG])
         if base is not None and name != "execute" and iscoroutinefunction(method) > iscoroutinefunction(base):
             yield f"{name}() is never awaited: write def {name}(...), without async"
+        elif base is not None and (is_generator(method) > is_generator(base) or isasyncgenfunction(method)):
+            yield f"{name}() is a generator, which does nothing: write it without yield"
         elif base is None and near and [*signature(method).parameters] == [*signature(inherited[near]).parameters]:
             yield f"there is no method {name}() of stages, so it is never called: write def {near}(...)"
-
-
-def _unknown_names(stage: type[Any]) -> Iterator[str]:
-    for declaration, kind in _REFERENCES.items():
-        known: Mapping[str, object] = read_catalog()[kind]
-        for one in getattr(stage, declaration):
-            name = one.name if isinstance(one, ArtifactKey) else str(one)
-            near = None if isinstance(one, Slot) or name in known else find_slot(name) or _nearest(name, known)
-            if near is not None:
-                yield f"{declaration} names {name!r}, which does not exist: write {near}"
+    given = [one for one in signature(stage).parameters.values() if one.default is Parameter.empty]
+    if any(one.kind not in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD) for one in given):
+        yield f"it is made without arguments, but needs {', '.join(one.name for one in given)}: give them defaults"
 
 
 def _is_missing(stage: type[Any], name: str) -> bool:
     """Return whether a base class asks for the method: one that is abstract, and used by `execute` as it is."""
-    if not getattr(getattr(stage, name), "__isabstractmethod__", False):
+    if not getattr(getattr_static(stage, name, None), "__isabstractmethod__", False):
         return False
     owner, runs = (next(base for base in stage.__mro__ if one in vars(base)) for one in (name, "execute"))
     return issubclass(owner, runs)
@@ -162,12 +167,17 @@ def _items(value: object) -> Iterable[object]:
     return value if isinstance(value, Set | list | tuple | dict) else [value]
 
 
-def _source(stage: type[Any], value: object) -> str:
-    """Return a value as its author wrote it, with the constants of the stage's module by name."""
+def _source(stage: type[Any], value: object, *, slots: bool = False) -> str:
+    """Return a value as its author wrote it, with the constants of the stage's module by name.
+
+    With `slots`, the names of slots are written as slots.
+    """
     if isinstance(value, Set | list):
-        inner = ", ".join(_source(stage, one) for one in value)
+        inner = ", ".join(_source(stage, one, slots=slots) for one in value)
         return f"[{inner}]" if isinstance(value, list) else f"{{{inner}}}" if inner else "frozenset()"
-    if isinstance(value, Slot):
-        return str(value)
-    constants = () if isinstance(value, str | None) else vars(sys.modules[stage.__module__]).items()
-    return next((name for name, one in constants if one is value), f"{value!r:.200}")
+    if isinstance(value, Slot) or (slots and isinstance(value, str) and find_slot(value)):
+        return str(value if isinstance(value, Slot) else find_slot(str(value)))
+    if isfunction(value) or isinstance(value, property):
+        return f"a {type(value).__name__}"
+    constants = getattr(sys.modules.get(stage.__module__), "__dict__", {}) if not isinstance(value, str | None) else {}
+    return next((name for name, one in constants.items() if one is value), f"{value!r:.200}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -12,7 +13,7 @@ from karenina_core.catalog import CORE, read_catalog
 from karenina_core.config.core_settings import CoreSettings
 from karenina_core.errors import ConfigError
 from karenina_core.models.from_files import FromFiles, mark_of
-from karenina_core.namespaces import namespace_of
+from karenina_core.namespaces import flatten, namespace_of
 from karenina_core.plugins import Plugins, active_plugins
 from karenina_core.plugins.hookspecs import karenina_settings
 
@@ -105,6 +106,17 @@ def all_settings() -> dict[str, Setting]:
     if problems:
         raise ConfigError(sorted(set(problems)))
     return found
+
+
+def flatten_settings(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings by their full names, of which those of a third party may be given as a table of its package.
+
+    Raises `ConfigError` for a name that is given in both forms.
+    """
+    try:
+        return flatten(values, {*CoreSettings.model_fields, *read_catalog()["settings"]})
+    except ValueError as error:
+        raise ConfigError([str(error)]) from None
 
 
 def settings_models(plugins: Plugins) -> list[tuple[type[BaseModel], str]]:

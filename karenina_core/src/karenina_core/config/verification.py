@@ -12,10 +12,10 @@ from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError, model_
 from karenina_core.catalog import CORE, read_catalog
 from karenina_core.config.core_settings import CoreSettings
 from karenina_core.config.environment import read_environment
-from karenina_core.config.setting_owners import PREFIX, Setting, all_settings, prompt_tasks
+from karenina_core.config.setting_owners import PREFIX, Setting, all_settings, flatten_settings, prompt_tasks
 from karenina_core.errors import ConfigError
 from karenina_core.models.model import SECRECY
-from karenina_core.namespaces import describe_unknown, flatten, namespace_of, owned_fields, third_parties
+from karenina_core.namespaces import describe_unknown, namespace_of, owned_fields, third_parties
 from karenina_core.plugins import active_plugins
 from karenina_core.text import did_you_mean
 
@@ -43,7 +43,7 @@ class VerificationConfig(BaseModel):
     _from_benchmark: frozenset[str] = PrivateAttr(default=frozenset())
 
     def __init__(self, /, **values: Any) -> None:  # positional-only, because a file may contain the name `self`
-        given = {**dict(read_environment()), **_flatten(values)}
+        given = {**dict(read_environment()), **flatten_settings(values)}
         super().__init__(**given)
         self._given = frozenset(given)
 
@@ -52,7 +52,7 @@ class VerificationConfig(BaseModel):
     def _fill(cls, values: Any) -> Any:
         if not isinstance(values, Mapping):
             raise ConfigError([f"a configuration is a table of names and values, not a {type(values).__name__}"])
-        values, owned = _flatten(values), all_settings()
+        values, owned = flatten_settings(values), all_settings()
         problems = [_describe_unknown(name, owned) for name in values if name not in owned]
         sections: dict[type[BaseModel], dict[str, Any]] = {}
         for name, setting in owned.items():
@@ -102,7 +102,7 @@ class VerificationConfig(BaseModel):
 
     def with_values(self, **changes: Any) -> Self:
         """Return a copy with other values, validated like a new configuration. Defaults are computed again."""
-        changes = _flatten(changes)
+        changes = flatten_settings(changes)
         changed = type(self)(**{**self.given(), **changes})
         return changed.with_benchmark_names(self._from_benchmark - changes.keys())
 
@@ -126,13 +126,6 @@ class VerificationConfig(BaseModel):
             """Return the value of a setting; `section` returns the same values typed."""
 
 
-def _flatten(values: Mapping[str, Any]) -> dict[str, Any]:
-    try:
-        return flatten(values)
-    except ValueError as error:
-        raise ConfigError([str(error)]) from None
-
-
 def _describe_unknown(name: str, owned: Mapping[str, Setting]) -> str:
     plain = name.removeprefix(PREFIX).lower() if name.startswith(PREFIX) else name
     distribution = read_catalog()["settings"].get(plain)
@@ -144,7 +137,8 @@ def _describe_unknown(name: str, owned: Mapping[str, Setting]) -> str:
         return f"{name}: {describe_unknown(f'{package}.', (), {})}"
     if plain == name:
         return f"{name}: there is no such configuration name{did_you_mean(name, owned, listed)}"
-    near = did_you_mean(plain.upper(), map(str.upper, owned), listed).replace("mean '", f"mean '{PREFIX}")
+    variables = [one.upper().replace(".", "__") for one in owned]
+    near = did_you_mean(plain.upper(), variables, listed).replace("mean '", f"mean '{PREFIX}")
     return f"{name}: there is no setting {plain!r}: correct this environment variable, or unset it{near}"
 
 

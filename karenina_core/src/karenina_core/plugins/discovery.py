@@ -12,6 +12,7 @@ from typing import Final, Literal, TypeVar
 from karenina_core.catalog import CORE
 from karenina_core.errors import type_and_message
 from karenina_core.namespaces import installed as installed
+from karenina_core.namespaces import namespace
 
 T = TypeVar("T")
 Kind = Literal["stage", "adapter", "other", "hooks"]
@@ -93,8 +94,8 @@ def filter_entry_points(
     """
     allowed: dict[str, dict[str, tuple[PluginInfo, EntryPoint]]] = {}
     for info, point in sorted((_make_info(point, kind), point) for point in points):
-        if info.name.partition(".")[0] not in (info.name, point.module.partition(".")[0]):
-            yield info.with_failure("failed", f"the name {info.name!r} belongs to another package"), point
+        if kind == "adapter" and not info.name.startswith(prefix := namespace(point.module)):
+            yield info.with_failure("failed", f"the name {info.name!r} must begin with its package: {prefix}"), point
         elif selection.allows(info):
             allowed.setdefault(info.name, {}).setdefault(info.distribution, (info, point))
         else:

@@ -110,9 +110,8 @@ def installed_specifications(selection: Selection, *more: EntryPoint) -> Specifi
 def version_mismatch(thing: object) -> str | None:
     """Return why a plugin or module is made for another version of the plugin interface; None if it is not."""
     wanted = getattr(thing, "karenina_api", API_VERSION)
-    if wanted == API_VERSION:
-        return None
-    return f"it is made for version {wanted} of the plugin interface, but this core has version {API_VERSION}"
+    differs = f"it is made for version {wanted} of the plugin interface, but this core has version {API_VERSION}"
+    return None if wanted == API_VERSION else differs
 
 
 class _Manager(pluggy.PluginManager):

@@ -33,6 +33,7 @@ from karenina_benchmark.keywords import split_keywords
 from karenina_benchmark.strict_json import parse_object
 from karenina_core.data.question import Question
 from karenina_core.data.rubrics import DynamicRubric, Rubric
+from karenina_core.namespaces import is_owned
 from karenina_template.question_template import template_source_of
 from karenina_template.templates.errors import TemplateError
 
@@ -345,7 +346,7 @@ def _read_item(item: object) -> Question:
         "sources": _decode_json(properties.take("sources")),
         "few_shot_examples": _decode_json(properties.take("few_shot_examples")) or [],
         "workspace_path": properties.take("workspace_path"),
-        "extra": _decode_json(properties.take("plugin_fields")) or {},
+        "extra": _read_extra(_decode_json(properties.take("plugin_fields"))),
         "metadata": _take_custom(properties),
         "date_created": _read_text(item, "dateCreated", None),
         "date_modified": _read_text(item, "dateModified", None),
@@ -360,6 +361,18 @@ def _read_item(item: object) -> Question:
     }
     unread.update({key: value for key, value in others.items() if value})
     return Question.model_validate({**values, "unread": unread})
+
+
+def _read_extra(value: object) -> dict[str, Any]:
+    """Return the fields that plugins own. Raises `ValueError` for others, which would replace those of the question."""
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise ValueError("plugin_fields must be an object")  # noqa: TRY004
+    for name in value:
+        if not is_owned(name, "question_fields"):
+            raise ValueError(f"plugin_fields has {name!r}, which no plugin can own: its names begin with its package")
+    return value
 
 
 _CODE_DEFAULTS = [("name", _TEMPLATE_NAME), ("programmingLanguage", "Python")]

@@ -6,9 +6,8 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from karenina_core.config import VerificationConfig
+from karenina_core.config import VerificationConfig, flatten_settings
 from karenina_core.errors import ConfigError
-from karenina_core.namespaces import flatten
 
 
 class ConfigLayers:
@@ -21,9 +20,9 @@ class ConfigLayers:
     def add(self, values: Mapping[str, Any], origin: str) -> None:
         """Add a layer of values that come from `origin`."""
         try:
-            flat = flatten(values)
-        except ValueError as error:
-            raise ConfigError([f"{origin}, {error}"]) from error
+            flat = flatten_settings(values)
+        except ConfigError as error:
+            raise ConfigError([f"{origin}, {problem}" for problem in error.problems]) from error
         self.values.update(flat)
         self.origin.update(dict.fromkeys(flat, origin))
 

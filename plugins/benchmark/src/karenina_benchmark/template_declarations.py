@@ -20,7 +20,8 @@ from datetime import date
 from typing import Any
 
 from karenina_benchmark.unknown_keys import suggest_key
-from karenina_core.namespaces import flatten
+from karenina_core.namespaces import describe_unknown, flatten
+from karenina_core.plugins import active_plugins
 from karenina_template import templates
 from karenina_template.templates.field import is_option
 
@@ -143,7 +144,7 @@ def _write_field(imports: _Imports, name: str, declared: Any) -> Iterator[str]:
         cure = "write {description: ..., ground_truth: ...}"
         raise DeclarationError(f"the field {name!r} is not a mapping", "answer", name, cure=cure)
     try:
-        declared = flatten(declared)
+        declared = flatten(declared, FIELD_KEYS)
     except ValueError as error:
         raise DeclarationError(str(error), "answer", name) from error
     options = {key: value for key, value in declared.items() if is_option(key)}
@@ -261,6 +262,10 @@ def _write_call(imports: _Imports, declared: Any, path: tuple[str | int, ...]) -
     for part in (package, plain) if package else (primitive,):
         _check_name("primitive", part, *path)
     if package:
+        active_plugins()  # which may add primitives
+        if primitive not in templates.known_primitives():
+            cure = describe_unknown(primitive, templates.known_primitives(), {})
+            raise DeclarationError(f"there is no primitive {primitive!r}", *path, cure=cure)
         imports.packages.add(package)
     else:
         imports.names.add(primitive)

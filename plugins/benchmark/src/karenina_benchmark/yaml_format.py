@@ -236,7 +236,7 @@ def read_question(section: Section, id: str) -> Question:
 def _read_owned(section: Section) -> dict[str, Any]:
     """Return the fields that plugins own, by their full names."""
     try:
-        flat = flatten(section.value)
+        flat = flatten(section.value, QUESTION_KEYS)
     except ValueError as error:
         raise section.error(str(error), "") from error
     return {
@@ -473,6 +473,9 @@ def serialize_question(question: Question, number: int, path: Path) -> dict[str,
         "date_modified": question.date_modified,
         "unread": question.unread,
     }
+    if taken := sorted(question.extra.keys() & {*QUESTION_KEYS}):
+        what = f"no plugin can own the field {taken[0]!r}, which is one of questions"
+        raise CheckpointError(path, f"question {number} ({question.id})", what, "remove it from `extra`")
     return {**_without_defaults(data), **question.extra}
 
 

@@ -154,7 +154,7 @@ def _resolve_recording(model: Any, folder: Path) -> Any:
 
 def read_config_section(benchmark: BenchmarkContent) -> dict[str, Any]:
     """Return the `config` section of a benchmark with its relative paths and programs below the file's folder."""
-    from karenina_core.config import all_settings
+    from karenina_core.config import all_settings, flatten_settings
 
     folder = benchmark.path.parent if benchmark.path is not None else Path()
     owned = all_settings()
@@ -164,7 +164,7 @@ def read_config_section(benchmark: BenchmarkContent) -> dict[str, Any]:
         else [_resolve_programs(model, folder) for model in value]
         if name in ("answering_models", "parsing_models") and isinstance(value, list)
         else value
-        for name, value in resolve_recordings(benchmark.run_config, benchmark.path).items()
+        for name, value in flatten_settings(resolve_recordings(benchmark.run_config, benchmark.path)).items()
     }
 
 

@@ -28,10 +28,13 @@ def karenina_small_judges() -> Sequence[Callable[[ModelConfig], bool]]:
 
 def offered(plugins: Plugins) -> None:
     """Register the primitives of plugins."""
+    from karenina_core.namespaces import check_owner
     from karenina_template.templates import register_primitive
 
     for offer in plugins.offers(karenina_primitives):
         try:
+            if isinstance(offer.value, type):
+                check_owner(offer.value, offer.plugin)
             register_primitive(offer.value)
         except ValueError as error:
             plugins.reject(offer, error)

@@ -36,7 +36,7 @@ class LLMRubricTrait(ScaledTrait):
     def _collect_extra(cls, values: Any) -> Any:
         if not isinstance(values, Mapping) or not values.keys() - cls.model_fields.keys():
             return values
-        values = flatten({str(name): value for name, value in values.items()})
+        values = flatten({str(name): value for name, value in values.items()}, cls.model_fields)
         others = values.keys() - cls.model_fields.keys()
         owned = {name: values[name] for name in values if name in others and is_owned(name, "trait_fields")}
         rest = {name: values[name] for name in values if name not in owned}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from karenina_core.artifacts.declarations import why_refused
 from karenina_core.artifacts.slot_rules import SLOT_RULES
 from karenina_core.artifacts.slots import STAGE_HOOKS
 from karenina_core.catalog import CORE
@@ -37,7 +38,7 @@ def blocked_stages(plugins: Plugins) -> list[Stage]:
         for one in room.offers(getattr(hookspecs, hook))
     ]
     found = {one.value.name: one.value for one in offered if (_name(one.value), one.distribution) in blocked}
-    return [found[name]() for name in sorted(found)]
+    return [found[name]() for name in sorted(found) if why_refused(found[name]) is None]
 
 
 def settings_without_effect(plugins: Plugins, config: VerificationConfig) -> Iterator[str]:

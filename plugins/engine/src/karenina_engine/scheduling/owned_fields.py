@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Literal
 
@@ -91,4 +92,5 @@ def _may_have_options(question: Question) -> bool:
     if question.answer_class is not None:
         return True
     source = question.answer_template or ""
-    return any(f"{name}=" in source for name in (*third_parties(), *read_catalog()["template_fields"]))
+    text = source if source.isascii() else unicodedata.normalize("NFKC", source)  # as Python reads names
+    return any(name in text for name in (*third_parties(), *read_catalog()["template_fields"]))

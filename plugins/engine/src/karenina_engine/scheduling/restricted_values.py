@@ -17,7 +17,7 @@ from pydantic import BaseModel, SecretStr, ValidationError
 from pydantic_core import to_jsonable_python
 
 from karenina_core import plugins as plugin_room
-from karenina_core.config import all_settings, find_adapter
+from karenina_core.config import all_settings, find_adapter, flatten_settings
 from karenina_core.data.rubrics import LLMRubricTrait, Rubric, trait_kinds
 from karenina_core.data.rubrics.llm import owned_trait_fields
 from karenina_core.data.trust import Trust
@@ -176,7 +176,7 @@ class _Finder:
 
     def config(self, values: Mapping[str, Any]) -> None:
         """Check the `config` section of a file."""
-        for name, value in values.items():
+        for name, value in flatten_settings(values).items():
             setting = self._slots.get(name)
             if setting is None:
                 continue
@@ -298,7 +298,7 @@ class _Finder:
         if mark == "any" or value is None or value == {} or value == [] or _json(value) == _json(default):
             return True
         if mark == "below":
-            return not isinstance(value, (str, Path)) or stays_below(self._folder, str(value))
+            return all(stays_below(self._folder, text) for text in _texts_in(value))
         return mark == "name" and isinstance(value, str) and is_plain_name(value)
 
     def _add(
@@ -319,6 +319,16 @@ class _Finder:
             self.found[(restricted.name, restricted.value)] = restricted
         elif places and places[0] not in known.places:
             self.found[(restricted.name, restricted.value)] = replace(known, places=(*known.places, *places))
+
+
+def _texts_in(value: object) -> Iterator[str]:
+    """Yield all texts and paths in a value, which may be a list or a table of them."""
+    if isinstance(value, str | Path):
+        yield str(value)
+    elif isinstance(value, Mapping):
+        yield from (text for pair in value.items() for part in pair for text in _texts_in(part))
+    elif isinstance(value, Iterable):
+        yield from (text for part in value for text in _texts_in(part))
 
 
 def _restricted_by(spec: AdapterSpec | None, fields: Mapping[str, Any]) -> frozenset[str]:

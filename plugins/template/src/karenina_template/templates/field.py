@@ -138,7 +138,7 @@ def _read_options(options: Mapping[str, object]) -> Mapping[str, object]:
     if not options:
         return NO_OPTIONS
     try:
-        return TypeAdapter(dict[str, JsonValue]).validate_python(flatten(options))
+        return TypeAdapter(dict[str, JsonValue]).validate_python(flatten(options, (*VERIFIED, *FIELD_OPTIONS)))
     except ValueError as error:
         raise TemplateError(f"the options of plugins must be JSON values: {error}") from error
 
@@ -188,7 +188,7 @@ def VerifiedField(  # noqa: N802 - used like pydantic's Field
 def describe_parameter(name: str) -> str:
     """Return what an unknown parameter of `VerifiedField` may mean."""
     near = did_you_mean(name, (*VERIFIED, *FIELD_OPTIONS), "")
-    return near or f"; if it is the package of a plugin, install it: pip install {name.replace('_', '-')}"
+    return near or "; if it is the package of a plugin, install that plugin"
 
 
 def is_verified(info: FieldInfo) -> bool:

@@ -127,7 +127,7 @@ def _check_rule(
             yield Flaw("unchecked", name, f"{what} for {_shown(rule.truth)}")
             return
         changed[name] = wrong
-        if rule.passes(wrong, "") is not False:
+        if rule.passes(wrong, "") is True:
             what = f"the field {name!r} accepts wrong values, such as {_shown(wrong)} for {_shown(rule.truth)}"
             yield Flaw("warning", name, what, f"make its {kind} stricter", "verify_with")
     except Exception as error:  # a primitive of a plugin may raise anything

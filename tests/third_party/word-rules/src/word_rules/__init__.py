@@ -15,10 +15,15 @@ from karenina_template.templates import Primitive
 
 
 class Settings(BaseModel):
-    """In files: `word_rules.limit`."""
+    """In files: `word_rules.limit` and `word_rules.words_file`."""
 
-    from_files: ClassVar[FromFiles] = "any"
-    limit: int = Field(default=100, ge=1, description="The highest number of words of an answer.")
+    limit: int = Field(
+        default=100,
+        ge=1,
+        description="The highest number of words of an answer.",
+        json_schema_extra={"from_files": "any"},
+    )
+    words_file: Path | None = Field(default=None, description="A file with words.")
 
 
 class QuestionSettings(BaseModel):
