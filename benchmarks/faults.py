@@ -13,6 +13,15 @@ without faults does the same work, and these must hold, or the script ends with 
   which is looked into after every kill, nor used: that run had not asked the judge, and no result was there. Which run
   a request is of, its API key says: it may reach the server when the run that sent it is dead;
 - the same command once more makes no call, and a replay without the server writes the same file to the byte.
+
+    python benchmarks/faults.py --replies                 replies that servers are known to send, and no kill
+    python benchmarks/faults.py --replies --wire openai   over one wire format
+
+30% of the calls, of the model and of the judge, get a bad reply of one of the kinds of `reply_kinds.py`: ends that say
+error, filter or limit, empty replies, thoughts, odd parts and tokens, streams that break off, and forms that are hard
+to read. By its table, the replies that the server's log has for an item say how it ends, after how many calls, with
+which answer and how many tokens. Each item is compared, and so is the number of unknown reasons that the run reports.
+Then the same with a budget, which is not exceeded by more than the price of a call.
 """
 
 from __future__ import annotations
@@ -38,6 +47,8 @@ from typing import Any, Final
 
 import own_state  # noqa: F401 - sets it
 from fake_server import CODE, code, is_judge, item_of
+from faulty_replies import WIRES
+from faulty_replies import main as check_replies
 
 from karenina_testing.server import Entry, Fault, Request, ScriptedServer, Side, faults
 
@@ -237,10 +248,16 @@ def main() -> None:
     """Do it, print what was seen, and end with 1 where something does not hold."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=50)
-    parser.add_argument("--questions", type=int, default=1000)
+    parser.add_argument("--questions", type=int, help="default: 1000; 2000 with --replies")
     parser.add_argument("--latency", type=float, default=0.3, help="seconds")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--replies", action="store_true", help="send bad replies, and kill nothing")
+    parser.add_argument("--wire", action="append", choices=list(WIRES), help="for --replies; may be repeated")
     chosen = parser.parse_args()
+    if chosen.replies:
+        check_replies(chosen.questions or 2000, chosen.wire or list(WIRES))
+        return
+    chosen.questions = chosen.questions or 1000
     draw = random.Random(chosen.seed)
     server, calm = Server(chosen.latency, FAULTS), Server(0.01, {})
     with server, calm, tempfile.TemporaryDirectory() as name:

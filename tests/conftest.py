@@ -64,7 +64,7 @@ class Wheels:
         """Return the wheel of a package with one module of this source; entry points are (group, name)."""
         module = name.replace("-", "_")
         points = "\n".join(
-            f'[project.entry-points."{group}"]\n{point} = "{module}:plugin"\n' for group, point in entry_points
+            f'[project.entry-points."{group}"]\n"{point}" = "{module}:plugin"\n' for group, point in entry_points
         )
         tree = self._folder / "sources" / f"{name}-{version}"
         (tree / module).mkdir(parents=True)

@@ -341,11 +341,11 @@ def test_members_of_another_release_are_named_with_the_cure(site: Environment) -
 
 def test_a_broken_adapter_stops_only_the_runs_with_its_models(site: Environment, wheels: Wheels) -> None:
     site.install(
-        wheels.package("broken-bird", "0.1", [(ADAPTERS, "budgie")], "import a_library_that_nobody_has"),
+        wheels.package("broken-bird", "0.1", [(ADAPTERS, "broken_bird.budgie")], "import a_library_that_nobody_has"),
         wheels.example("parrot"),
     )
     benchmark, fine = site.write("capitals.yaml", BENCHMARK), site.write("fine.toml", MODELS)
-    needing = site.write("needing.toml", MODELS.replace('"parrot.echo"', '"budgie"', 1))
+    needing = site.write("needing.toml", MODELS.replace('"parrot.echo"', '"broken_bird.budgie"', 1))
 
     stopped = site.karenina("run", benchmark, "--config", needing)
 
@@ -413,7 +413,7 @@ def test_an_adapter_cannot_take_the_name_of_another_package(site: Environment, w
 
 
 def test_a_package_cannot_disable_an_adapter_of_ours(site: Environment, wheels: Wheels) -> None:
-    site.install(wheels.package("macaw", "0.9", [(ADAPTERS, "manual")], ADAPTER))
+    site.install(wheels.package("macaw", "1.0", [(ADAPTERS, "manual")], ADAPTER))
 
     assert plugin(site, "manual", "macaw")["state"] == "failed"
     assert plugin(site, "manual", "karenina-manual")["state"] == "loaded"

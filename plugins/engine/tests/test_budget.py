@@ -18,9 +18,11 @@ from karenina_core.errors import ConfigError
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import CallInfo, ErrorCategory, LLMReply, Message, ParserReply, PortError, Usage
 from karenina_core.plugins import Plugins
-from karenina_engine.calls.call import Call, Endpoint
+from karenina_engine.calls.call import Call, CallRecord, Endpoint
 from karenina_engine.calls.call_runner import CallRunner
 from karenina_engine.calls.concurrency_limits import Bounds, ConcurrencyLimits
+from karenina_engine.calls.reply_json import copy_error
+from karenina_engine.calls.retry import RetryPolicy
 from karenina_engine.cost.budget import Budget, OverBudget
 from karenina_engine.cost.ledger import Ledger
 from karenina_engine.cost.price_source import OwnPrice, to_dollars
@@ -275,3 +277,78 @@ def test_tokens_beyond_the_limit_of_a_model_exceed_a_budget_by_one_call_at_most(
 
     asyncio.run(one_by_one())
     assert budget_of(calls).spent <= (limit + 110 + hidden) * 10**6
+
+
+@given(limit=st.integers(0, 20_000), failures=st.integers(0, 4), places=st.integers(1, 8))
+def test_retries_of_paid_calls_stay_within_a_budget(limit: int, failures: int, places: int) -> None:
+    calls = calls_of(limit * 10**6, places)
+    calls.policy = RetryPolicy(base=0, cap=0)
+
+    async def stubborn(order: int) -> bool:
+        left = [PortError("broken off", category=ErrorCategory.SERVER, usage=Usage(10, 100, calls=1))] * failures
+
+        async def ask() -> LLMReply:
+            await asyncio.sleep(0)
+            if left:
+                raise copy_error(left.pop())
+            return LLMReply("BCL2", Usage(10, 100, calls=1))
+
+        try:
+            await calls.make(call(order, begins=True), ask)
+        except OverBudget:
+            return False
+        return True
+
+    async def all_at_once() -> list[bool]:
+        return await asyncio.gather(*map(stubborn, range(20)))
+
+    made = asyncio.run(all_at_once())
+    assert budget_of(calls).spent <= limit * 10**6
+    assert budget_of(calls).reserved == 0
+    assert all(made) or budget_of(calls).exhausted
+
+
+class NumberedBudget:
+    """A budget whose reservations are numbers from 0, as those of workers are."""
+
+    def __init__(self, budget: Budget) -> None:
+        self.budget = budget
+        self.held: dict[int, int] = {}
+        self.given = 0
+
+    async def reserve(self, call: CallRecord) -> int:
+        amount = await self.budget.reserve(call)
+        self.given += 1
+        self.held[self.given - 1] = amount
+        return self.given - 1
+
+    def spend(self, call: CallRecord, usage: Usage, cost: int | None) -> None:
+        self.budget.spend(call, usage, cost)
+
+    def release(self, reserved: int) -> None:
+        self.budget.release(self.held.pop(reserved))
+
+
+def test_a_retry_that_is_not_covered_releases_no_other_reservation() -> None:
+    calls = calls_of(600 * 10**6, 2)
+    calls.policy = RetryPolicy(base=0, cap=0)
+    numbered = calls.budget = NumberedBudget(budget_of(calls))
+
+    async def two() -> list[LLMReply | BaseException]:
+        over = asyncio.Event()
+
+        async def slow() -> LLMReply:
+            await over.wait()
+            return LLMReply("BCL2", Usage(10, 5, calls=1))
+
+        async def dear() -> LLMReply:
+            asyncio.get_running_loop().call_later(0.05, over.set)
+            raise PortError("broken off", category=ErrorCategory.SERVER, usage=Usage(10, 500, calls=1))
+
+        found = calls.make(call(0), slow), calls.make(call(1, begins=True), dear)
+        return await asyncio.gather(*found, return_exceptions=True)
+
+    answered, refused = asyncio.run(two())
+    assert isinstance(answered, LLMReply)
+    assert isinstance(refused, OverBudget)
+    assert (numbered.held, numbered.budget.reserved) == ({}, 0)

@@ -93,7 +93,7 @@ def config(server: Server, executor: str, **values: Any) -> VerificationConfig:
     answering, *judges = [
         {
             "id": id,
-            "interface": "fake",
+            "interface": "fake_plugin.fake",
             "model_name": id,
             "endpoint_base_url": server.url,
             "endpoint_api_key": KEY,

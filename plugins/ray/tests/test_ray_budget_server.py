@@ -21,7 +21,7 @@ from karenina_ray.remote import RemoteBudget, RemoteClient
 from karenina_ray.serialization import Payload
 from karenina_ray.worker_handle import WorkerHandle
 
-MODEL = ModelConfig(id="answering", interface="fake", model_name="answering", max_tokens=8)
+MODEL = ModelConfig(id="answering", interface="fake_plugin.fake", model_name="answering", max_tokens=8)
 
 
 def call(order: int) -> Call:

@@ -19,7 +19,7 @@ def start_command(folder: Path, server: Server, *more: str) -> subprocess.Popen[
     if not (folder / "questions.jsonld").exists():
         benchmark(40).save(folder / "questions.jsonld")
         chosen = {name: getattr(config(server, "asyncio"), name) for name in ("evaluation_mode", "slots")}
-        model = {"interface": "fake", "endpoint_base_url": server.url}
+        model = {"interface": "fake_plugin.fake", "endpoint_base_url": server.url}
         roles = {"answering_models": ["answering"], "parsing_models": ["judge-1", "judge-2"]}
         models = {role: [{"id": id, "model_name": id, **model} for id in ids] for role, ids in roles.items()}
         (folder / "config.json").write_text(json.dumps({**chosen, **models, "max_concurrency": 4}), "utf-8")

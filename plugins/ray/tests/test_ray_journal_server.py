@@ -43,7 +43,7 @@ class Setup:
     """A server, three workers, and the responses: worker, number of the request, and whether it had an outcome."""
 
     def __init__(self, journal: SlowJournal) -> None:
-        model = ModelConfig(id="answering", interface="fake", model_name="answering")
+        model = ModelConfig(id="answering", interface="fake_plugin.fake", model_name="answering")
         self.workers = [WorkerHandle(None, index, models={0: model}) for index in range(3)]
         self.responses: list[tuple[int, int, bool]] = []
         self.errors: list[tuple[int, int, str]] = []

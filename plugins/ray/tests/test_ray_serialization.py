@@ -16,7 +16,7 @@ from karenina_engine.cost.price_source import OwnPrice
 from karenina_engine.cost.price_table import PriceTable
 from karenina_ray import serialization
 
-MODEL = ModelConfig(id="answering", interface="fake", model_name="answering", max_tokens=8)
+MODEL = ModelConfig(id="answering", interface="fake_plugin.fake", model_name="answering", max_tokens=8)
 INFO = CallInfo("q1", replicate=2, task="judging", order=7, stage="Judge", shared=True, judge="judge-1")
 
 

@@ -95,6 +95,8 @@ async def test_a_clean_reply_is_taken_as_it_is() -> None:
         f"Here you are: {GOOD} Anything else?",
         f"Sure, {GOOD}, as you like [1].",
         f'<think>It says {{"name"...</think>\n{GOOD}',
+        f"{OTHER}</think>\n\n{GOOD}",
+        f"{OTHER}\nNo, it is approved. {{}}</think>{GOOD} So it is.",
         f"[{GOOD}]",
         json.dumps(GOOD),
         f'{{"Drug": {GOOD}}}',

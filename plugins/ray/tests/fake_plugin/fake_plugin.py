@@ -114,4 +114,4 @@ class plugin:
     @staticmethod
     @hookimpl
     def karenina_adapters() -> Sequence[AdapterSpec]:
-        return [AdapterSpec(interface="fake", description="The test server.", llm=Port, parser=Port)]
+        return [AdapterSpec(interface="fake_plugin.fake", description="The test server.", llm=Port, parser=Port)]

@@ -73,6 +73,16 @@ def standalone_source_of(question: Question, trust: Trust) -> str | None:
     return source
 
 
+def field_options_of(question: Question, trust: Trust = NO_TRUST) -> Mapping[str, Mapping[str, object]]:
+    """Return the options of plugins in the question's template, by field. Empty if the template cannot be loaded."""
+    try:
+        template = template_of(question, trust)
+    except TemplateError:
+        return {}
+    rules = template.key.rules if template is not None else {}
+    return {name: rule.options for name, rule in rules.items() if rule.options}
+
+
 def primitive_kinds() -> Mapping[str, type[Primitive]]:
     """Return the classes of primitives that templates may use, by name."""
     return known_primitives()

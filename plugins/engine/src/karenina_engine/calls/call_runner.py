@@ -171,11 +171,21 @@ class CallRunner:
 
     async def _within_budget(self, call: Call, send: Callable[[], Awaitable[R]], budget: BudgetGuard) -> R:
         """Make the call once the budget covers it. Raises `OverBudget`."""
-        reserved = await budget.reserve(call)
+        reserved: int | None = await budget.reserve(call)
+
+        async def reserve_again() -> None:
+            """Reserve the most that a retry may cost, once the failed attempt was paid for."""
+            nonlocal reserved
+            before, reserved = reserved, None
+            if before is not None:
+                budget.release(before)
+            reserved = await budget.reserve(call)
+
         try:
-            return await self._attempt(call, send)
+            return await self._attempt(call, send, reserve_again)
         finally:
-            budget.release(reserved)
+            if reserved is not None:
+                budget.release(reserved)
 
     def _record_usage(self, call: Call, usage: Usage) -> None:
         """Record the usage of a request, also of an agent that failed before its end."""
@@ -184,8 +194,13 @@ class CallRunner:
             if self.budget is not None:
                 self.budget.spend(call, usage, cost)
 
-    async def _attempt(self, call: Call, send: Callable[[], Awaitable[R]]) -> R:
-        """Make the call within the server's limit, and retry it as the policy allows."""
+    async def _attempt(
+        self, call: Call, send: Callable[[], Awaitable[R]], when_charged: Callable[[], Awaitable[None]] | None = None
+    ) -> R:
+        """Make the call within the server's limit, and retry it as the policy allows.
+
+        `when_charged` is awaited before the retry of an attempt that was paid for.
+        """
         notes = call.notes
         paid = NO_USAGE
         limiter = self.limits.limiter(call.endpoint.model)
@@ -195,6 +210,7 @@ class CallRunner:
             try:
                 reply = await send()
             except PortError as error:
+                charged = error.partial is not None or bool(error.usage.calls)
                 if error.partial is not None:
                     self._record_usage(call, error.partial.usage)
                 if error.usage.calls:
@@ -218,6 +234,8 @@ class CallRunner:
             limiter.retrying += 1
             self.limits.changed()
             try:
+                if charged and when_charged is not None:
+                    await when_charged()
                 await asyncio.sleep(delay)
             finally:
                 limiter.retrying -= 1

@@ -13,8 +13,7 @@ from karenina_core.data.rubrics import LLMRubricTrait
 from karenina_core.data.trust import NO_TRUST, Trust
 from karenina_core.namespaces import describe_unknown, namespace_of, owned_fields, read_owned, third_parties
 from karenina_core.stages.stage import registered_stages
-from karenina_template.question_template import template_of
-from karenina_template.templates.errors import TemplateError
+from karenina_template.question_template import field_options_of
 
 if TYPE_CHECKING:
     from karenina_core.data.question import Question
@@ -70,13 +69,8 @@ def given_fields(question: Question, trust: Trust = NO_TRUST) -> Iterator[Given]
         yield "question_fields", "", question.extra
     yield from trait_fields(question.rubric, question.dynamic_rubric)
     if _may_have_options(question):
-        try:
-            template = template_of(question, trust)
-        except TemplateError:  # reported by the stage that loads it
-            return
-        for name, rule in template.key.rules.items() if template is not None else ():
-            if rule.options:
-                yield "template_fields", name, rule.options
+        for name, options in field_options_of(question, trust).items():
+            yield "template_fields", name, options
 
 
 def trait_fields(*rubrics: Rubric | None) -> Iterator[Given]:

@@ -98,6 +98,11 @@ def _inside(text: str) -> dict[str, Any]:
     outside.append(text[at:])
     if not objects:
         raise ValueError("the reply holds no JSON object")
+    # Thoughts without an opening mark may begin with an object.
+    last = max((place for place, part in enumerate(outside[:-1]) if place and _THOUGHT_END.search(part)), default=0)
+    if last:
+        *_, mark = _THOUGHT_END.finditer(outside[last])
+        objects, outside = objects[last:], [outside[last][mark.end() :], *outside[last + 1 :]]
     filled = [value for value in objects if value] or objects
     if any(not json_equal(filled[0], other) for other in filled):
         raise ValueError("the reply holds more than one JSON object")
