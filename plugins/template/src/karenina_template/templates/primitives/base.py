@@ -56,8 +56,8 @@ class Primitive(BaseModel):
     def check(self, extracted: object, expected: object) -> bool | Undecided:
         """Return whether `extracted` passes for the truth `expected`. None, an empty extraction, never passes.
 
-        Return `Undecided` if nobody could tell from `extracted`, such as a date that can be two dates. It is no way to
-        pass: an item that it leaves without a verdict is not judged, and counts as wrong in the lower pass rate.
+        Return `Undecided` if `extracted` alone does not decide it, such as a date that can be two dates. An item that
+        it leaves without a verdict is not judged, and counts as wrong in the lower pass rate.
         """
         raise TypeError(f"{type(self).__name__} does not compare values; it reads the response")
 
