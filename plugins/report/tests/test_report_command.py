@@ -10,6 +10,7 @@ import pytest
 from command_runs import CommandResult, run_karenina
 from result_builders import result, run, save
 
+from karenina_core.data.outcome import Outcome
 from karenina_core.plugins import Plugins
 from karenina_report.commands import commands
 
@@ -67,6 +68,59 @@ def test_a_run_not_shown_as_good_exits_with_1(better: Path, tmp_path: Path) -> N
 
     assert compare(better, equal, "--require-within", "1").code == 1
     assert compare(better, equal, "--require-within", "20").code == 0
+
+
+@pytest.fixture
+def all_right(tmp_path: Path) -> Path:
+    return save(tmp_path / "right.results.jsonl", run([True] * 20, model="right"))
+
+
+@pytest.fixture
+def half(tmp_path: Path) -> Path:
+    return save(tmp_path / "half.results.jsonl", run([True] * 10 + [Outcome.UNDECIDED] * 10, model="half"))
+
+
+@pytest.mark.parametrize(
+    ("condition", "says"),
+    [
+        (("--fail-on-regression", "1"), "is below -1 points, a regression: 95% CI [-"),
+        (("--require-within", "20"), "is not shown to be above -20 points: 95% CI [-"),
+    ],
+)
+def test_conditions_also_hold_if_the_undecided_are_wrong(
+    all_right: Path, half: Path, tmp_path: Path, condition: tuple[str, str], says: str
+) -> None:
+    done = compare(all_right, half, *condition)
+
+    assert done.code == 1
+    assert f", with undecided results of B as wrong and of A as right, {says}" in done.err
+    assert "right in A, wrong in B: +50.00 points, 95% CI [" in done.out
+    assert compare(half, all_right, "--baseline", "B", *condition).code == 1
+    assert compare(half, all_right, *condition).code == 0
+    wrong = save(tmp_path / "wrong.results.jsonl", run([True] * 10 + [False] * 10, model="wrong"))
+    assert compare(half, wrong, *condition).code == 1
+
+
+def test_a_run_without_a_verdict_cannot_pass(all_right: Path, tmp_path: Path) -> None:
+    none = save(tmp_path / "none.results.jsonl", run([Outcome.UNDECIDED] * 20, model="none"))
+
+    assert compare(all_right, none, "--fail-on-regression").code == 1
+    assert compare(all_right, none, "--require-within", "20").code == 1
+
+
+def test_the_same_undecided_values_are_no_regression(tmp_path: Path) -> None:
+    def undecided(model: str, days: list[str]) -> Path:
+        found = [result(f"q{n}", Outcome.UNDECIDED, model=model, extracted={"day": day}) for n, day in enumerate(days)]
+        for one in found:
+            one.template.field_results = {"day": None}
+        right = [result(f"r{n}", True, model=model) for n in range(20)]
+        return save(tmp_path / f"{model}.results.jsonl", [*found, *right])
+
+    old = undecided("old", ["01/02/2024"] * 20)
+
+    assert compare(old, undecided("new", ["01/02/2024"] * 20), "--fail-on-regression").code == 0
+    assert compare(old, undecided("new", ["01/02/2024"] * 20), "--require-within", "20").code == 0
+    assert compare(old, undecided("other", ["2/1/2024"] * 20), "--fail-on-regression").code == 1
 
 
 def test_with_a_baseline_the_others_are_held_to_it(better: Path, worse: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import signal
@@ -119,16 +120,34 @@ def test_an_export_is_read_back_exactly(results: Path, suffix: str) -> None:
 def test_cells_cannot_be_formulas(results: Path) -> None:
     from openpyxl import load_workbook
 
-    csv = export(results, "--table", "results", "--format", "csv", "--no-whole").out
+    table = export(results, "--table", "results", "--format", "csv", "--no-whole").out
     assert export(results, "-o", "out.xlsx").code == 0
     sheet = load_workbook("out.xlsx")["results"]
     column = [cell.value for cell in sheet[1]].index("response")
     cell = sheet[2][column]
 
-    assert "'=1+1" in csv
-    assert ",=1+1" not in csv
-    assert '"=1+1' not in csv
+    assert "'=1+1" in table
+    assert ",=1+1" not in table
+    assert '"=1+1' not in table
     assert (cell.data_type, cell.quotePrefix, str(cell.value)[:4]) == ("s", True, "=1+1")
+
+
+@pytest.mark.parametrize("first", ["=", "+", "-", "@", "\t", "\r", "\n"])
+def test_the_reason_of_an_undecided_item_is_no_formula(first: str) -> None:
+    from openpyxl import load_workbook
+
+    one = result("q1", Outcome.UNDECIDED)
+    why = f"{first}cmd()"
+    one.template.field_verification_error = why
+    file = save(Path("run.results.jsonl"), [one])
+    assert export(file, "-o", "out.csv", "--table", "results").code == export(file, "-o", "out.xlsx").code == 0
+    with Path("out.csv").open(encoding="utf-8", newline="") as table:
+        (row,) = csv.DictReader(table)
+    sheet = load_workbook("out.xlsx")["results"]
+    cell = sheet[2][[cell.value for cell in sheet[1]].index("reason")]
+
+    assert row["reason"] == f"'{why}"
+    assert (cell.data_type, cell.quotePrefix) == ("s", True)
 
 
 def test_what_a_cell_cannot_hold_is_reported(results: Path) -> None:

@@ -25,7 +25,8 @@ from karenina_template.templates import (
     load_template,
 )
 from karenina_template.templates.comparison import Comparison
-from karenina_template.templates.errors import InvalidAnswer
+from karenina_template.templates.errors import InvalidAnswer, TemplateError
+from karenina_template.templates.sample_check import check_samples
 from karenina_template.templates.self_check import find_flaws
 from karenina_template.verify_template import VerifyTemplate
 from karenina_testing import run_stage
@@ -94,6 +95,217 @@ class Says(Found):
 class Counts(Found):
     def verify(self) -> Any:
         return sum(self.field_results().values()) == 2
+
+
+class NoneIsFalse(Found):
+    def verify(self) -> Any:
+        return False not in self.field_results().values()
+
+
+class AllIsTrue(Found):
+    def verify(self) -> Any:
+        return all(self.field_results().values())
+
+
+class AsksBase(Found):
+    def verify(self) -> Any:
+        return bool(super().verify())
+
+
+class AsksBaseFields(Found):
+    def verify(self) -> Any:
+        return super().field_results()["gene"] is True and super().field_results()["day"] is not False
+
+
+class AsksScores(Found):
+    def verify(self) -> Any:
+        return 0.0 not in self.field_scores().values()
+
+
+class Half(Primitive):
+    def check(self, extracted: object, expected: object) -> bool | Undecided:
+        return Undecided("it may be either")
+
+    def score(self, extracted: object, expected: object) -> float:
+        return 0.9
+
+
+class AsksGradedScores(BaseAnswer):
+    gene: str | None = VerifiedField("The gene.", ground_truth="BCL2", verify_with=ExactMatch())
+    day: str | None = VerifiedField("The day.", ground_truth="2024-02-01", verify_with=Half())
+
+    def verify(self) -> Any:
+        return self.gene == "BCL2" and self.field_scores()["day"] != 0.0
+
+
+class OneOfTwo(BaseAnswer):
+    gene: str | None = None
+    day: str | None = VerifiedField("The day.", ground_truth="2024-02-01", verify_with=DateMatch())
+    end: str | None = VerifiedField("Its end.", ground_truth="2024-02-01", verify_with=DateMatch())
+
+    def verify(self) -> Any:
+        return (self.field_results()["day"] is True) == (self.field_results()["end"] is True)
+
+
+class OutsideOfStrategy(Found):
+    class VerificationStrategy:
+        verify_strategy = AnyOf("gene")
+
+    def verify(self) -> Any:
+        return self.field_results()["day"] is not False
+
+
+class OwnResults(Found):
+    def field_results(self) -> dict[str, bool | None]:
+        return {**super().field_results(), "order": None}
+
+    def verify(self) -> Any:
+        return False not in self.field_results().values()
+
+
+class Lenient(Found):
+    def verify(self) -> Any:
+        return self.gene == "BCL2" or self.field_results()["day"] is True
+
+
+@pytest.mark.parametrize("kind", [NoneIsFalse, AllIsTrue, AsksBase, AsksBaseFields, AsksScores, OutsideOfStrategy])
+def test_a_boolean_that_depends_on_an_undecided_field_is_undecided(kind: type[Found]) -> None:
+    undecided = Comparison(kind(gene="BCL2", day=TWO_DATES))
+
+    assert (undecided.passed(), undecided.why_undecided()) == (None, WHY)
+    assert undecided.results()["day"] is None
+    assert Comparison(kind(gene="BCL2", day="1 February 2024")).passed() is True
+    assert Comparison(kind(gene="BCL2", day="2 January 2024")).passed() is False
+
+
+def test_a_boolean_that_no_undecided_field_changes_is_the_verdict() -> None:
+    for kind in (NoneIsFalse, AllIsTrue, AsksBase, AsksBaseFields, AsksScores, Lenient):
+        assert Comparison(kind(gene="TP53", day=TWO_DATES)).passed() is (None if kind is Lenient else False)
+    assert Comparison(Lenient(gene="BCL2", day=TWO_DATES)).passed() is True
+
+
+def test_partial_credit_of_an_undecided_field_does_not_decide() -> None:
+    assert Comparison(AsksGradedScores(gene="BCL2", day="x")).passed() is None
+    assert Comparison(AsksGradedScores(gene="TP53", day="x")).passed() is False
+
+
+def test_all_combinations_of_undecided_fields_are_tried() -> None:
+    comparison = Comparison(OneOfTwo(day=TWO_DATES, end=TWO_DATES))
+
+    assert comparison.passed() is None
+    assert comparison.why_undecided() == f"{WHY}; {WHY.replace('day', 'end')}"
+
+
+def test_an_undecided_result_of_the_class_itself_does_not_pass() -> None:
+    comparison = Comparison(OwnResults(gene="BCL2", day="1 February 2024"))
+
+    assert (comparison.passed(), comparison.why_undecided()) == (None, "field order: it cannot be decided")
+
+
+def test_the_answer_itself_keeps_its_undecided_results() -> None:
+    class Remembers(Found):
+        def verify(self) -> Any:
+            self.seen = self.field_results()["day"]
+            return self.seen is not False
+
+    answer = Remembers(gene="BCL2", day=TWO_DATES)
+
+    assert Comparison(answer).passed() is None
+    assert answer.seen is answer.field_results()["day"] is None
+
+
+def test_verify_is_called_once_if_all_fields_are_decided() -> None:
+    calls = []
+
+    class Counted(Found):
+        def verify(self) -> Any:
+            calls.append(self.day)
+            return True
+
+    assert Comparison(Counted(gene="BCL2", day="2024-02-01")).passed() is True
+    assert len(calls) == 1
+
+
+def test_a_verify_that_fails_for_an_assumed_result_is_undecided() -> None:
+    class Fails(Found):
+        def verify(self) -> Any:
+            if self.field_results()["day"] is False:
+                raise ValueError("no such day")
+            return True
+
+    assert Comparison(Fails(gene="BCL2", day=TWO_DATES)).passed() is None
+
+
+async def _later() -> bool:
+    return False
+
+
+@pytest.mark.parametrize("found", [_later, "no", 0.5, 2, ["x"], object()])
+def test_a_verify_that_returns_no_verdict_is_an_error(found: Any) -> None:
+    class Answer(Found):
+        def verify(self) -> Any:
+            return found() if found is _later else found
+
+    kind = "coroutine" if found is _later else type(found).__name__
+    with pytest.raises(InvalidAnswer, match=rf"verify\(\) of the template Answer returned a {kind}: it must"):
+        Comparison(Answer(gene="BCL2", day="2024-02-01")).passed()
+
+
+class NumpyBool:
+    """A truth value that is no `bool`, as those of numpy are."""
+
+    def __init__(self, value: bool) -> None:
+        self.value = value
+
+    def __bool__(self) -> bool:
+        return self.value
+
+    def __eq__(self, other: object) -> bool:
+        return self.value == other
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize(
+    ("found", "passed"), [(1, True), (0.0, False), (NumpyBool(True), True), (NumpyBool(False), False), ("", False)]
+)
+def test_numbers_0_and_1_and_empty_values_are_verdicts(found: Any, passed: bool) -> None:
+    class Answer(Found):
+        def verify(self) -> Any:
+            return found
+
+    assert Comparison(Answer(gene="BCL2", day="2024-02-01")).passed() is passed
+
+
+@pytest.mark.parametrize("method", ["verify", "verify_granular", "field_results", "field_scores", "ground_truth"])
+def test_an_async_method_is_refused_with_its_cure(method: str) -> None:
+    source = f"{DECLARED}\n    async def {method}(self):\n        return False\n"
+
+    with pytest.raises(TemplateError, match=rf"q, line \d+: Answer.{method} is async, and .*: write `def {method}`"):
+        load_template(source, trust=Trust.all(), name="q")
+
+
+def test_a_result_that_is_no_verdict_is_no_correct_item() -> None:
+    found = verify("BCL2", source=DECLARED + "\n    def verify(self):\n        return self.gene\n")
+
+    assert found.outcome is Outcome.STAGE_ERROR
+    assert "verify() of the template Answer of question q returned a str" in found.why()
+
+
+def test_a_template_that_never_returns_a_verdict_is_refused_before_calls() -> None:
+    source = DECLARED + "\n    def verify(self):\n        return (self.gene, self.day)\n"
+
+    with pytest.raises(TemplateError, match=r"fails for every answer.* returned a tuple"):
+        check_samples(load_template(source, trust=Trust.all()).for_question("q"))
+
+
+def test_the_reason_is_bounded_text() -> None:
+    cut = Undecided("x" * 5_000).why
+
+    assert len(cut) == 2_000
+    assert cut.endswith("x ... (cut, 5,000 characters)")
+    assert Undecided("y" * 2_000).why == "y" * 2_000
+    assert Undecided(ValueError("two dates")).why == "two dates"  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -188,6 +400,19 @@ def test_an_undecided_item_is_not_judged_and_says_why() -> None:
     assert template.verify_result is template.verify_granular_result is None
     assert template.field_results == {"gene": True, "day": None}
     assert template.field_scores == {"gene": 1.0, "day": None}
+
+
+EITHER = "\n    class VerificationStrategy:\n        verify_strategy = AnyOf('gene', 'day')\n"
+OWN = "\n    def verify(self):\n        return self.gene in ('BCL2', 'BCL-2')\n"
+
+
+def test_a_correct_item_names_its_undecided_fields() -> None:
+    assert verify("BCL2", source=DECLARED + EITHER).why() == "correct although day is undecided"
+    found = verify("BCL-2", source=DECLARED + OWN)
+    assert (found.outcome, found.why()) == (
+        Outcome.CORRECT,
+        "correct although gene differs from the truth and day is undecided",
+    )
 
 
 def test_a_wrong_field_decides() -> None:

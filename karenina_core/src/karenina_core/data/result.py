@@ -91,7 +91,10 @@ class VerificationResult(Section):
         if self.outcome is Outcome.TRUNCATED:
             parts.append("the answer was cut off at its token limit")
         if self.outcome is Outcome.CORRECT:
-            return "every field matches" if not failed else f"correct although {parts[0]}"
+            parts = parts[:1] if failed else []
+            if undecided := self.undecided_fields():
+                parts.append(f"{', '.join(undecided)} {'is' if len(undecided) == 1 else 'are'} undecided")
+            return f"correct although {' and '.join(parts)}" if parts else "every field matches"
         if self.outcome is Outcome.RUBRIC_ERROR:
             return f"not every trait could be scored: {'; '.join(self._unscored()) or 'a score is missing'}"
         if self.outcome is Outcome.SCORED:

@@ -84,7 +84,8 @@ def compare(
             metavar="[POINTS]",
             min=0,
             help="Exit with 1 if a run is shown to be more than POINTS worse than the first (or the baseline): "
-            "the upper limit of its difference is below -POINTS. Of 40 equally good runs, one fails.",
+            "the upper limit of its difference is below -POINTS. Of 40 equally good runs, one fails. Also "
+            "checked with undecided results of the run as wrong, and of the first as right.",
         ),
     ] = None,
     require_within: Annotated[
@@ -94,7 +95,7 @@ def compare(
             min=0,
             help="Exit with 1 unless each run is shown to be at most POINTS worse than the first (or the "
             "baseline): the lower limit of its difference is above -POINTS. Of 40 runs that are POINTS worse, one "
-            "passes.",
+            "passes. Also checked with undecided results of the run as wrong, and of the first as right.",
         ),
     ] = None,
     as_json: AsJson = False,
@@ -140,9 +141,11 @@ def _failures(found: Comparison, regression: float | None, within: float | None)
             "no question has a verdict in both runs, so the condition cannot be checked: compare "
             "runs of the same questions"
         )
-    for label, limits in against:
+    for label, undecided, limits in against:
         shown = "no interval" if limits is None else f"95% CI [{100 * limits[0]:+.2f}, {100 * limits[1]:+.2f}] points"
         what = f"{label} ({names[label]}) minus {base} ({names[base]})"
+        if undecided:
+            what += f", with undecided results of {label} as wrong and of {base} as right,"
         if regression is not None and limits is not None and limits[1] < -regression / 100:
             yield f"{what} is below -{regression:g} points, a regression: {shown}"
         if within is not None and (limits is None or limits[0] <= -within / 100):

@@ -163,6 +163,8 @@ class Change(ReportModel):
 class Pair(ReportModel):
     """A comparison of two runs. The first of `differences` is that of the pass rate, if there are verdicts.
 
+    `lowest` is this difference with undecided results of A as wrong and of B as right, `highest` the reverse; results
+    of both with the same values count the same. Both are None if no result is undecided.
     `changed` are questions that were left out because their template, truth or text changed, with the changed parts.
     `unpaired` have a verdict in at most one of the runs. `unit` is the kind of cluster.
     """
@@ -178,6 +180,8 @@ class Pair(ReportModel):
     changed: Mapping[str, Sequence[str]]
     unpaired: Sequence[str]
     differences: Sequence[Difference]
+    lowest: Difference | None = None
+    highest: Difference | None = None
     by_judge: Mapping[str, Difference]
     groups: Sequence[Group]
     changes: Sequence[Change]
@@ -209,12 +213,20 @@ class Comparison(SectionsView, ReportModel):
     by: str | None
     notes: Sequence[Note] = ()
 
-    def against(self, label: str) -> list[tuple[str, tuple[float, float] | None]]:
-        """Return the interval of each other run's pass rate minus that of the run `label`, by the other run's label."""
+    def against(self, label: str) -> list[tuple[str, bool, tuple[float, float] | None]]:
+        """Return the intervals of each other run's pass rate minus that of the run `label`.
+
+        Each has the other run's label, and whether it is with undecided results of the other run as wrong and of this
+        one as right.
+        """
         found = []
         for pair in self.pairs:
-            difference = pair.difference()
-            if difference is not None and label in (pair.a, pair.b):
-                turned = pair.a == label
-                found.append((pair.b if turned else pair.a, difference.limits(turned=turned)))
+            turned = pair.a == label
+            if turned or pair.b == label:
+                other, worst = (pair.b, pair.highest) if turned else (pair.a, pair.lowest)
+                found += [
+                    (other, undecided, one.limits(turned=turned))
+                    for undecided, one in ((False, pair.difference()), (True, worst))
+                    if one is not None
+                ]
         return found

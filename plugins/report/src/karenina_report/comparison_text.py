@@ -99,6 +99,9 @@ def _pair_facts(pair: Pair, rates: Mapping[str, Rate]) -> Iterator[tuple[str, st
         yield "Flips", _flips_text(main, pair)
     if rates[pair.a].undecided or rates[pair.b].undecided:
         yield "Undecided", _undecided_text(pair, rates)
+    for one, right, wrong in ((pair.highest, pair.a, pair.b), (pair.lowest, pair.b, pair.a)):
+        if one is not None:
+            yield "", f"right in {right}, wrong in {wrong}: {_difference_text(one)}"
     if main is not None:
         if main.bounds is not None:
             yield "Bounds", _bounds_text(main, pair)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
+from karenina_core.data.outcome import Outcome
 from karenina_core.errors import ConfigError
 from karenina_core.text import compose
 from karenina_report.judge_names import make_judge_namer
@@ -69,6 +71,49 @@ def pair_runs(a: Run, b: Run, *, any_judge: bool = False, any_template: bool = F
         raise ConfigError([_nothing_in_common(a, b, found)])
     found.same_answers = _same_answers(found.questions.values())
     return found
+
+
+def read_undecided(pairing: Pairing, *, in_favor_of: int) -> Pairing | None:
+    """Return the pairing with undecided results as right for the run `in_favor_of` (0 or 1) and wrong for the other.
+
+    Results of both runs with the same values are right or wrong together, as is better for the run. None if no result
+    is undecided.
+    """
+    if not any(map(_is_undecided, (one for pair in pairing.questions.values() for side in pair for one in side))):
+        return None
+    questions = {}
+    for id, sides in pairing.questions.items():
+        favored, other = (_shares_of_undecided(sides[at]) for at in (in_favor_of, 1 - in_favor_of))
+        right = {values for values, share in favored.items() if share > other.get(values, 0)}
+        questions[id] = ([_decided(one, right) for one in sides[0]], [_decided(one, right) for one in sides[1]])
+    return replace(pairing, questions=questions)
+
+
+def _shares_of_undecided(results: Results) -> dict[str, Fraction]:
+    """Return the share of the results that are judged or undecided, for each set of values that is undecided."""
+    total = sum(one.outcome.has_verdict or _is_undecided(one) for one in results)
+    counts = Counter(_values(one) for one in results if _is_undecided(one))
+    return {values: Fraction(count, total) for values, count in counts.items()}
+
+
+def _is_undecided(result: VerificationResult) -> bool:
+    return result.outcome is Outcome.UNDECIDED
+
+
+def _decided(result: VerificationResult, right: Collection[str]) -> VerificationResult:
+    if not _is_undecided(result):
+        return result
+    return result.model_copy(update={"outcome": Outcome.CORRECT if _values(result) in right else Outcome.WRONG})
+
+
+def _values(result: VerificationResult) -> str:
+    """Return what the verdict of an undecided result depends on: the extracted values, or else the whole response."""
+    template = result.template
+    undecided, extracted = result.undecided_fields(), template.parsed_llm_response or {}
+    is_extracted = undecided and extracted.keys() >= set(undecided)
+    return json.dumps(
+        [extracted, template.field_results, "" if is_extracted else template.raw_llm_response], default=str
+    )
 
 
 def _by_question(results: Iterable[VerificationResult]) -> dict[str, Results]:

@@ -21,7 +21,7 @@ from karenina_report.comparison_result import ComparedRun, Comparison, Differenc
 from karenina_report.estimators.paired import adjust_by_holm
 from karenina_report.metrics import NOT_JUDGED, Metric, verdict_metrics
 from karenina_report.paired_values import estimate_difference, pair_values
-from karenina_report.pairing import Pairing, pair_runs
+from karenina_report.pairing import Pairing, pair_runs, read_undecided
 from karenina_report.registered_notes import find_notes
 from karenina_report.run_notes import NotedRun
 from karenina_report.runs import Run, Source, read_runs
@@ -182,6 +182,12 @@ def _pair(a: Run, b: Run, label_a: str, label_b: str, options: _Options) -> Pair
         is not None
     ]
     main = metrics[0]
+    lowest, highest = (
+        estimate_difference(main, pair_values(main, read), units.of, same_answers=pairing.same_answers)
+        if (read := read_undecided(pairing, in_favor_of=run)) is not None
+        else None
+        for run in (1, 0)
+    )
     return Pair(
         a=label_a,
         b=label_b,
@@ -194,6 +200,8 @@ def _pair(a: Run, b: Run, label_a: str, label_b: str, options: _Options) -> Pair
         changed=pairing.changed,
         unpaired=[one.id for one in seen[main.name] if not one.is_complete],
         differences=[one for one in differences if one.metric != NOT_JUDGED or one.a or one.b],
+        lowest=lowest,
+        highest=highest,
         by_judge=_by_judge(main, pairing, units),
         groups=_groups(main, pairing, options.by, units, options.questions) if options.by is not None else [],
         changes=find_changes(pairing, seen),

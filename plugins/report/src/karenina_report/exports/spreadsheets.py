@@ -1,7 +1,7 @@
 """Exports to CSV and Excel, and their re-import.
 
-Text cells that begin with `=`, `+`, `-`, `@`, a tab or a carriage return would be formulas in a spreadsheet. CSV has
-them with an apostrophe before, Excel as cells of type text.
+Text cells that begin with `=`, `+`, `-`, `@`, a tab or a line break could be formulas in a spreadsheet. CSV has them
+with an apostrophe before, Excel as cells of type text.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 RESULT_COLUMN: Final = "result"
 """The last column of the table of results: the whole result as JSON, from which it is read back."""
-FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r")
+FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
 _TABLES: Final = ("results", "fields", "traits", "excerpts", "stages")
 _SHEET_OF_RESULTS: Final = "data"
 _LONGEST_CELL: Final = 32_000

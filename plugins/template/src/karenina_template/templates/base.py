@@ -4,7 +4,7 @@
 
 from collections.abc import Mapping
 from functools import wraps
-from inspect import isfunction
+from inspect import isasyncgenfunction, iscoroutinefunction, isfunction
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from pydantic import BaseModel, Field, PrivateAttr
@@ -38,6 +38,8 @@ class BaseAnswer(BaseModel):
 
     If a primitive cannot decide about a value, the result of the field is None, and so is the verdict if it depends on
     the field. A `verify` of the class sees that None in `field_results`, and may return None too, or `Undecided(why)`.
+    If it returns True or False, it is called again with each possible result of the field on a copy of the answer, and
+    the answer is undecided unless all calls return the same.
     """
 
     id: SkipJsonSchema[str | None] = Field(default=None, exclude=True, repr=False)
@@ -46,6 +48,7 @@ class BaseAnswer(BaseModel):
 
     _key: AnswerKey | None = PrivateAttr(default=None)
     _response: str = PrivateAttr(default="")
+    _assumed: Mapping[str, bool] | None = PrivateAttr(default=None)
 
     __answer_key__: ClassVar[AnswerKey | None] = None
 
@@ -125,23 +128,29 @@ class BaseAnswer(BaseModel):
 
     def field_scores(self) -> dict[str, float | None]:
         """Return the credit of each verified field, 0 to 1; None if it cannot be decided whether the field passes."""
-        return self._answer_key().credits(self._results(), self._values())
+        return self._credits(self._results())
 
     def verify_regex(self, raw_response: str) -> RegexReport:
         """Search for the patterns of `self.regex` in `raw_response`; see `verify_patterns` for their format."""
         return verify_patterns(self.regex, raw_response)
 
     def _results(self) -> dict[str, bool | Undecided]:
-        """Return the same as `field_results`, with the reasons."""
-        return self._answer_key().results(self._values(), self._said())
+        """Return the same as `field_results`, with the reasons, and with the results that are assumed."""
+        found = self._answer_key().results(self._values(), self._said())
+        return {**found, **assumed} if (assumed := self._assumptions()) else found
 
     def _credits(self, results: Mapping[str, Result]) -> dict[str, float | None]:
         """Return the same as `field_scores`, given the results."""
-        return self._answer_key().credits(results, self._values())
+        found = self._answer_key().credits(results, self._values())
+        return {**found, **{name: float(passed) for name, passed in self._assumptions().items()}}
 
     def _answer_key(self) -> AnswerKey:
         own: AnswerKey | None = (self.__pydantic_private__ or {}).get("_key")  # faster than an attribute
         return own if own is not None else type(self).answer_key()
+
+    def _assumptions(self) -> Mapping[str, bool]:
+        """Return the results that `Comparison` assumes for undecided fields, on a copy of the answer."""
+        return (self.__pydantic_private__ or {}).get("_assumed") or {}
 
     def _said(self) -> str:
         response: str = (self.__pydantic_private__ or {}).get("_response", "")
@@ -201,6 +210,10 @@ def _clean(part: Any) -> Any:
 
 def _key_of(cls: type[BaseAnswer]) -> AnswerKey:
     fields = cls.model_fields
+    for name in sorted({*METHODS, "ground_truth"}):
+        method = getattr(cls, name, None)
+        if iscoroutinefunction(method) or isasyncgenfunction(method):
+            raise TemplateError(f"{cls.__name__}.{name} is async, and is not awaited: write `def {name}`")
     rules: dict[str, FieldRule] = {}
     coercer = TruthCoercer(fields)
     for name, info in fields.items():

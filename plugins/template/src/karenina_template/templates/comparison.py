@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from inspect import iscoroutine
+from itertools import chain, islice, product
+from typing import Final
 
 from karenina_template.templates.answer_key import AnswerKey
 from karenina_template.templates.base import BaseAnswer
@@ -12,6 +16,8 @@ from karenina_template.templates.errors import InvalidAnswer
 from karenina_template.templates.primitives import Undecided
 
 _DECLARED = ("verify", "verify_granular", "field_results", "field_scores")
+_MOST_ASSUMPTIONS: Final = 64
+"""All results of six undecided fields."""
 
 
 @dataclass(slots=True)
@@ -37,30 +43,33 @@ class Comparison:
     def passed(self) -> bool | None:
         """Return the result of `verify`, None if it is undecided; `why_undecided` has the reason then.
 
-        None from a class's own `verify` means that only if a field is undecided; otherwise it is false. If a field is
-        undecided and `verify` raises, because it does not expect None, the answer is undecided too.
+        If a field is undecided, True or False from a class's own `verify` counts only if it returns the same for each
+        possible result of the field. None means undecided only then; otherwise it is false. If `verify` raises for a
+        field's None, which it does not expect, the answer is undecided too. Raises `InvalidAnswer` if it returns
+        anything else.
         """
         if self._key is not None:
             passed = self._key.verdict(self._results())
             self._why = self._key.why_undecided(self._results()) if passed is None else None
             return passed
         try:
-            answer: object = self.answer.verify()
+            verdict = _own_verdict(self.answer)
         except InvalidAnswer:
             raise
         except Exception as error:
-            why = self._why_fields_are_undecided()
-            if why is None:
+            undecided = self._undecided_fields()
+            if not undecided:
                 raise
-            self._why = f"{why} (verify() raised {type(error).__name__}: {error})"
+            self._why = f"{self._reasons(undecided)} (verify() raised {type(error).__name__}: {error})"
             return None
-        if isinstance(answer, Undecided):
-            self._why = answer.why
+        if isinstance(verdict, Undecided):
+            self._why = verdict.why
             return None
-        if answer is None:
-            self._why = self._why_fields_are_undecided()
-            return None if self._why is not None else False
-        return bool(answer)
+        undecided = self._undecided_fields()
+        if undecided and (verdict is None or not self._is_certain(verdict, undecided)):
+            self._why = self._reasons(undecided)
+            return None
+        return bool(verdict)
 
     def why_undecided(self) -> str | None:
         """Return why `passed` returned None."""
@@ -88,8 +97,64 @@ class Comparison:
             self._compared = self.answer._results()
         return self._compared
 
-    def _why_fields_are_undecided(self) -> str | None:
-        """Return why fields are undecided, for a class with methods of its own; None if none is."""
-        own = {name: result for name, result in self.answer.field_results().items() if known_result(result) is None}
-        compared = self._results() if own else {}
-        return self.answer._answer_key().why_undecided({name: compared.get(name, own[name]) for name in own})
+    def _undecided_fields(self) -> dict[str, Result]:
+        """Return the results of undecided fields, for a class with methods of its own. Raises `InvalidAnswer`."""
+        try:
+            found = self.answer.field_results()
+        except InvalidAnswer:
+            raise
+        except Exception as error:
+            what = f"field_results() of {_name(self.answer)} raised {type(error).__name__}: {error}"
+            raise InvalidAnswer(what) from error
+        return {name: result for name, result in found.items() if known_result(result) is None}
+
+    def _reasons(self, undecided: Mapping[str, Result]) -> str | None:
+        """Return why fields are undecided, of which a class's own `verify` may use any, whatever the strategy is."""
+        key = self.answer._answer_key() if type(self.answer).verify is BaseAnswer.verify else AnswerKey()
+        compared = self._results()
+        return key.why_undecided({name: compared.get(name, result) for name, result in undecided.items()})
+
+    def _is_certain(self, verdict: bool, undecided: Mapping[str, Result]) -> bool:
+        """Return whether `verify` returns `verdict` for each possible result of the undecided fields.
+
+        The first two assumptions decide for a `verify` that no passing field makes false. Of more than six undecided
+        fields, not all combinations are tried.
+        """
+        count = len(undecided)
+        extremes = ((True,) * count, (False,) * count)
+        others = islice(product((True, False), repeat=count), _MOST_ASSUMPTIONS)
+        for results in dict.fromkeys(chain(extremes, others)):
+            answer = self.answer.model_copy()
+            answer._assumed = dict(zip(undecided, results, strict=True))
+            try:
+                if Comparison(answer)._undecided_fields() or _own_verdict(answer) is not verdict:
+                    return False
+            except InvalidAnswer:
+                raise
+            except Exception:
+                return False
+        return True
+
+
+def _own_verdict(answer: BaseAnswer) -> bool | Undecided | None:
+    """Return the result of `verify`. Numbers 0 and 1 and empty values (from `self.gene and ...`) are read as booleans.
+
+    Raises what `verify` raises, and `InvalidAnswer` for any other result, such as a coroutine, which would be true.
+    """
+    found: object = answer.verify()
+    if found is None or isinstance(found, bool | Undecided):
+        return found
+    if iscoroutine(found):
+        found.close()
+    with suppress(Exception):  # an array is neither
+        if not found or found == 1:
+            return bool(found)
+    raise InvalidAnswer(
+        f"verify() of {_name(answer)} returned a {type(found).__name__}: it must return True, False, None or "
+        "Undecided(why); write `return bool(...)` if its truth is meant"
+    )
+
+
+def _name(answer: BaseAnswer) -> str:
+    of = f" of question {answer.id}" if answer.id is not None else ""
+    return f"the template {type(answer).__name__}{of}"

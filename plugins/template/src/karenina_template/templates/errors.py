@@ -59,7 +59,7 @@ class UntrustedTemplate(TemplateError):
 
 
 class InvalidAnswer(KareninaError, TypeError):
-    """A primitive answered something that is neither True, False nor `Undecided`: a mistake in the primitive."""
+    """A primitive, or a class's own `verify`, returned something that is no result: a mistake in its code."""
 
 
 def missing_answer_class(names: Sequence[str], line: int | None = None) -> TemplateError:

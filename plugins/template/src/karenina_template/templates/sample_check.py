@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import ValidationError
 
 from karenina_template.templates.base import BaseAnswer
-from karenina_template.templates.errors import TemplateError
+from karenina_template.templates.comparison import Comparison
+from karenina_template.templates.errors import InvalidAnswer, TemplateError
 from karenina_template.templates.sample_values import is_open, make_samples
 
 if TYPE_CHECKING:
@@ -34,7 +35,8 @@ class _Failure:
 def check_samples(bound: BoundTemplate) -> str | None:
     """Return what is wrong with `verify()` if it raises the same error for every answer; None otherwise.
 
-    Raises `TemplateError` if other code of the template does, so that there can be no answer. The samples have the
+    Raises `TemplateError` if other code of the template does, so that there can be no answer, or if no answer has a
+    result that is a verdict. The samples have the
     types that the judge fills in; the truth is one of them if `self.correct` has a value for each field. Errors that
     depend on the values are ignored, and so are those that a correct answer of another form might not cause.
     """
@@ -60,7 +62,7 @@ def check_samples(bound: BoundTemplate) -> str | None:
         return None
     shown = str(failure.error) if isinstance(failure.error, TemplateError) else _described(failure.error)
     what = f"{failure.step} fails for every answer{', also for the truth' * bool(truth)}: {shown}"
-    if failure.step != _VERIFY:
+    if failure.step != _VERIFY or isinstance(failure.error, InvalidAnswer):
         raise TemplateError(what)
     return what
 
@@ -78,7 +80,7 @@ def _try_values(bound: BoundTemplate, values: Mapping[str, Any]) -> tuple[BaseAn
     except Exception as error:
         return answer, _Failure("self.regex", error, answer)
     try:
-        answer.verify()
+        Comparison(answer).passed()
     except Exception as error:
         return answer, _Failure(_VERIFY, error, answer)
     return answer, None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn
 
 from pydantic import BaseModel, ConfigDict
 
@@ -12,15 +12,25 @@ from karenina_core.namespaces import namespace_of
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
 
+_LONGEST_REASON: Final = 2_000
+
 
 @dataclass(frozen=True, slots=True)
 class Undecided:
     """The answer of a primitive that cannot decide, and `why`, such as "01/02/2024 can be two dates".
 
     It is neither true nor false: `bool()` of it raises `TypeError`, so that it never counts as wrong by accident.
+    `why` is text of at most 2,000 characters: what is longer is cut, and other values are converted.
     """
 
     why: str
+
+    def __post_init__(self) -> None:
+        why = str(self.why)
+        if len(why) > _LONGEST_REASON:
+            note = f" ... (cut, {len(why):,} characters)"
+            why = why[: _LONGEST_REASON - len(note)] + note
+        object.__setattr__(self, "why", why)
 
     def __bool__(self) -> NoReturn:
         raise TypeError(f"{self!r} is neither true nor false: compare it with `is True`, or use isinstance")
@@ -46,8 +56,8 @@ class Primitive(BaseModel):
     def check(self, extracted: object, expected: object) -> bool | Undecided:
         """Return whether `extracted` passes for the truth `expected`. None, an empty extraction, never passes.
 
-        Return `Undecided` if nobody could tell from `extracted`, such as a date that can be two dates. It is no way to
-        pass: an item that it leaves without a verdict is not judged, and counts as wrong in the lower pass rate.
+        Return `Undecided` if `extracted` alone does not decide it, such as a date that can be two dates. An item that
+        it leaves without a verdict is not judged, and counts as wrong in the lower pass rate.
         """
         raise TypeError(f"{type(self).__name__} does not compare values; it reads the response")
 
