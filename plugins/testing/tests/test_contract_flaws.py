@@ -170,6 +170,10 @@ class Loose(BaseModel):
     def mutate(self, expected: object) -> object:
         return f"not {expected}"
 
+    @classmethod
+    def full_name(cls) -> str:
+        return cls.__name__
+
     def to_json(self) -> dict[str, Any]:
         return {"type": "Loose"}
 
