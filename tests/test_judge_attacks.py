@@ -19,6 +19,7 @@ from servers import RecordingServer, recording_server
 from karenina import Benchmark, Outcome, VerificationConfig, VerificationResult
 from karenina_core import plugins as plugin_room
 from karenina_core.models.prompts import fence, fence_mark
+from karenina_core.models.special_tokens import break_special_tokens
 from karenina_core.plugins import Plugins
 from karenina_selftest.cases import pack_cases
 from karenina_testing import ScriptedModels
@@ -110,7 +111,7 @@ def test_every_attack_ends_in_the_verdict_of_the_judge(attacked: dict[str, Verif
 def test_only_the_inside_of_the_fence_differs(
     requests: dict[tuple[str, str], tuple[str, str]], stage: str, name: str
 ) -> None:
-    mark, rest = requests[stage, ATTACKS[name]]
+    mark, rest = requests[stage, break_special_tokens(ATTACKS[name])]
     assert rest == requests[stage, HARMLESS][1]
     assert mark not in ATTACKS[name]
 
@@ -127,7 +128,7 @@ def test_the_table_of_attacks(
     for name, answer in ATTACKS.items():
         cells = []
         for stage in REPLIES:
-            request = requests.get((stage, answer))
+            request = requests.get((stage, break_special_tokens(answer)))
             same = request is not None and request[1] == requests[stage, HARMLESS][1]
             cells.append("not asked" if request is None else "the same" if same else "CHANGED")
         lines.append(f"{name:<60}" + "".join(f"{cell:<18}" for cell in cells))

@@ -32,7 +32,7 @@ def test_installed_packages_pass_their_tests_and_are_planned(
     site.install(*(wheels.source(package) for package in packages.values()))
 
     tests = site.pytest("--rootdir", site.folder, *(package / "tests" for package in packages.values()))
-    plan = site.printed("plan", "--set", "my_check_enabled=true", "--set", "slots.parse_template=MyParseStage")
+    plan = site.printed("plan", "--set", "my_check.enabled=true", "--set", "slots.parse_template=MyParseStage")
     listed = site.printed("plugins")["plugins"]
 
     assert tests.returncode == 0, tests.stdout + tests.stderr

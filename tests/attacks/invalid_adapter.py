@@ -1,7 +1,7 @@
 """A third-party adapter with invalid replies, and a benchmark to run with it.
 
-A model `odd:KIND` answers as `KIND` says, but only question `q2`; `odd:fine` always answers well, and `odd:judge` reads
-every answer. Each call is a line in the file that `ODD_LOG` names.
+A model `odd.m:KIND` answers as `KIND` says, but only question `q2`; `odd.m:fine` always answers well, and `odd.m:judge`
+reads every answer. Each call is a line in the file that `ODD_LOG` names.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class plugin:
     @staticmethod
     @hookimpl
     def karenina_adapters():
-        return [AdapterSpec(interface="odd", description="Odd replies.", llm=Odd, parser=Odd, by_item=True)]
+        return [AdapterSpec(interface="odd.m", description="Odd replies.", llm=Odd, parser=Odd, by_item=True)]
 """
 
 
@@ -137,8 +137,8 @@ class InvalidAdapterRuns:
         facts = folder / "site" / "odd_models-1.0.dist-info"
         facts.mkdir(parents=True)
         (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: odd-models\nVersion: 1.0\n", "utf-8")
-        (facts / "entry_points.txt").write_text("[karenina.adapters]\nodd = odd_adapter:plugin\n", "utf-8")
-        (folder / "site" / "odd_adapter.py").write_text(ADAPTER, "utf-8")
+        (facts / "entry_points.txt").write_text("[karenina.adapters]\nodd.m = odd:plugin\n", "utf-8")
+        (folder / "site" / "odd.py").write_text(ADAPTER, "utf-8")
         (folder / "genes.yaml").write_text(BENCHMARK, "utf-8")
         return cls(folder)
 
@@ -201,5 +201,14 @@ class InvalidAdapterRuns:
 
     def command(self, kind: str = "fine") -> tuple[str, ...]:
         """Return the words of the command that runs the benchmark."""
-        models = ("-a", f"odd:{kind}", "-j", "odd:judge", "-o", "genes.jsonl", "--journal", str(self.journal))
+        models = (
+            "-a",
+            f"odd.m:{kind}",
+            "-j",
+            "odd.m:judge",
+            "-o",
+            "genes.jsonl",
+            "--journal",
+            str(self.journal),
+        )
         return ("run", "genes.yaml", *models)

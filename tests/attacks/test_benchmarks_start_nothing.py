@@ -495,10 +495,14 @@ def test_settings_of_others_are_restricted_until_marked(
     """Attack: a setting, an adapter, a trait and a primitive of another package without marks."""
     site.install(wheels.package("forgetful", "1.0", [("karenina.plugins", "forgetful")], OTHERS))
     reached = {
-        "danger": ({"danger": "/etc"}, {}),
-        "interface": ({"answering_models": [{**MODEL, "interface": "pigeon"}], "parsing_models": [MODEL]}, {}),
-        "Reads, path": ({}, {"template": TEMPLATE.format(primitive='Reads(path="/etc")')}),
-        "path": ({}, {"rubric": [{"type": "peek", "name": "p", "path": "/etc"}]}),
+        "danger": ({"forgetful": {"danger": "/etc"}}, {}),
+        "forgetful.danger": ({"forgetful.danger": "/etc"}, {}),
+        "interface": (
+            {"answering_models": [{**MODEL, "interface": "forgetful.pigeon"}], "parsing_models": [MODEL]},
+            {},
+        ),
+        "Reads, path": ({}, {"template": TEMPLATE.format(primitive='forgetful.Reads(path="/etc")')}),
+        "path": ({}, {"rubric": [{"type": "forgetful.peek", "name": "p", "path": "/etc"}]}),
     }
     for named, (config, question) in reached.items():
         text = {"karenina": 1, "name": "G", "config": config, "questions": [{"question": "Which?", **question}]}
@@ -507,7 +511,12 @@ def test_settings_of_others_are_restricted_until_marked(
         assert done.returncode == 2, named
         assert named in done.stderr
         assert "trust" in done.stderr
-    text = {"karenina": 1, "name": "G", "config": {"safe": "/etc"}, "questions": [{"question": "Which?"}]}
+    text = {
+        "karenina": 1,
+        "name": "G",
+        "config": {"forgetful": {"safe": "/etc"}},
+        "questions": [{"question": "Which?"}],
+    }
     done = site.karenina("run", site.write("genes.yaml", json.dumps(text)), *own(server))
     assert "karenina trust" not in done.stderr, "a marked one is free"
     assert not server.seen
@@ -537,7 +546,7 @@ class Reads(Primitive):
 
 
 class Peek(RubricTrait):
-    type: Literal["peek"] = "peek"
+    type: Literal["forgetful.peek"] = "forgetful.peek"
     path: str
 
 
@@ -560,5 +569,5 @@ class plugin:
     @staticmethod
     @hookimpl
     def karenina_adapters():
-        return [AdapterSpec(interface="pigeon", description="Flies.", llm=lambda model: None)]
+        return [AdapterSpec(interface="forgetful.pigeon", description="Flies.", llm=lambda model: None)]
 """

@@ -22,6 +22,7 @@ from users import GENES, User, delete_results, edit_command, reply
 from karenina import VerificationResultSet
 from karenina_engine.journal.schema import with_digest
 from karenina_engine.journal.view import JournalView
+from karenina_testing.server import Reply
 
 KEY = "sk-the-users-own-key-0123456789"
 LEFT_OUT = "(left out of the journal: it is or may hold a secret)"
@@ -447,8 +448,8 @@ def test_a_secret_in_a_url_is_stored_nowhere(victim: User, server: RecordingServ
     models = f"[{{id: m, interface: openai, model_name: m, endpoint_base_url: '{url}'}}]"
     victim.write("models.yaml", f"answering_models: {models}\nparsing_models: {models}\n")
 
-    def refuses(_body: object) -> str:
-        raise RuntimeError(f"no route to {url}")
+    def refuses(_body: object) -> Reply:
+        return Reply({"error": {"message": f"no route to {url}"}}, 500)
 
     server.reply = refuses
     failed = victim.karenina(

@@ -27,7 +27,9 @@ def _check(reply: LLMReply | ParserReply | AgentReply) -> LLMReply | ParserReply
     """Return the reply as a run takes it from any adapter."""
     if isinstance(reply, LLMReply):
         return sanitize_llm_reply(reply)
-    return sanitize_parser_reply(reply) if isinstance(reply, ParserReply) else sanitize_agent_reply("the model", reply)
+    if isinstance(reply, ParserReply):
+        return dataclasses.replace(sanitize_parser_reply(reply), reasoning=None)
+    return sanitize_agent_reply("the model", reply)
 
 
 def _sound(reply: LLMReply | ParserReply | AgentReply) -> None:

@@ -101,11 +101,11 @@ async def ask_parser(
         return ParserReply("", mode, _usage_of_refusal(error), "content_filter", server_reason=str(error))
     if reply.finish_reason == "failed":
         raise _failure(where, reply)
-    if has_content(reply.text):
-        return reply
+    if has_content(reply.text):  # its thoughts are neither used nor stored
+        return reply if reply.reasoning is None else replace(reply, reasoning=None)
     reply = _cut_off(reply, bool(reply.reasoning), max_tokens)
     if reply.finish_reason in ("content_filter", "length"):
-        return reply
+        return replace(reply, reasoning=None)
     if reply.reasoning and _holds_object(reply.reasoning):
         return replace(reply, text=reply.reasoning, reasoning=None)
     raise EmptyReply(_explain_empty(where, reply.reasoning), reply.usage)

@@ -97,6 +97,9 @@ class Scope:
                 return self.names[node.id]
             return node.id if is_known(node.id) else None
         if isinstance(node, ast.Attribute):
+            dotted = f"{node.value.id}.{node.attr}" if isinstance(node.value, ast.Name) else ""
+            if dotted in known_primitives():
+                return dotted
             module = self._module(node.value)
             if module is None or not is_known_import(module, node.attr):
                 return None
