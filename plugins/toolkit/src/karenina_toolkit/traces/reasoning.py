@@ -16,7 +16,7 @@ _WORDS: Final = (
 )
 """Every mark contains one of these, and most answers none."""
 _NAMES: Final = r"think|thinking|thoughts?|reasoning|seed:think|longcat_think"
-_MARK: Final = re.compile(
+MARK: Final = re.compile(
     rf"(?P<open><(?:{_NAMES})>|\[THINK\]|◁think▷|<\|START_THINKING\|>|<\|begin_of_thought\|>|<\|channel>thought\b)"
     rf"|(?P<close></(?:{_NAMES})>|\[/THINK\]|◁/think▷|<\|END_THINKING\|>|<\|end_of_thought\|>|<channel\|>"
     r"|(?:<\|end\|>)?<\|start\|>assistant<\|channel\|>final<\|message\|>)",
@@ -47,7 +47,7 @@ def has_content(text: str) -> bool:
     """Return whether a reply has anything but space and marks around no thoughts."""
     if len(text) > _LONGEST_WITHOUT:
         return not text.isspace()
-    return bool((_MARK.sub("", text) if "<" in text or "[" in text else text).strip())
+    return bool((MARK.sub("", text) if "<" in text or "[" in text else text).strip())
 
 
 def split_reasoning(text: str, *, cut_off: bool = False) -> tuple[str | None, str]:
@@ -153,7 +153,7 @@ def _is_mentioned(text: str, mark: tuple[int, int]) -> bool:
 
 def _unquoted_marks(text: str) -> Iterator[re.Match[str]]:
     """Yield the marks that are neither in a code fence nor in quotes."""
-    marks = list(_MARK.finditer(text))
+    marks = list(MARK.finditer(text))
     hidden = sorted((*_fences(text), *(found.span() for found in _QUOTED.finditer(text)))) if marks else []
     place = end = 0
     for mark in marks:
