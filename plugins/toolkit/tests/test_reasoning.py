@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from karenina_core.models.ports import Message, ToolCall
 from karenina_toolkit.traces import separate_reasoning, split_reasoning
+from karenina_toolkit.traces.reasoning import has_content
 
 
 @pytest.mark.parametrize(
@@ -167,3 +168,17 @@ def test_a_message_with_tool_calls_may_be_thoughts_alone() -> None:
 def test_reasoning_in_a_trace_joins_what_the_server_gave_apart() -> None:
     trace = [Message.user("<think>q</think>"), Message.assistant("<think>b</think>c", reasoning="a")]
     assert separate_reasoning(trace) == [trace[0], Message.assistant("c", reasoning="a\n\nb")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", " \n", "\u200b", "\ufeff\u200b\u2060", "</s>", "<|im_end|>", "<think>\n\n</think>"),
+        f"<think>{' ' * 100}</think>{' ' * 100}",
+        "[THINK]\u200b[/THINK]</s>\n",
+    ],
+)
+def test_a_reply_of_nothing_that_can_be_seen_has_no_content(text: str) -> None:
+    assert not has_content(text)
+    assert has_content(f"{text}0")
+    assert has_content(f"-{text}")

@@ -52,16 +52,19 @@ _PLAIN_CHANNELS: Final = re.compile(
     r"\Aanalysis(?=[^\s:;,.a-z])(?P<thought>.*?)assistantfinal(?=[^\s:;,.])(?P<text>.*)\Z", re.DOTALL
 )
 """The channels of gpt-oss after a server has removed the special tokens."""
-_LONGEST_WITHOUT: Final = 64
-"""The length from which on a text is not searched for marks around nothing."""
+_NOTHING: Final = re.compile(
+    rf"(?:[\s\x00-\x1f\x7f\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe0f\ufeff]+|{MARK.pattern}|</?s>"
+    r"|<\|(?:im_start|im_end|endoftext|end_of_text|eot_id|eom_id|end|return)\|>|<end_of_turn>|<eos>|<pad>)*",
+    re.IGNORECASE,
+)
+"""Space, invisible and control characters, marks, and special tokens that a server did not remove."""
 _LOOKED_AT: Final = 200
 
 
 def has_content(text: str) -> bool:
-    """Return whether a reply has anything but space and marks around no thoughts."""
-    if len(text) > _LONGEST_WITHOUT:
-        return not text.isspace()
-    return bool((MARK.sub("", text) if "<" in text or "[" in text else text).strip())
+    """Return whether a reply has anything but space, invisible characters, special tokens and marks around nothing."""
+    nothing = _NOTHING.match(text)
+    return nothing is None or nothing.end() < len(text)
 
 
 def split_reasoning(text: str, *, cut_off: bool = False) -> tuple[str | None, str]:
