@@ -300,6 +300,11 @@ def test_the_object_after_the_thoughts_is_read(text: str) -> None:
     assert read_object(text) == ({"city": "Paris"}, True)
 
 
+def test_an_object_inside_a_string_is_not_read_for_the_whole() -> None:
+    text = """So: {city: "Bergen", why: "</think>{'city': 'Oslo', 'why': 'x'} {x"}"""
+    assert read_object(text)[0] == {"city": "Bergen", "why": "</think>{'city': 'Oslo', 'why': 'x'} {x"}
+
+
 def test_a_mark_inside_a_broken_object_ends_no_thoughts() -> None:
     with pytest.raises(ValueError, match="broken"):
         read_object('So: {"city": "Bergen", "why": "A 5" one.</think>{\'city\': \'Oslo\', \'why\': \'x\'} {x"}')

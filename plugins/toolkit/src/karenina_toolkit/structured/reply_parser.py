@@ -88,7 +88,7 @@ def is_complete(text: str) -> bool:
 
 def _inside(text: str) -> dict[str, Any]:
     text = _without_thoughts(text)
-    start = _OBJECT_START if _OBJECT_START.search(text) else _BARE_START
+    start = _start_in(text)
     objects: list[dict[str, Any]] = []
     outside: list[str] = []
     at = 0
@@ -108,6 +108,21 @@ def _inside(text: str) -> dict[str, Any]:
         raise ValueError("the reply holds more than one JSON object")
     _check_outside(outside)
     return filled[0]
+
+
+def _start_in(text: str) -> re.Pattern[str]:
+    """Return how the objects of this text begin: without quotes if the first object with quotes is inside of one."""
+    quoted, bare = _OBJECT_START.search(text), _BARE_START.search(text)
+    if quoted is None:
+        return _BARE_START
+    if bare is not None and bare.start() < quoted.start():
+        try:
+            _, end = _object_at(text, bare.start())
+        except (ValueError, RecursionError):
+            return _OBJECT_START
+        if end > quoted.start():
+            return _BARE_START
+    return _OBJECT_START
 
 
 def _without_thoughts(text: str) -> str:
@@ -138,7 +153,7 @@ def _last_end(text: str) -> int:
     ends = [mark.span() for mark in MARK.finditer(text) if mark["close"]]
     if text.startswith("analysis"):
         ends = sorted((*ends, *(mark.span() for mark in _PLAIN_FINAL.finditer(text))))
-    start = _OBJECT_START if _OBJECT_START.search(text) else _BARE_START
+    start = _start_in(text)
     last = at = 0
     found = start.search(text) if ends else None
     for begin, end in ends:
