@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from karenina_core.models.ports import Message, ToolCall
 from karenina_toolkit.traces import separate_reasoning, split_reasoning
+from karenina_toolkit.traces.reasoning import has_content
 
 
 @pytest.mark.parametrize(
@@ -39,6 +42,15 @@ from karenina_toolkit.traces import separate_reasoning, split_reasoning
         ("The tag <think> opens, and\n</think>\ncloses.", None, "The tag <think> opens, and\n</think>\ncloses."),
         ("R1 replies:\n<think>\nHm.\n</think>\nBCL2.", None, "R1 replies:\n<think>\nHm.\n</think>\nBCL2."),
         ("<think>a</think>\nI check.\n<think>b</think>\nIt is BCL2.", "a\n\nI check.\n\nb", "It is BCL2."),
+        ('<think>A 5" pipe?</think>It is 5" wide.', 'A 5" pipe?', 'It is 5" wide.'),
+        ("<think>The sign ` is one.</think>It is `, a backtick.", "The sign ` is one.", "It is `, a backtick."),
+        ('<think>Perhaps "</think>"It is BCL2.', 'Perhaps "', '"It is BCL2.'),
+        ("<think>a\n```\nx</think>\nRun:\n```\ny\n```\n", "a\n```\nx", "Run:\n```\ny\n```\n"),
+        ("<think>Hm.</think>\nR1 ends with\n</think>\nalone.", "Hm.", "R1 ends with\n</think>\nalone."),
+        ("So it is:</think>\n\n**BCL2**", "So it is:", "**BCL2**"),
+        ("A list:\n- No.</think>- BCL2", "A list:\n- No.", "- BCL2"),
+        ("TP53? No </think>\nBCL2", "TP53? No", "BCL2"),
+        ("TP53? No.</think>(a) BCL2", "TP53? No.", "(a) BCL2"),
     ],
 )
 def test_reasoning_before_an_answer_is_split_off(text: str, reasoning: str | None, answer: str) -> None:
@@ -79,11 +91,31 @@ def test_the_final_channel_is_the_answer(text: str, reasoning: str, answer: str)
         "Write <reasoning> and </reasoning> around it.",
         "The format has channels: `<|channel|>final<|message|>` begins the answer.",
         "analysis of the final text shows BCL2.",
+        "The tag is **</think>**.",
+        "The tag is\n\n**</think>**\n",
+        "It is \\boxed{</think>}.",
+        "| </think> | end |",
+        "_</think>_ ends it",
+        "(</think>) closes",
+        "Tag=</think>; next",
+        "the </think>-tag ends it",
+        "It is <b></think></b>",
+        "End tag: </think>\nStart tag: none",
+        "1. </think>\n2. </s>",
+        "* </think>: the end\n* <eos>",
+        "It ends with </think>\nin all replies.",
+        "</think> ends the thoughts of R1.",
+        "R1 writes </think>Paris.",
+        "<think> and </think> are the tags of Qwen3.",
+        "<think>\n</think> are the tags of Qwen3.",
+        "analysis shows Bergen; some wrote assistantfinal: Oslo",
+        "analysisIt shows Bergen; some wrote assistantfinal: Oslo",
     ],
 )
 def test_an_answer_about_a_mark_is_not_cut(text: str) -> None:
     assert split_reasoning(text) == (None, text)
-    assert split_reasoning(f"<think>Hm.</think>{text}") == ("Hm.", text)
+    if not text.startswith(("<think>", "</think>")):
+        assert split_reasoning(f"<think>Hm.</think>{text}") == ("Hm.", text)
 
 
 @pytest.mark.parametrize(
@@ -99,6 +131,16 @@ def test_a_text_without_answer_after_its_thoughts_is_the_answer(text: str) -> No
 )
 def test_thoughts_that_were_cut_off_leave_no_answer(text: str, reasoning: str) -> None:
     assert split_reasoning(text, cut_off=True) == (reasoning, "")
+
+
+@pytest.mark.parametrize(
+    "unit", [" </think> a", "a<think></think>", "<think>a</think> ", '"</think>', "a </think>", "`<think>"]
+)
+def test_a_text_of_many_marks_is_split_in_time(unit: str) -> None:
+    for begin in ("", "<think>"):
+        started = time.perf_counter()
+        split_reasoning(begin + unit * (2_000_000 // len(unit)))
+        assert time.perf_counter() - started < 5
 
 
 @given(st.text())
@@ -126,3 +168,17 @@ def test_a_message_with_tool_calls_may_be_thoughts_alone() -> None:
 def test_reasoning_in_a_trace_joins_what_the_server_gave_apart() -> None:
     trace = [Message.user("<think>q</think>"), Message.assistant("<think>b</think>c", reasoning="a")]
     assert separate_reasoning(trace) == [trace[0], Message.assistant("c", reasoning="a\n\nb")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", " \n", "\u200b", "\ufeff\u200b\u2060", "</s>", "<|im_end|>", "<think>\n\n</think>"),
+        f"<think>{' ' * 100}</think>{' ' * 100}",
+        "[THINK]\u200b[/THINK]</s>\n",
+    ],
+)
+def test_a_reply_of_nothing_that_can_be_seen_has_no_content(text: str) -> None:
+    assert not has_content(text)
+    assert has_content(f"{text}0")
+    assert has_content(f"-{text}")

@@ -248,6 +248,68 @@ def test_an_object_is_read_back_as_it_was_written(data: dict[str, Any]) -> None:
     assert read_object(json.dumps(data)) == (data, False)
 
 
+PREFIXES = [
+    "",
+    "<think>ok</think>\n",
+    "Here is the JSON:\n",
+    '<think>{"why": 1, or</think>',
+    "```json\n",
+    'Hm, "so.</think>',
+]
+PARTS = [
+    *("</think>", "[/THINK]", "<think>", "<|start|>assistant<|channel|>final<|message|>", "assistantfinal", "\n", " "),
+    *(
+        "{'city': 'Oslo', 'why': 'x'} {x",
+        '{"city": "Oslo", "why": "x"}',
+        '5"',
+        "'",
+        "\u201c",
+        "{",
+        "}",
+        "Bergen",
+        "```",
+    ),
+]
+
+
+@given(
+    why=st.lists(st.sampled_from(PARTS)).map("".join) | st.text(st.characters(exclude_categories=["C"])),
+    prefix=st.sampled_from(PREFIXES),
+    ascii_only=st.booleans(),
+)
+def test_a_mark_inside_a_string_ends_no_thoughts(why: str, prefix: str, ascii_only: bool) -> None:
+    for said in ({"city": "Bergen", "why": why}, {"why": why, "city": "Bergen"}):
+        assert read_object(prefix + json.dumps(said, ensure_ascii=ascii_only)) == (said, bool(prefix))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'London? {"city": "London"} {"city": ...}. No.</think>{"city": "Paris"}',
+        '<thinking>maybe {"city": "London"}</thinking>\n{"city": "Paris"}',
+        '<|channel|>analysis<|message|>{"city": "London"}?<|end|>'
+        '<|start|>assistant<|channel|>final<|message|>{"city": "Paris"}',
+        'analysisMaybe {"city": "London"}.assistantfinal{"city": "Paris"}',
+        '{"city": "London"}?<|end|><|start|>assistant<|channel|>final<|message|>{"city": "Paris"}<|return|>',
+        '<think>They ask about </think>: {"city": "London"}. No.</think>{"city": "Paris"}',
+        '{"city": "Paris"}</think>',
+        '<think>Hm.</think>{city: "Paris"}',
+    ],
+)
+def test_the_object_after_the_thoughts_is_read(text: str) -> None:
+    assert read_object(text) == ({"city": "Paris"}, True)
+
+
+def test_an_object_inside_a_string_is_not_read_for_the_whole() -> None:
+    text = """So: {city: "Bergen", why: "</think>{'city': 'Oslo', 'why': 'x'} {x"}"""
+    assert read_object(text)[0] == {"city": "Bergen", "why": "</think>{'city': 'Oslo', 'why': 'x'} {x"}
+
+
+def test_a_mark_inside_a_broken_object_ends_no_thoughts() -> None:
+    with pytest.raises(ValueError, match="broken"):
+        read_object('So: {"city": "Bergen", "why": "A 5" one.</think>{\'city\': \'Oslo\', \'why\': \'x\'} {x"}')
+
+
 @given(data=st.dictionaries(st.text(max_size=5), JSON, min_size=1, max_size=4), cut=st.integers(1, 10))
 def test_a_reply_that_was_cut_off_is_never_read(data: dict[str, Any], cut: int) -> None:
     text = json.dumps({"thought": "</think>{}", **data})

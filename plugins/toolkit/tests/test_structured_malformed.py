@@ -55,6 +55,17 @@ LOST: Final = {
     r"\theta \to \rho": r"\theta \to \rho",
     r"\nu": r"\nu",
     r"\tan x": r"\tan x",
+    r"a \times b": r"a \times b",
+    r"v\text{max}": r"v\text{max}",
+    r"x \rightarrow y": r"x \rightarrow y",
+    r"the \nabla.": r"the \nabla.",
+    r"angle \theta": r"angle \theta",
+    r"x \rm{max}": r"x \rm{max}",
+    r"\alpha and \nu": r"\alpha and \nu",
+    r"$E = h\nu$": r"$E = h\nu$",
+    r"$\nu = 5$": r"$\nu = 5$",
+    r"\frac{a}{b} \to 0": r"\frac{a}{b} \to 0",
+    r"$a$ \ne $b$": r"$a$ \ne $b$",
     r"\alpha + \sqrt{2}": r"\alpha + \sqrt{2}",
     r"\upsilon is not \u00e9": r"\upsilon is not é",
     r"\\frac{1}{2}": r"\frac{1}{2}",
@@ -74,6 +85,14 @@ def test_a_lost_backslash_is_restored(written: str, meant: str) -> None:
         (r"a\ne\ni\nu\no", "a\ne\ni\nu\no"),
         (r"no\r\nnot here\nor there", "no\r\nnot here\nor there"),
         (r"end\f", "end\f"),
+        *(
+            (text.replace("\n", r"\n").replace("\t", r"\t"), text)
+            for text in (
+                *("v = 3\nu = 5", "x = 2\ne = 5", "for i:\ni = 1", "A\ni) b", "km\to 5", "a\te", "one\no (1)", "x\nu"),
+                *("5\nm x", "Tab\top = 1", "notes:\nu_1", "Sugar:\nless (5 g)", "phone\text 5", "cost $5\nu = $6"),
+                *("Lines:\nparallel", "a\nablaB", "gene\tau", "$x$ is\tan oncogene", "no\nearly"),
+            )
+        ),
     ],
 )
 def test_an_escape_that_no_command_follows_is_kept(written: str, meant: str) -> None:

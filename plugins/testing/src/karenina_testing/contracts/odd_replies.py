@@ -89,6 +89,8 @@ CHAT_EMPTY: Final[Mapping[str, OddReply]] = {
     "white space": OddReply(chat(" \n\t"), **_EMPTY),
     "no parts": OddReply(chat([]), **_EMPTY),
     "marks around nothing": OddReply(chat("<think>\n\n</think>\n"), **_EMPTY),
+    "invisible characters": OddReply(chat("\u200b\ufeff"), **_EMPTY),
+    "a special token": OddReply(chat("</s><|im_end|>"), **_EMPTY),
     "no tokens": OddReply(chat("", usage={"prompt_tokens": 0, "completion_tokens": 0}), error=C.EMPTY),
     "reasoning alone": OddReply(chat(None, reasoning_content="Oslo, I think."), words="reasoning_content", **_EMPTY),
     "thoughts alone": OddReply(chat([{"type": "thinking", "thinking": "Oslo?"}]), words="reasoning_content", **_EMPTY),

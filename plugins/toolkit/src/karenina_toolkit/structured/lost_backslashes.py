@@ -1,8 +1,9 @@
 """Backslashes that a judge did not double in JSON: `\\frac` is read as a form feed and `rac`.
 
 A form feed or a backspace before a letter, and a tab, a line break or a carriage return before the rest of a command of
-LaTeX (`\\times`), stand for the backslash and letter that were written. A backslash that begins no escape of JSON is
-kept by `LenientReader`.
+LaTeX (`\\times`), stand for the backslash and letter that were written. A rest that is short or a word (`\\nu`) is
+one only beside other LaTeX: `v = 3`, a line break and `u = 5` are two lines. A backslash that begins no escape of JSON
+is kept by `LenientReader`.
 """
 
 from __future__ import annotations
@@ -20,18 +21,31 @@ _COMMANDS: Final = {
     "\r": "raisebox rangle rbrace rbrack rceil rfloor rgroup rho rho right rightarrow rightharpoonup rightleftharpoons "
     "risingdotseq rm root rtimes rvert",
 }
-"""Commands of LaTeX and amsmath that begin with `t`, `n` and `r`; their rests are no words, apart from `_AMBIGUOUS`."""
-_AMBIGUOUS: Final = frozenset({"an", "o", "op", "u", "e", "i", "m", "ot", "ight", "oot", "eg", "ear"})
+"""Commands of LaTeX and amsmath that begin with `t`, `n` and `r`."""
+_TEXT: Final = ("ext", "extbf", "extit", "extrm", "exttt", "extsf", "extup")
+_AMBIGUOUS: Final = frozenset(
+    [
+        *("an", "o", "op", "u", "e", "i", "m", "ot", "eg", "ight", "oot", "ear", "less", "mid", "parallel", "sim"),
+        *("cong", "angle", "brace", "floor", "group", "times", "vert", *_TEXT),
+    ]
+)
 """Rests that are a letter, a word or the beginning of one: mathematics must follow, or the text must end."""
+_SHORTEST_ALONE: Final = 3
 _RESTS: Final = {mark: frozenset(name[1:] for name in names.split()) for mark, names in _COMMANDS.items()}
 _LOST: Final = re.compile(r"[\f\b](?=[A-Za-z])|[\t\n\r](?=(?P<rest>[a-z]+))")
 _MATHEMATICS: Final = re.compile(r"[ ]?(?:[\\({\[^_$=<>|)}\d]|[A-Za-z](?![A-Za-z]))|[ ][\f\b\t\n\r]")
+_LATEX: Final = re.compile(r"\\[A-Za-z]|\$(?:[^$\d\s]|[\t\n\r](?=[a-z]))[^$]*\$")
 
 
 def restore_backslashes(value: Any) -> Any:
     """Return a JSON value with the lost backslashes of its texts; the same object if there are none."""
     if isinstance(value, str):
-        return _LOST.sub(_restore, value) if _LOST.search(value) else value
+        if _LOST.search(value) is None:
+            return value
+        latex = _LATEX.search(value) is not None or any(_is_sure(found) for found in _LOST.finditer(value))
+        return _LOST.sub(
+            lambda found: "\\" + _LETTERS[found[0]] if _is_sure(found) or _is_likely(found, latex) else found[0], value
+        )
     if isinstance(value, dict):
         return {key: restore_backslashes(inner) for key, inner in value.items()}
     if isinstance(value, list):
@@ -39,18 +53,29 @@ def restore_backslashes(value: Any) -> Any:
     return value
 
 
-def _restore(found: re.Match[str]) -> str:
-    mark, rest = found[0], found["rest"]
-    if rest is not None and not _is_command(mark, rest, found):
-        return mark
-    return "\\" + _LETTERS[mark]
-
-
-def _is_command(mark: str, rest: str, found: re.Match[str]) -> bool:
-    if rest not in _RESTS[mark]:
-        return False
-    if rest not in _AMBIGUOUS:
+def _is_sure(found: re.Match[str]) -> bool:
+    """Return whether a command follows, whatever the rest of the text."""
+    rest, after = found["rest"], _after(found)
+    if rest is None:
         return True
-    text, end = found.string, found.end() + len(rest)
-    alone = end == len(text) and not text[: found.start()].strip()
-    return alone or _MATHEMATICS.match(text, end) is not None
+    if rest not in _RESTS[found[0]] or (after.isascii() and after.isalpha()):
+        return False
+    return after == "{" or (len(rest) >= _SHORTEST_ALONE and rest not in _AMBIGUOUS)
+
+
+def _is_likely(found: re.Match[str], latex: bool) -> bool:
+    """Return whether a command that may also be a word follows. `latex` says that the text has other LaTeX."""
+    text, rest, after = found.string, found["rest"], _after(found)
+    if rest not in _RESTS[found[0]] or (after.isascii() and after.isalpha()):
+        return False
+    if not after and not text[: found.start()].strip():
+        return rest not in _TEXT
+    mathematics = not after or _MATHEMATICS.match(text, found.end() + len(rest)) is not None
+    if found.start() == 0 and found[0] == "\t":
+        return mathematics
+    return latex and (mathematics or rest not in _AMBIGUOUS)
+
+
+def _after(found: re.Match[str]) -> str:
+    end = found.end() + len(found["rest"] or "")
+    return found.string[end : end + 1]

@@ -12,7 +12,7 @@ from karenina_toolkit.structured.exact_numbers import read_float
 from karenina_toolkit.structured.lenient_json import LenientReader
 from karenina_toolkit.structured.lost_backslashes import restore_backslashes
 from karenina_toolkit.structured.schema_repair import json_equal
-from karenina_toolkit.traces.reasoning import split_reasoning
+from karenina_toolkit.traces.reasoning import MARK
 
 T = TypeVar("T")
 
@@ -22,7 +22,12 @@ _GOES_ON: Final = re.compile(r"\s*,\s*[\"'\w-]+\s*:")
 """How the text after an object begins if the object was closed too early."""
 _HALF: Final = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 """A possible half of a surrogate pair in JSON."""
-_THOUGHT_END: Final = re.compile(r"</\w*(?:think|thinking|thoughts?|reasoning)>|\[/THINK\]", re.IGNORECASE)
+_SKETCH: Final = re.compile(r"\{\s*[\"'\u201c]?[\w -]+[\"'\u201d]?\s*(?:\.\.\.|\u2026|[,}]|:\s*(?:\.\.\.|\u2026|<))")
+"""The beginning of a form or a set in thoughts, which nobody takes for an object."""
+_FIRST_MARK: Final = re.compile(rf"\s*(?:{MARK.pattern})", re.IGNORECASE)
+_CHANNEL: Final = re.compile(r"\s*(?:<\|start\|>assistant)?<\|channel\|>")
+_FINAL: Final = re.compile(r"<\|channel\|>final\b[^<]*(?:<\|constrain\|>[^<]*)?<\|message\|>")
+_PLAIN_FINAL: Final = re.compile(r"assistantfinal")
 _MOST_COPIES: Final = 8
 
 
@@ -83,7 +88,7 @@ def is_complete(text: str) -> bool:
 
 def _inside(text: str) -> dict[str, Any]:
     text = _without_thoughts(text)
-    start = _OBJECT_START if _OBJECT_START.search(text) else _BARE_START
+    start = _start_in(text)
     objects: list[dict[str, Any]] = []
     outside: list[str] = []
     at = 0
@@ -98,11 +103,6 @@ def _inside(text: str) -> dict[str, Any]:
     outside.append(text[at:])
     if not objects:
         raise ValueError("the reply holds no JSON object")
-    # Thoughts without an opening mark may begin with an object.
-    last = max((place for place, part in enumerate(outside[:-1]) if place and _THOUGHT_END.search(part)), default=0)
-    if last:
-        *_, mark = _THOUGHT_END.finditer(outside[last])
-        objects, outside = objects[last:], [outside[last][mark.end() :], *outside[last + 1 :]]
     filled = [value for value in objects if value] or objects
     if any(not json_equal(filled[0], other) for other in filled):
         raise ValueError("the reply holds more than one JSON object")
@@ -110,19 +110,68 @@ def _inside(text: str) -> dict[str, Any]:
     return filled[0]
 
 
+def _start_in(text: str) -> re.Pattern[str]:
+    """Return how the objects of this text begin: without quotes if the first object with quotes is inside of one."""
+    quoted, bare = _OBJECT_START.search(text), _BARE_START.search(text)
+    if quoted is None:
+        return _BARE_START
+    if bare is not None and bare.start() < quoted.start():
+        try:
+            _, end = _object_at(text, bare.start())
+        except (ValueError, RecursionError):
+            return _OBJECT_START
+        if end > quoted.start():
+            return _BARE_START
+    return _OBJECT_START
+
+
 def _without_thoughts(text: str) -> str:
-    """Return the text after its thoughts, if it does not begin with an object, which may mention a mark."""
-    if not text.startswith(("{", "[{")):
-        thoughts, answer = split_reasoning(text)
-        if thoughts is not None and "{" in answer:
-            return answer
-    end = _THOUGHT_END.search(text)
-    # The mark may also be part of a value of a broken object; chat templates often remove the opening mark.
-    if end is None or not (text.startswith("<think") or _OBJECT_START.search(text, 0, end.start()) is None):
-        return text
-    begin = _OBJECT_START.search(text, end.start())
-    *_, last = _THOUGHT_END.finditer(text, end.start(), begin.start() if begin is not None else len(text))
-    return text[last.end() :]
+    """Return the text after its thoughts: after marks at its beginning, and after the last mark outside of objects.
+
+    The string of an object may hold any mark; what an answer says must not end the thoughts of a judge.
+    """
+    last_object = text.rfind("{")
+    at = 0
+    end = _FINAL.search(text) if _CHANNEL.match(text) else _end_at_beginning(text, 0)
+    while end is not None and end.end() <= last_object:
+        at = end.end()
+        end = _end_at_beginning(text, at)
+    text = text[at:].lstrip()
+    return text[_last_end(text) :]
+
+
+def _end_at_beginning(text: str, at: int) -> re.Match[str] | None:
+    """Return the first closing mark after an opening mark at this place, if one is here."""
+    first = _FIRST_MARK.match(text, at)
+    if first is None or not first["open"]:
+        return None
+    return next((mark for mark in MARK.finditer(text, first.end()) if mark["close"]), None)
+
+
+def _last_end(text: str) -> int:
+    """Return where thoughts without an opening mark end: after the last mark that is outside of every object."""
+    ends = [mark.span() for mark in MARK.finditer(text) if mark["close"]]
+    if text.startswith("analysis"):
+        ends = sorted((*ends, *(mark.span() for mark in _PLAIN_FINAL.finditer(text))))
+    start = _start_in(text)
+    last = at = 0
+    found = start.search(text) if ends else None
+    for begin, end in ends:
+        while found is not None and found.start() < begin:
+            if _SKETCH.match(text, found.start()):
+                at = found.end()
+            else:
+                try:
+                    _, at = _object_at(text, found.start())
+                except (ValueError, RecursionError):
+                    # Whether the mark is inside of a broken object cannot be known.
+                    return last
+            found = start.search(text, at)
+        if found is None:
+            break
+        if at <= begin:
+            last = end
+    return last
 
 
 def _check_outside(parts: list[str]) -> None:

@@ -16,7 +16,7 @@ _WORDS: Final = (
 )
 """Every mark contains one of these, and most answers none."""
 _NAMES: Final = r"think|thinking|thoughts?|reasoning|seed:think|longcat_think"
-_MARK: Final = re.compile(
+MARK: Final = re.compile(
     rf"(?P<open><(?:{_NAMES})>|\[THINK\]|◁think▷|<\|START_THINKING\|>|<\|begin_of_thought\|>|<\|channel>thought\b)"
     rf"|(?P<close></(?:{_NAMES})>|\[/THINK\]|◁/think▷|<\|END_THINKING\|>|<\|end_of_thought\|>|<channel\|>"
     r"|(?:<\|end\|>)?<\|start\|>assistant<\|channel\|>final<\|message\|>)",
@@ -29,32 +29,50 @@ _FENCE: Final = re.compile(r"^[ \t]*(?P<marks>```+|~~~+)(?P<info>[^\n]*)$", re.M
 _QUOTED: Final = re.compile(
     r"`[^`\n]{0,200}`|\"[^\"\n]{0,200}\"|“[^”\n]{0,200}”|«[^»\n]{0,200}»|\u2018[^\u2019\n]{0,200}\u2019|(?<!\w)'[^'\n]{0,200}'(?!\w)"
 )
-_MENTION: Final = re.compile(r"[ \t]+[a-z(]|[,;.:!?)]")
+_MENTION: Final = re.compile(r"[ \t]+[a-z(]|[,;:!?)\]}]|\.(?!\d)|-[a-z]")
 """How a sentence goes on after a mark that it mentions."""
+_CLOSINGS: Final = {
+    **dict(zip("({[\u201c\u00ab\u2018*_|`\"'", ")}]\u201d\u00bb\u2019*_|`\"'", strict=True)),
+    ">": "</",
+    "=": "",
+}
+"""What closes the markup or bracket right before a mark; what stands between is mentioned."""
+_QUOTES: Final = frozenset("`\"'\u201c\u00ab\u2018")
+_LIST_ITEM: Final = re.compile(r"\s*(?:\d+[.)]|[-*+\u2022>|#]+)")
+_SENTENCE_END: Final = re.compile(r"[.!?\u2026\u3002\uff01\uff1f][\"')*_\u201d\u00bb]*\Z")
+_GOES_ON: Final = re.compile(r"[ \t]*\n[a-z]")
+_ABOUT_PAIR: Final = re.compile(r"[\s,/&]+(?:[a-z]{1,5}[\s,/&]+)?")
+"""What stands between the marks of a pair that a sentence mentions."""
 _CHANNEL: Final = re.compile(
     r"<\|channel\|>\s*(?P<name>\w+)[^<]*(?:<\|constrain\|>[^<]*)?<\|message\|>"
     r"(?P<text>.*?)(?=<\|(?:end|return|call|start|channel)\|>|\Z)",
     re.DOTALL,
 )
-_PLAIN_CHANNELS: Final = re.compile(r"\Aanalysis(?![a-z])(?P<thought>.*)assistantfinal(?P<text>.*)\Z", re.DOTALL)
+_PLAIN_CHANNELS: Final = re.compile(
+    r"\Aanalysis(?=[^\s:;,.a-z])(?P<thought>.*?)assistantfinal(?=[^\s:;,.])(?P<text>.*)\Z", re.DOTALL
+)
 """The channels of gpt-oss after a server has removed the special tokens."""
-_LONGEST_WITHOUT: Final = 64
-"""The length from which on a text is not searched for marks around nothing."""
+_NOTHING: Final = re.compile(
+    rf"(?:[\s\x00-\x1f\x7f\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe0f\ufeff]+|{MARK.pattern}|</?s>"
+    r"|<\|(?:im_start|im_end|endoftext|end_of_text|eot_id|eom_id|end|return)\|>|<end_of_turn>|<eos>|<pad>)*",
+    re.IGNORECASE,
+)
+"""Space, invisible and control characters, marks, and special tokens that a server did not remove."""
 _LOOKED_AT: Final = 200
 
 
 def has_content(text: str) -> bool:
-    """Return whether a reply has anything but space and marks around no thoughts."""
-    if len(text) > _LONGEST_WITHOUT:
-        return not text.isspace()
-    return bool((_MARK.sub("", text) if "<" in text or "[" in text else text).strip())
+    """Return whether a reply has anything but space, invisible characters, special tokens and marks around nothing."""
+    nothing = _NOTHING.match(text)
+    return nothing is None or nothing.end() < len(text)
 
 
 def split_reasoning(text: str, *, cut_off: bool = False) -> tuple[str | None, str]:
     """Return the reasoning at the beginning of `text`, None if there is none, and the answer after it.
 
     Reasoning begins with a mark at the beginning of the text, or without one, because the server wrote it into the
-    prompt. It ends at the last closing mark that is neither in a code fence or quotes nor mentioned in a sentence. If
+    prompt. After a mark it ends at the first closing mark that is neither in a code fence nor itself in quotes, and
+    goes on in pairs of marks that follow; without one, it ends at the last closing mark that no sentence mentions. If
     nothing follows, the text is the answer; if it was `cut_off`, all of it is reasoning, and the answer is empty. Marks
     anywhere else are part of the answer.
     """
@@ -106,11 +124,17 @@ def _split_channels(text: str) -> tuple[str, str] | None:
 
 
 def _split_at_marks(text: str, *, cut_off: bool) -> tuple[str, str] | None:
-    marks = list(_unquoted_marks(text))
-    begins = bool(marks) and bool(marks[0]["open"]) and not text[: marks[0].start()].strip()
-    end = _find_end(text, marks, begins=begins)
+    every = list(MARK.finditer(text))
+    begins = bool(every) and bool(every[0]["open"]) and not text[: every[0].start()].strip()
+    hidden = _fences(text) if begins else (*_fences(text), *(found.span() for found in _QUOTED.finditer(text)))
+    marks = [mark for mark in _outside(every, sorted(hidden)) if not (begins and _is_quoted(text, mark))]
+    if begins and not cut_off and not any(mark["close"] for mark in marks):
+        marks = [every[0], *(mark for mark in every if mark["close"])][:2]
+    end = _find_end(text, marks) if begins else _find_lone_end(text, marks)
     if end is None:
-        return (text[marks[0].end() :].strip(), "") if begins and cut_off else None
+        return (text[every[0].end() :].strip(), "") if begins and cut_off else None
+    if begins and end == 1 and _is_about_pair(text, marks[0].end(), marks[1]):
+        return None
     places = [(0, 0), *(mark.span() for mark in marks[: end + 1])]
     if end + 1 < len(marks) and not text[places[-1][1] : marks[end + 1].start()].strip():
         # What follows are thoughts that do not end.
@@ -119,42 +143,67 @@ def _split_at_marks(text: str, *, cut_off: bool) -> tuple[str, str] | None:
     return ("\n\n".join(filter(None, thoughts)), text[places[-1][1] :].lstrip()) if len(places) > 1 else None
 
 
-def _find_end(text: str, marks: Sequence[re.Match[str]], *, begins: bool) -> int | None:
-    """Return which of the marks ends the reasoning. `begins` says that the text begins with an opening mark."""
-    if not begins and any(mark["open"] for mark in marks):
-        return None
+def _find_end(text: str, marks: Sequence[re.Match[str]]) -> int | None:
+    """Return which of the marks ends the reasoning of a text that begins with an opening mark."""
     closing = [place for place, mark in enumerate(marks) if mark["close"]]
-    place = len(marks) - 1
-    while place >= 0:
-        if not marks[place]["close"]:
-            place -= 1
-        elif place and marks[place - 1]["open"]:
-            if place == 1 or not _is_inside_line(text, marks[place - 1].start(), marks[place - 2].end()):
-                return place
-            place -= 2
-        elif not _is_mentioned(text, marks[place].span()):
-            return place
-        else:
-            place -= 1
-    return closing[-1] if begins and closing else None
+    last = closing[0] if closing else None
+    for place in closing[1:]:
+        assert last is not None
+        after, following = marks[last].end(), marks[last + 1]
+        follows = not text[after : following.start()].strip()
+        thinks_again = (
+            following["open"]
+            and not _is_inside_line(text, following.start(), after)
+            and text[following.end() : marks[place].start()].strip()
+        )
+        if not (follows or thinks_again):
+            break
+        last = place
+    return last
+
+
+def _find_lone_end(text: str, marks: Sequence[re.Match[str]]) -> int | None:
+    """Return which of the marks ends the reasoning of a text that does not begin with an opening mark."""
+    if any(mark["open"] for mark in marks):
+        return None
+    return next((place for place in reversed(range(len(marks))) if _ends_thoughts(text, *marks[place].span())), None)
 
 
 def _is_inside_line(text: str, start: int, after: int) -> bool:
     """Return whether anything but space precedes a place on its line, after the place `after`."""
-    return bool(text[max(text.rfind("\n", 0, start) + 1, after) : start].strip())
+    return bool(text[max(text.rfind("\n", after, start) + 1, after) : start].strip())
 
 
-def _is_mentioned(text: str, mark: tuple[int, int]) -> bool:
-    """Return whether a sentence mentions the closing mark: it has a space before it, and goes on after it."""
-    start, end = mark
-    before = text[max(text.rfind("\n", 0, start) + 1, start - _LOOKED_AT) : start]
-    return before[-1:] in (" ", "\t") and bool(before.strip()) and _MENTION.match(text, end) is not None
+def _is_about_pair(text: str, start: int, closing: re.Match[str]) -> bool:
+    """Return whether a sentence mentions both marks: almost nothing is between them, and it goes on."""
+    between = text[start : closing.start()]
+    return _ABOUT_PAIR.fullmatch(between) is not None and _MENTION.match(text, closing.end()) is not None
 
 
-def _unquoted_marks(text: str) -> Iterator[re.Match[str]]:
-    """Yield the marks that are neither in a code fence nor in quotes."""
-    marks = list(_MARK.finditer(text))
-    hidden = sorted((*_fences(text), *(found.span() for found in _QUOTED.finditer(text)))) if marks else []
+def _is_quoted(text: str, mark: re.Match[str]) -> bool:
+    before = text[max(mark.start() - 1, 0) : mark.start()]
+    return before in _QUOTES and text.startswith(_CLOSINGS[before], mark.end())
+
+
+def _ends_thoughts(text: str, start: int, end: int) -> bool:
+    """Return whether a closing mark ends thoughts. One that a sentence, a table or a list mentions does not."""
+    from_ = max(start - _LOOKED_AT, 0)
+    before = text[max(text.rfind("\n", from_, start) + 1, from_) : start]
+    line = before.rstrip()
+    apart = before != line
+    if line[-1:] in _CLOSINGS and text.startswith(_CLOSINGS[line[-1]], end + len(before) - len(line)):
+        return False
+    if _MENTION.match(text, end) or _LIST_ITEM.fullmatch(line) or (apart and line.endswith((":", "=", ",", ";", "("))):
+        return False
+    rest = text[end : end + _LOOKED_AT].partition("\n")[0]
+    sentence_ends = not line or _SENTENCE_END.search(line) is not None
+    if not rest.strip():
+        return not line or not apart or sentence_ends or _GOES_ON.match(text, end) is None
+    return sentence_ends or not (apart or rest[0] in " \t")
+
+
+def _outside(marks: Sequence[re.Match[str]], hidden: Sequence[tuple[int, int]]) -> Iterator[re.Match[str]]:
+    """Yield the marks that begin outside of the hidden parts."""
     place = end = 0
     for mark in marks:
         while place < len(hidden) and hidden[place][0] <= mark.start():
