@@ -101,6 +101,7 @@ ENDS: Final[Mapping[FinishReason, Mapping[str, str]]] = {
 
 _MEANINGS: Final[dict[str, FinishReason]] = {reason: end for end, reasons in ENDS.items() for reason in reasons}
 _LONGEST: Final = 80
+_SERIOUSNESS: Final[tuple[FinishReason, ...]] = ("other", "stop", "tool_calls", "length", "content_filter", "failed")
 
 
 def read_end(given: object) -> tuple[FinishReason, str | None]:
@@ -142,3 +143,14 @@ def read_choice_end(choice: Mapping[str, Any]) -> tuple[FinishReason, str | None
         if theirs[0] in ("length", "content_filter", "failed") or (end[0] == "other" and theirs[0] != "other"):
             return theirs
     return end
+
+
+def more_serious(before: object, after: object) -> object:
+    """Return that of two reasons of one stream which says more of what went wrong; the later one of equal ones.
+
+    A stream that was filtered, cut off or failed stays so if a normal end follows.
+    """
+    if not before or not after:
+        return after or before
+    first, second = (_SERIOUSNESS.index(read_end(reason)[0]) for reason in (before, after))
+    return before if first > second else after
