@@ -8,11 +8,10 @@ from collections.abc import AsyncIterable, AsyncIterator, Callable, Hashable, Ma
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
-from weakref import WeakKeyDictionary
 
-from karenina_core.models.ports import NO_USAGE, Usage
 from karenina_toolkit.reply_ends import more_serious
 from karenina_toolkit.reply_sanitizer import check_tool_call_count
+from karenina_toolkit.stream_ends import IncompleteStream, check_stream_end
 from karenina_toolkit.token_counts import larger_usage
 from karenina_toolkit.traces.format_error import TraceFormatError
 from karenina_toolkit.traces.openai_chat import (
@@ -28,20 +27,6 @@ _TEXTS = ("content", "refusal", *REASONING_FIELDS)
 _BESIDE = ("error", "native_finish_reason", "provider_specific_fields", "content_filter_results")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _DONE = b"data: [DONE]"
-_MOST_UNENDED = 5
-"""Streams without a finish reason that are retried, of a server that has given none so far."""
-
-
-class IncompleteStream(Exception):
-    """Raised if a stream ends before its reply does; `usage` is what it counted until then."""
-
-    def __init__(self, message: str, usage: Usage = NO_USAGE) -> None:
-        super().__init__(message)
-        self.usage = usage
-
-
-class UnendedStream(IncompleteStream):
-    """Raised if a stream of a server that gives no finish reasons so far ends without one."""
 
 
 class StreamStalled(Exception):
@@ -107,49 +92,15 @@ async def assemble_stream(
         timer.restart(is_answer=reply.add(chunk))
     whole = reply.whole()
     if not done and reply.finish_reason is None:
-        raise IncompleteStream("the stream ended before the reply did", _counted(whole))
+        raise IncompleteStream("the stream ended before the reply did", usage_of(whole))
     return whole
 
 
-def _counted(data: Mapping[str, Any]) -> Usage:
-    """Return the usage of a stream that is not used, if it counted any tokens until its end."""
-    usage = usage_of(data)
-    return usage if usage.total_tokens else NO_USAGE
-
-
-@dataclass(slots=True)
-class _StreamEnds:
-    """The ends of a server's streams in one run: whether any had a finish reason, and how many had none."""
-
-    gives_reasons: bool = False
-    without: int = 0
-
-
-_runs: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Hashable, _StreamEnds]] = WeakKeyDictionary()
-
-
-def check_stream_end(server: Hashable, data: Mapping[str, Any]) -> None:
-    """Raise `IncompleteStream` for a stream that ended with `[DONE]` but without a finish reason.
-
-    Such a stream was broken off, unless the server gives no reasons at all: this is assumed after
-    `_MOST_UNENDED` streams of this run without one.
-    """
-    choices = data.get("choices")
-    if not choices:
-        return
-    run = _runs.setdefault(asyncio.get_running_loop(), {})
-    ends = run.get(server)
-    if ends is None:
-        ends = run[server] = _StreamEnds()
-    if choices[0]["finish_reason"] is not None or choices[0].get("error"):
-        ends.gives_reasons = True
-        return
-    ends.without += 1
-    why = "the stream ended without a finish reason"
-    if ends.gives_reasons:
-        raise IncompleteStream(f"{why}, which the server gave before", _counted(data))
-    if ends.without <= _MOST_UNENDED:
-        raise UnendedStream(f"{why}, so its reply may be incomplete", _counted(data))
+def check_choice_end(server: Hashable, data: Mapping[str, Any]) -> None:
+    """Raise `IncompleteStream` for a stream that ended with `[DONE]` but without a finish reason, or an error."""
+    if choices := data.get("choices"):
+        has_reason = choices[0]["finish_reason"] is not None or bool(choices[0].get("error"))
+        check_stream_end(server, usage_of(data), has_reason=has_reason)
 
 
 async def _events(pieces: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
