@@ -233,7 +233,7 @@ class _Reply:
             parts = split_parts(content)
         except TraceFormatError as error:
             raise ValueError(f"its message cannot be read: {error}") from None
-        texts.setdefault("content", []).extend("".join(parts.texts) for _ in parts.texts[:1])
+        texts.setdefault("content", []).extend([parts.text] if parts.text else ())
         if parts.thoughts:
             texts.setdefault("reasoning_content", []).extend(["".join(parts.thoughts)])
         self._unknown += [part for part in parts.unknown if texts is self._texts or part not in self._unknown]
