@@ -390,3 +390,20 @@ async def test_a_message_after_the_calls_repeats_them(id: str | None, server: Sc
     sends(server, said(*calls, finish="tool_calls", message=whole) + DONE)
     parser = OpenAIParser(streaming(server, structured="tool"))
     assert (await open_port(parser).parse(ASK, {"type": "object", "properties": {}})).text == '{"city":"Paris"}'
+
+
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize(
+    "said_of_prompt",
+    [
+        {"prompt_filter_results": [{"content_filter_results": {"hate": {"filtered": True, "severity": "high"}}}]},
+        {"promptFeedback": {"blockReason": "SAFETY"}},
+    ],
+)
+async def test_a_filtered_prompt_without_choices_is_a_refusal(
+    said_of_prompt: dict[str, Any], stream: bool, server: Scripted, open_port: Keep
+) -> None:
+    body = {"choices": [], **said_of_prompt}
+    server.answer = lambda _: in_pieces([(0, event(body) + event("[DONE]"))]) if stream else Reply(body)
+    error = await fails(open_port(OpenAILLM(model(server.url, extra={"stream": stream}))))
+    assert error.category is ErrorCategory.FILTERED

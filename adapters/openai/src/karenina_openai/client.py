@@ -29,6 +29,7 @@ from karenina_toolkit.http_errors import (
     CURES,
     HTTPStatusError,
     error_in_reply,
+    find_prompt_filter,
     not_json_error,
     redact_text,
     status_error,
@@ -251,7 +252,11 @@ class Client:
         return data
 
     def _check_choice(self, data: Mapping[str, Any], messages: Sequence[Message]) -> None:
-        """Raise `PortError` if a choice has an error in place of, or beside, its text."""
+        """Raise `PortError` if the prompt was filtered, or a choice has an error in place of, or beside, its text."""
+        refused = find_prompt_filter(data)
+        if refused is not None:
+            what = redact_text(f"the provider's content filter refused the prompt ({refused})", self._secrets, messages)
+            raise PortError(f"{self.where}: {what}", category=ErrorCategory.FILTERED, usage=usage_of(data))
         error = error_of_choice(data)
         if error is not None:
             raise self._error_in_200(error, usage_of(data), messages)

@@ -25,6 +25,7 @@ from karenina_toolkit.traces.openai_completions import usage_of
 
 _TEXTS = ("content", "refusal", *REASONING_FIELDS)
 _BESIDE = ("error", "native_finish_reason", "provider_specific_fields", "content_filter_results")
+_OF_PROMPT = ("prompt_filter_results", "promptFeedback")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _DONE = b"data: [DONE]"
 
@@ -153,11 +154,13 @@ class _Reply:
         self._any = False
         self._model: Any = None
         self._usage: Any = None
+        self._of_prompt: dict[str, Any] = {}
 
     def add(self, chunk: Mapping[str, Any]) -> bool:
         """Add a piece. Return whether it has content from the model."""
         self._model = chunk.get("model") or self._model
         self._usage = larger_usage(self._usage, chunk.get("usage"))
+        self._of_prompt.update({name: chunk[name] for name in _OF_PROMPT if chunk.get(name)})
         has_content = False
         for choice in _mappings(chunk.get("choices")):
             if choice.get("index", 0) != 0:
@@ -187,7 +190,8 @@ class _Reply:
                 *self._unknown,
             ]
         choice = {"index": 0, "message": message, "finish_reason": self.finish_reason, **self._beside}
-        return {"model": self._model, "choices": [choice] if self._any else [], "usage": self._usage}
+        choices = [choice] if self._any else []
+        return {"model": self._model, "choices": choices, "usage": self._usage, **self._of_prompt}
 
     def _text(self, name: str) -> str:
         """Return a text of the deltas and of the messages beside or after them, which have the whole text.

@@ -186,6 +186,8 @@ CHAT_FILTERS: Final[Mapping[str, OddReply]] = {
         ("xAI", 403, {"code": "no", "error": "Content violates usage guidelines. Failed check: SAFETY_CHECK_TYPE_BIO"}),
         ("DeepSeek", 400, {"error": {"message": "Content Exists Risk", "type": "invalid_request_error"}}),
         ("completion", 400, chat("", "content_filter")),
+        ("error as text", 400, {"error": "content_filter: blocked"}),
+        ("error as text in 200", 200, {"error": "content_filter blocked the prompt"}),
         ("error in 200", 200, {"error": {"message": "flagged", "code": "content_filter"}}),
     )
 }
