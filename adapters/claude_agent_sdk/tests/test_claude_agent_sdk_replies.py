@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
 import pytest
+from claude_cli_wire import Claude
 from hypothesis import given
 from hypothesis import strategies as st
 
 from karenina_claude_agent_sdk.conversion import results_in, turn_of
 from karenina_claude_agent_sdk.event_stream import PING, ServerReportedError, events_of, read_reply
-from karenina_core.models.ports import Message, ToolCall, Usage
+from karenina_claude_agent_sdk.messages_client import MessagesClient
+from karenina_core.models.ports import ErrorCategory, FinishReason, Message, PortError, ToolCall, Usage
+from karenina_testing.server import Reply, ScriptedServer
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 BLOCKS = st.one_of(
@@ -24,6 +28,7 @@ BLOCKS = st.one_of(
     st.builds(lambda text: {"type": "thinking", "thinking": text, "signature": text[::-1]}, TEXTS),
     st.builds(lambda data: {"type": "redacted_thinking", "data": data}, TEXTS),
 )
+SAID = {"type": "text", "text": "17q21"}
 
 
 def message(*blocks: dict[str, Any], stop_reason: str = "end_turn", **fields: Any) -> dict[str, Any]:
@@ -120,3 +125,29 @@ def test_what_tools_said_is_found_in_a_request() -> None:
     found = results_in({"messages": [*asked, {"role": "user", "content": results}]})
 
     assert found == {"1": ("plain", False), "2": ("a\nb", True)}
+
+
+def test_a_stream_without_a_reason_is_broken_off_if_others_have_one() -> None:
+    ended, unended = (b"".join(events_of(message(SAID, stop_reason=reason))) for reason in ("end_turn", None))  # type: ignore[arg-type]  # none
+
+    async def ask(server: ScriptedServer) -> tuple[FinishReason, PortError]:
+        client = MessagesClient(Claude().model(server.url))
+        try:
+            first = await client.post({"messages": []}, {}, ())
+            with pytest.raises(PortError) as caught:
+                await client.post({"messages": []}, {}, ())
+        finally:
+            await client.aclose()
+        return first.finish_reason, caught.value
+
+    with Claude().server(*(Reply(chunks=[raw]) for raw in (ended, unended))) as server:
+        reason, error = asyncio.run(ask(server))
+    assert (reason, error.category, error.usage) == ("stop", ErrorCategory.CONNECTION, Usage(11, 7, calls=1))
+
+
+def test_a_normal_end_of_a_stream_does_not_hide_an_earlier_one() -> None:
+    refused = {"type": "message_delta", "delta": {"stop_reason": "refusal"}}
+    stream = b"".join(events_of(message(SAID)))
+    at = stream.index(b"event: message_delta")
+    raw = stream[:at] + f"event: message_delta\ndata: {json.dumps(refused)}\n\n".encode() + stream[at:]
+    assert turn_of(read_reply(raw)).finish_reason == "content_filter"

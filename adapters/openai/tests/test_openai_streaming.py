@@ -251,8 +251,15 @@ def test_settings_that_make_no_sense_are_refused(extra: dict[str, Any]) -> None:
 def said(*deltas: Any, finish: Any = "stop", **last: Any) -> bytes:
     """Return a stream with these deltas, and a finish reason unless it is None."""
     chunks = [{"choices": [{"index": 0, "delta": delta}]} for delta in deltas]
-    end = {"choices": [{"index": 0, "delta": {}, "finish_reason": finish}], **last}
+    message = {"message": last.pop("message")} if "message" in last else {}
+    end = {"choices": [{"index": 0, "delta": {}, "finish_reason": finish, **message}], **last}
     return "".join(map(event, [*chunks, *([end] if finish is not None else [])])).encode()
+
+
+def messages(*contents: Any) -> bytes:
+    """Return a stream of messages in place of deltas."""
+    chunks = [{"choices": [{"index": 0, "delta": {}, "message": {"content": content}}]} for content in contents]
+    return "".join(map(event, chunks)).encode() + said()
 
 
 DONE = b"data: [DONE]\n\n"
@@ -289,6 +296,12 @@ def sends(server: Scripted, *streams: bytes) -> None:
         (said({"content": "Paris."}).replace(b"\n", b"\r"), "Paris.", None),
         (said({"content": "Paris."}).replace(b"\n", b"\r\n"), "Paris.", None),
         (event({"choices": [{"message": {"content": "Paris."}, "finish_reason": "stop"}]}).encode(), "Paris.", None),
+        (said({"content": "Pa"}, {"content": "ris."}, message={"content": "Paris."}), "Paris.", None),
+        (said({"content": "Paris."}, message={"content": ""}), "Paris.", None),
+        (said({"content": "Bonn? Par"}, message={"content": "Paris."}), "Paris.", None),
+        (messages("Par", "is", "."), "Paris.", None),
+        (messages("Par", "Paris", "Paris."), "Paris.", None),
+        (messages([{"type": "text", "text": "Par"}, {"type": "text", "text": "is."}]), "Paris.", None),
     ],
 )
 async def test_an_odd_stream_is_read(
@@ -350,3 +363,47 @@ async def test_a_stream_without_reason_and_end_is_never_believed(server: Scripte
     port = open_port(OpenAILLM(streaming(server)))
     sends(server, said({"content": "Paris."}, finish=None))
     assert [(await fails(port)).category for _ in range(7)] == [ErrorCategory.CONNECTION] * 7
+
+
+@pytest.mark.parametrize(("reason", "end"), [("content_filter", "content_filter"), ("length", "length")])
+async def test_a_normal_end_does_not_hide_an_earlier_one(
+    reason: str, end: str, server: Scripted, open_port: Keep
+) -> None:
+    cut = event({"choices": [{"index": 0, "delta": {"content": "Par"}, "finish_reason": reason}]}).encode()
+    sends(server, cut + said() + DONE)
+    assert (await open_port(OpenAILLM(streaming(server))).invoke(ASK)).finish_reason == end
+
+
+@pytest.mark.parametrize("last", [{"completion_tokens": 0}, {"completion_tokens": 1}, {}])
+async def test_a_last_usage_loses_no_tokens(last: dict[str, int], server: Scripted, open_port: Keep) -> None:
+    counted = said({"content": "Paris."}, usage={"prompt_tokens": 7, "completion_tokens": 300})
+    later = event({"choices": [], "usage": {"prompt_tokens": 7, **last}}).encode()
+    sends(server, counted + later + DONE)
+    assert (await open_port(OpenAILLM(streaming(server))).invoke(ASK)).usage == Usage(7, 300, calls=1)
+
+
+@pytest.mark.parametrize("id", ["a", None])
+async def test_a_message_after_the_calls_repeats_them(id: str | None, server: Scripted, open_port: Keep) -> None:
+    pieces = [_piece(0, id, "Answer", '{"city": '), _piece(0, None, None, '"Paris"}')]
+    whole = {"content": None, "tool_calls": [_piece(None, id, "Answer", '{"city":"Paris"}')]}
+    calls = [{"tool_calls": [piece]} for piece in pieces]
+    sends(server, said(*calls, finish="tool_calls", message=whole) + DONE)
+    parser = OpenAIParser(streaming(server, structured="tool"))
+    assert (await open_port(parser).parse(ASK, {"type": "object", "properties": {}})).text == '{"city":"Paris"}'
+
+
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize(
+    "said_of_prompt",
+    [
+        {"prompt_filter_results": [{"content_filter_results": {"hate": {"filtered": True, "severity": "high"}}}]},
+        {"promptFeedback": {"blockReason": "SAFETY"}},
+    ],
+)
+async def test_a_filtered_prompt_without_choices_is_a_refusal(
+    said_of_prompt: dict[str, Any], stream: bool, server: Scripted, open_port: Keep
+) -> None:
+    body = {"choices": [], **said_of_prompt}
+    server.answer = lambda _: in_pieces([(0, event(body) + event("[DONE]"))]) if stream else Reply(body)
+    error = await fails(open_port(OpenAILLM(model(server.url, extra={"stream": stream}))))
+    assert error.category is ErrorCategory.FILTERED

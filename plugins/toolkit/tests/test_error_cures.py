@@ -124,3 +124,33 @@ def test_a_page_without_end_is_looked_at_in_part() -> None:
 )
 def test_a_base_url_without_a_path_gets_the_usual_one(url: str, cure: str) -> None:
     assert cure_for_path(url) == cure
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [
+        (403, "Your account was blocked by our safety policy review."),
+        (400, "Unknown field in 'My mail was flagged for spam'"),
+        (403, "This key is not covered by our content management policy; ask an administrator."),
+        (400, "unknown parameter: content_filter"),
+    ],
+)
+def test_words_about_filters_are_no_filter(status: int, message: str) -> None:
+    assert failure(status, openai(message)).category is ErrorCategory.PERMANENT
+    assert failure(status, {"error": message}).category is ErrorCategory.PERMANENT
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "The response was filtered due to the prompt triggering Azure OpenAI's content management policy.",
+        "Output blocked by content filtering policy",
+        "The request was rejected because it was considered high risk",
+        "Invalid prompt: your prompt was flagged as potentially violating our usage policy.",
+        'a/b requires moderation on OpenInference. Your input was flagged for "violence".',
+        "Input blocked by our safety policy",
+        "content_filter: blocked",
+    ],
+)
+def test_what_providers_say_of_their_filter_is_one(message: str) -> None:
+    assert failure(400, {"error": message}).category is ErrorCategory.FILTERED

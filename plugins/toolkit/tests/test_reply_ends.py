@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karenina_core.models.ports import FinishReason
-from karenina_toolkit.reply_ends import ENDS, NO_REASON, read_choice_end, read_end
+from karenina_toolkit.reply_ends import ENDS, NO_REASON, more_serious, read_choice_end, read_end
 
 
 def test_no_reason_has_two_meanings() -> None:
@@ -35,6 +35,12 @@ def test_a_known_reason_is_read_in_any_spelling(known: tuple[FinishReason, str])
             "function_call_filter: MALFORMED_FUNCTION_CALL",
             ("failed", "function_call_filter: MALFORMED_FUNCTION_CALL"),
         ),
+        ("FINISH_REASON_SAFETY", ("content_filter", None)),
+        ("FINISH_REASON_STOP", ("stop", None)),
+        ("FinishReason.MAX_TOKENS", ("length", None)),
+        ("maxTokens", ("length", None)),
+        ("stream_error", ("failed", "stream_error")),
+        ("error: length", ("failed", "error: length")),
         ("weary", ("other", "weary")),
         (7, ("other", "7")),
         (None, ("other", NO_REASON)),
@@ -61,3 +67,22 @@ def test_a_reason_that_is_not_normal_is_kept(given: object, end: tuple[FinishRea
 )
 def test_the_reason_of_a_provider_behind_a_gateway_counts(choice: dict[str, Any], end: FinishReason) -> None:
     assert read_choice_end(choice)[0] == end
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "kept"),
+    [
+        ("content_filter", "stop", "content_filter"),
+        ("length", "stop", "length"),
+        ("stop", "length", "length"),
+        ("length", "content_filter", "content_filter"),
+        ("error", "content_filter", "error"),
+        ("tool_calls", "stop", "tool_calls"),
+        ("weary", "stop", "stop"),
+        ("stop", None, "stop"),
+        (None, "stop", "stop"),
+        (None, None, None),
+    ],
+)
+def test_the_more_serious_reason_of_a_stream_is_kept(before: object, after: object, kept: object) -> None:
+    assert more_serious(before, after) == kept

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -50,5 +51,37 @@ def test_counts_of_nothing_do_not_replace_real_ones() -> None:
     assert larger_usage(real, nothing) == real
     assert larger_usage(real, None) == real
     assert larger_usage(nothing, real) == real
-    assert larger_usage(real, {"completion_tokens": 4}) == {"completion_tokens": 4}
+    assert larger_usage(real, {"completion_tokens": 4}) == {"prompt_tokens": 10, "completion_tokens": 4}
     assert read_usage(None) == read_usage("12") == Usage(calls=1)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({"prompt_tokens": 10, "completion_tokens": 500}, {"prompt_tokens": 10, "completion_tokens": 0}),
+        ({"prompt_tokens": 10, "completion_tokens": 500}, {"prompt_tokens": 0, "completion_tokens": 1}),
+        ({"prompt_tokens": 10, "completion_tokens": 500}, {"prompt_tokens": 10}),
+        ({"prompt_tokens": 10, "completion_tokens": 500}, {"prompt_tokens": 10, "completion_tokens": 3}),
+        ({"prompt_tokens": 10, "completion_tokens": 0, "total_tokens": 10}, {"completion_tokens": 500}),
+        ({"prompt_tokens": 10, "total_tokens": 510}, {"prompt_tokens": 10, "completion_tokens": 3, "total_tokens": 13}),
+        ({"prompt_tokens": 10, "completion_tokens": 500}, "lots"),
+        ("lots", {"prompt_tokens": 10, "completion_tokens": 500}),
+    ],
+)
+def test_no_usage_of_a_stream_loses_tokens_of_another(before: Any, after: Any) -> None:
+    assert read_usage(larger_usage(before, after)) == Usage(10, 500, calls=1)
+
+
+@given(USAGES, USAGES)
+def test_each_count_of_a_stream_is_the_larger_one(before: Any, after: Any) -> None:
+    merged = read_usage(larger_usage(before, after))
+    for part in (read_usage({"prompt_tokens": usage.get("prompt_tokens")}) for usage in (before, after)):
+        assert merged.input_tokens >= part.input_tokens
+    for part in (read_usage({"completion_tokens": usage.get("completion_tokens")}) for usage in (before, after)):
+        assert merged.output_tokens >= part.output_tokens
+
+
+def test_details_of_a_stream_are_merged() -> None:
+    before = {"prompt_tokens": 10, "prompt_tokens_details": {"cached_tokens": 4}}
+    after = {"prompt_tokens": 10, "prompt_tokens_details": {"cached_tokens": 0}, "completion_tokens": 2}
+    assert read_usage(larger_usage(before, after)) == Usage(10, 2, 4, calls=1)

@@ -8,6 +8,7 @@ from typing import Any
 
 from karenina_claude_agent_sdk.conversion import Wire
 from karenina_toolkit.reply_bounds import read_json
+from karenina_toolkit.reply_ends import more_serious
 from karenina_toolkit.traces.openai_chat import read_arguments
 
 _TEXTS = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
@@ -28,9 +29,12 @@ def read_reply(raw: bytes) -> Wire:
     Raises `ServerReportedError`, and `ValueError`, which says what is wrong.
     """
     text = raw.decode("utf-8-sig", "replace")
-    if text.lstrip()[:1] in ("{", "[", '"', ""):
-        return _check_reply(_json(text))
-    return _assemble_reply(text)
+    return _assemble_reply(text) if is_stream(raw) else _check_reply(_json(text))
+
+
+def is_stream(raw: bytes) -> bool:
+    """Return whether a body is a stream of events, not JSON."""
+    return raw.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] not in (b"{", b"[", b'"', b"")
 
 
 def events_of(reply: Wire) -> Iterator[bytes]:
@@ -89,7 +93,9 @@ def _assemble_reply(text: str) -> Wire:
         elif kind == "content_block_delta":
             _collect_delta(reply["content"], event, written, said)
         elif kind == "message_delta":
-            reply.update(event.get("delta") or {})
+            ending = dict(event.get("delta") or {})
+            reason = more_serious(reply.get("stop_reason"), ending.get("stop_reason"))
+            reply.update({**ending, "stop_reason": reason})
             reply["usage"] = _merge_usage(reply.get("usage") or {}, event.get("usage") or {})
         elif kind == "message_stop":
             ended = True

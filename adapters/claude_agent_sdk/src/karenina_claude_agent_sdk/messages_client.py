@@ -11,7 +11,7 @@ from urllib.request import getproxies, proxy_bypass
 import aiohttp
 
 from karenina_claude_agent_sdk.conversion import Wire, turn_of
-from karenina_claude_agent_sdk.event_stream import ServerReportedError, read_reply
+from karenina_claude_agent_sdk.event_stream import ServerReportedError, is_stream, read_reply
 from karenina_claude_agent_sdk.settings import DEFAULT_TIMEOUT, base_url_of, extra_of, key_of
 from karenina_core.models.ports import ErrorCategory, Message, PortError, Turn
 from karenina_toolkit.error_cures import cure_for_tls_error, is_filtered, read_page_text
@@ -19,6 +19,7 @@ from karenina_toolkit.http_errors import CURES, redact_text, status_error, web_p
 from karenina_toolkit.reply_body import ACCEPTED_ENCODINGS, bound_body
 from karenina_toolkit.reply_bounds import ReplyBounds
 from karenina_toolkit.reply_ends import PAUSED
+from karenina_toolkit.stream_ends import IncompleteStream, UnendedStream, check_stream_end
 from karenina_toolkit.urls import find_secret_parts, is_loopback, redact_url
 
 if TYPE_CHECKING:
@@ -105,7 +106,9 @@ class MessagesClient:
         if page is not None:
             raise web_page_error(self.where, page, self._secrets, prompt, _PATH_CURE)
         try:
-            return turn_of(read_reply(raw))
+            turn = turn_of(read_reply(raw))
+            if is_stream(raw):
+                check_stream_end(self._url, turn.usage, has_reason=bool(turn.wire.get("stop_reason")))
         except ServerReportedError as error:
             shown = redact_text(f"{error.kind}: {error}", self._secrets, prompt)
             category = _CATEGORY_OF_KIND.get(error.kind, ErrorCategory.SERVER)
@@ -115,6 +118,10 @@ class MessagesClient:
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             why = str(error) if isinstance(error, ValueError) else "its parts are not where they should be"
             raise PortError(f"{self.where} sent no usable reply: {why}", category=ErrorCategory.SERVER) from None
+        except IncompleteStream as error:
+            lost = ErrorCategory.INCOMPLETE if isinstance(error, UnendedStream) else ErrorCategory.CONNECTION
+            raise PortError(f"{self.where}: {error}", category=lost, usage=error.usage) from None
+        return turn
 
     async def aclose(self) -> None:
         """Close the connections. A request after it raises `PortError`."""

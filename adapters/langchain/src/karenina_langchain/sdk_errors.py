@@ -51,8 +51,10 @@ def port_error(where: str, error: Exception, secrets: Sequence[str], prompt: Seq
     if status is not None and status >= 300:
         return status_error(where, status, headers, body, secrets, prompt, _CURES)
     passed_on = error.args[0] if error.args else None
-    if isinstance(error, ValueError) and isinstance(passed_on, Mapping):
-        return error_in_reply(where, passed_on, NO_USAGE, secrets, prompt)
+    if isinstance(error, ValueError) and isinstance(passed_on, Mapping | str):
+        said = error_in_reply(where, passed_on, NO_USAGE, secrets, prompt)
+        if isinstance(passed_on, Mapping) or said.category is ErrorCategory.FILTERED:
+            return said
     shown = redact_text(str(error), secrets, prompt)
     reason = f"{type(error).__name__}{f': {shown}' if shown else ''}"
     category = _category(error)
@@ -63,8 +65,8 @@ def port_error(where: str, error: Exception, secrets: Sequence[str], prompt: Seq
         cause = redact_text(str(why), secrets, prompt) or type(why).__name__
         cure = cure_for_tls_error(str(why))
         if cure is not None:
-            said = f"{where}: no connection is possible ({cause}); {cure}"
-            return PortError(said, category=ErrorCategory.PERMANENT)
+            refused = f"{where}: no connection is possible ({cause}); {cure}"
+            return PortError(refused, category=ErrorCategory.PERMANENT)
         return PortError(
             f"{where}: no connection, or it broke ({cause}): check that the server is running, and its base URL",
             category=category,

@@ -18,12 +18,10 @@ from karenina_core.models.ports import NO_USAGE, ErrorCategory, Message, PortErr
 from karenina_openai.http import ConnectionBroken, ConnectionFailed, Limits, Reply, Server
 from karenina_openai.settings import DEFAULT_TIMEOUT, KEY_VARIABLES, base_url_of, extra_of, find_api_key
 from karenina_openai.streaming import (
-    IncompleteStream,
     StallTimer,
     StreamStalled,
-    UnendedStream,
     assemble_stream,
-    check_stream_end,
+    check_choice_end,
 )
 from karenina_toolkit.endpoints import cure_for_key
 from karenina_toolkit.error_cures import cure_for_path, cure_for_tls_error
@@ -31,11 +29,13 @@ from karenina_toolkit.http_errors import (
     CURES,
     HTTPStatusError,
     error_in_reply,
+    find_prompt_filter,
     not_json_error,
     redact_text,
     status_error,
 )
 from karenina_toolkit.reply_bounds import BrokenReply, ReplyBounds, read_json
+from karenina_toolkit.stream_ends import IncompleteStream, UnendedStream
 from karenina_toolkit.traces.openai_completions import error_of_choice, usage_of
 from karenina_toolkit.urls import find_secret_parts, is_loopback, redact_url
 
@@ -220,7 +220,7 @@ class Client:
             pieces = reply.pieces()
             try:
                 data = await assemble_stream(self.where, pieces, timer, _loads)
-                check_stream_end(self._endpoint, data)
+                check_choice_end(self._endpoint, data)
             except json.JSONDecodeError:
                 raise self.unusable_reply("a piece of its stream is not a JSON object") from None
             except ValueError as error:
@@ -252,7 +252,11 @@ class Client:
         return data
 
     def _check_choice(self, data: Mapping[str, Any], messages: Sequence[Message]) -> None:
-        """Raise `PortError` if a choice has an error in place of, or beside, its text."""
+        """Raise `PortError` if the prompt was filtered, or a choice has an error in place of, or beside, its text."""
+        refused = find_prompt_filter(data)
+        if refused is not None:
+            what = redact_text(f"the provider's content filter refused the prompt ({refused})", self._secrets, messages)
+            raise PortError(f"{self.where}: {what}", category=ErrorCategory.FILTERED, usage=usage_of(data))
         error = error_of_choice(data)
         if error is not None:
             raise self._error_in_200(error, usage_of(data), messages)

@@ -6,34 +6,28 @@ import asyncio
 import json
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Hashable, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
-from weakref import WeakKeyDictionary
 
-from karenina_core.models.ports import NO_USAGE, Usage
+from karenina_toolkit.reply_ends import more_serious
 from karenina_toolkit.reply_sanitizer import check_tool_call_count
+from karenina_toolkit.stream_ends import IncompleteStream, check_stream_end
 from karenina_toolkit.token_counts import larger_usage
 from karenina_toolkit.traces.format_error import TraceFormatError
-from karenina_toolkit.traces.openai_chat import REASONING_FIELDS, read_reasoning, split_parts
+from karenina_toolkit.traces.openai_chat import (
+    REASONING_FIELDS,
+    UNREADABLE_ARGUMENTS,
+    read_arguments,
+    read_reasoning,
+    split_parts,
+)
 from karenina_toolkit.traces.openai_completions import usage_of
 
 _TEXTS = ("content", "refusal", *REASONING_FIELDS)
 _BESIDE = ("error", "native_finish_reason", "provider_specific_fields", "content_filter_results")
+_OF_PROMPT = ("prompt_filter_results", "promptFeedback")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _DONE = b"data: [DONE]"
-_MOST_UNENDED = 5
-"""Streams without a finish reason that are retried, of a server that has given none so far."""
-
-
-class IncompleteStream(Exception):
-    """Raised if a stream ends before its reply does; `usage` is what it counted until then."""
-
-    def __init__(self, message: str, usage: Usage = NO_USAGE) -> None:
-        super().__init__(message)
-        self.usage = usage
-
-
-class UnendedStream(IncompleteStream):
-    """Raised if a stream of a server that gives no finish reasons so far ends without one."""
 
 
 class StreamStalled(Exception):
@@ -99,49 +93,15 @@ async def assemble_stream(
         timer.restart(is_answer=reply.add(chunk))
     whole = reply.whole()
     if not done and reply.finish_reason is None:
-        raise IncompleteStream("the stream ended before the reply did", _counted(whole))
+        raise IncompleteStream("the stream ended before the reply did", usage_of(whole))
     return whole
 
 
-def _counted(data: Mapping[str, Any]) -> Usage:
-    """Return the usage of a stream that is not used, if it counted any tokens until its end."""
-    usage = usage_of(data)
-    return usage if usage.total_tokens else NO_USAGE
-
-
-@dataclass(slots=True)
-class _StreamEnds:
-    """The ends of a server's streams in one run: whether any had a finish reason, and how many had none."""
-
-    gives_reasons: bool = False
-    without: int = 0
-
-
-_runs: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Hashable, _StreamEnds]] = WeakKeyDictionary()
-
-
-def check_stream_end(server: Hashable, data: Mapping[str, Any]) -> None:
-    """Raise `IncompleteStream` for a stream that ended with `[DONE]` but without a finish reason.
-
-    Such a stream was broken off, unless the server gives no reasons at all: this is assumed after
-    `_MOST_UNENDED` streams of this run without one.
-    """
-    choices = data.get("choices")
-    if not choices:
-        return
-    run = _runs.setdefault(asyncio.get_running_loop(), {})
-    ends = run.get(server)
-    if ends is None:
-        ends = run[server] = _StreamEnds()
-    if choices[0]["finish_reason"] is not None or choices[0].get("error"):
-        ends.gives_reasons = True
-        return
-    ends.without += 1
-    why = "the stream ended without a finish reason"
-    if ends.gives_reasons:
-        raise IncompleteStream(f"{why}, which the server gave before", _counted(data))
-    if ends.without <= _MOST_UNENDED:
-        raise UnendedStream(f"{why}, so its reply may be incomplete", _counted(data))
+def check_choice_end(server: Hashable, data: Mapping[str, Any]) -> None:
+    """Raise `IncompleteStream` for a stream that ended with `[DONE]` but without a finish reason, or an error."""
+    if choices := data.get("choices"):
+        has_reason = choices[0]["finish_reason"] is not None or bool(choices[0].get("error"))
+        check_stream_end(server, usage_of(data), has_reason=has_reason)
 
 
 async def _events(pieces: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
@@ -180,9 +140,11 @@ class _Reply:
     """The first choice, as far as it has arrived."""
 
     def __init__(self, where: str) -> None:
-        self.finish_reason: str | None = None
+        self.finish_reason: Any = None
         self._where = where
         self._texts: dict[str, list[str]] = {}
+        self._messages: dict[str, list[str]] = {}
+        self._message_is_late = False
         self._unknown: list[Mapping[str, Any]] = []
         self._calls: dict[int, _Call] = {}
         self._function: _Call | None = None
@@ -192,28 +154,32 @@ class _Reply:
         self._any = False
         self._model: Any = None
         self._usage: Any = None
+        self._of_prompt: dict[str, Any] = {}
 
     def add(self, chunk: Mapping[str, Any]) -> bool:
         """Add a piece. Return whether it has content from the model."""
         self._model = chunk.get("model") or self._model
         self._usage = larger_usage(self._usage, chunk.get("usage"))
+        self._of_prompt.update({name: chunk[name] for name in _OF_PROMPT if chunk.get(name)})
         has_content = False
         for choice in _mappings(chunk.get("choices")):
             if choice.get("index", 0) != 0:
                 continue
             self._any = True
-            self.finish_reason = choice.get("finish_reason") or self.finish_reason
+            self.finish_reason = more_serious(self.finish_reason, choice.get("finish_reason"))
             self._usage = larger_usage(self._usage, choice.get("usage"))
             self._beside.update({name: choice[name] for name in _BESIDE if choice.get(name)})
-            delta = choice.get("delta") or choice.get("message")
-            if isinstance(delta, Mapping):
-                has_content = self._add_delta(delta) or has_content
+            if isinstance(delta := choice.get("delta"), Mapping):
+                has_content = self._add_delta(delta, self._texts) or has_content
+            if isinstance(message := choice.get("message"), Mapping):
+                self._message_is_late = self._message_is_late or bool(self._texts)
+                has_content = self._add_delta(message, self._messages) or has_content
         return has_content
 
     def whole(self) -> dict[str, Any]:
         """Return the reply as the server would have sent it in one piece."""
         message: dict[str, Any] = {"role": "assistant", "content": None}
-        message |= {name: "".join(texts) for name, texts in self._texts.items()}
+        message |= {name: self._text(name) for name in {**self._texts, **self._messages}}
         if self._calls:
             message["tool_calls"] = [self._calls[index].whole() for index in sorted(self._calls)]
         if self._function is not None:
@@ -224,49 +190,67 @@ class _Reply:
                 *self._unknown,
             ]
         choice = {"index": 0, "message": message, "finish_reason": self.finish_reason, **self._beside}
-        return {"model": self._model, "choices": [choice] if self._any else [], "usage": self._usage}
+        choices = [choice] if self._any else []
+        return {"model": self._model, "choices": choices, "usage": self._usage, **self._of_prompt}
 
-    def _add_delta(self, delta: Mapping[str, Any]) -> bool:
+    def _text(self, name: str) -> str:
+        """Return a text of the deltas and of the messages beside or after them, which have the whole text.
+
+        Messages in place of all deltas are pieces, unless each begins with the one before it.
+        """
+        pieces, messages = "".join(self._texts.get(name, ())), self._messages.get(name, [])
+        grows = all(after.startswith(before) for before, after in pairwise(messages))
+        whole = messages[-1] if messages and grows else "".join(messages)
+        if not pieces or not whole or whole in pieces:
+            return pieces or whole
+        return whole if self._message_is_late else whole + pieces
+
+    def _add_delta(self, delta: Mapping[str, Any], texts: dict[str, list[str]]) -> bool:
+        """Add a delta, or a message, to `texts` and to the calls. Return whether it has content from the model."""
+        is_whole = texts is self._messages
         has_content = False
         for name in _TEXTS:
             text = delta.get(name)
             if isinstance(text, str):
                 if text:
-                    self._texts.setdefault(name, []).append(text)
+                    texts.setdefault(name, []).append(text)
                     has_content = True
             elif text:
-                has_content = self._add_parts(name, text) or has_content
+                has_content = self._add_parts(name, text, texts) or has_content
         if isinstance(function := delta.get("function_call"), Mapping):
             self._function = self._function or _Call()
-            self._function.add(function)
+            self._function.add(function, is_whole=is_whole)
             has_content = True
         for place, piece in enumerate(_mappings(delta.get("tool_calls"))):
-            self._call(piece, place)
+            self._call(piece, place, is_whole=is_whole)
             has_content = True
         return has_content
 
-    def _add_parts(self, name: str, content: Any) -> bool:
+    def _add_parts(self, name: str, content: Any, texts: dict[str, list[str]]) -> bool:
         """Add the parts of a list, of which texts and thoughts continue those of earlier pieces."""
         if name != "content":
-            if not (name == "reasoning_details" and self._texts.keys() & {"reasoning", "reasoning_content"}):
+            if not (name == "reasoning_details" and texts.keys() & {"reasoning", "reasoning_content"}):
                 thought = read_reasoning({name: content})
-                self._texts.setdefault(name, []).extend([thought] if thought else ())
+                texts.setdefault(name, []).extend([thought] if thought else ())
             return True
         try:
             parts = split_parts(content)
         except TraceFormatError as error:
             raise ValueError(f"its message cannot be read: {error}") from None
-        self._texts.setdefault("content", []).extend(parts.texts)
+        texts.setdefault("content", []).extend([parts.text] if parts.text else ())
         if parts.thoughts:
-            self._texts.setdefault("reasoning_content", []).extend(parts.thoughts)
-        self._unknown += parts.unknown
+            texts.setdefault("reasoning_content", []).extend(["".join(parts.thoughts)])
+        self._unknown += [part for part in parts.unknown if texts is self._texts or part not in self._unknown]
         return bool(parts.texts or parts.thoughts or parts.unknown)
 
-    def _call(self, piece: Mapping[str, Any], place: int) -> None:
+    def _call(self, piece: Mapping[str, Any], place: int, *, is_whole: bool) -> None:
         given = piece.get("index")
         id = piece.get("id")
         known = id if isinstance(id, str) else ""
-        index = given if isinstance(given, int) else self._index_without_number(known, place)
+        if isinstance(given, int):
+            index = given
+        else:
+            index = place if is_whole and not known else self._index_without_number(known, place)
         call = self._calls.setdefault(index, _Call())
         check_tool_call_count(self._where, self._calls)
         self._last = max(self._last, index)
@@ -276,7 +260,7 @@ class _Reply:
             self._by_id.setdefault(known, index)
         function = piece.get("function")
         if isinstance(function, Mapping):
-            call.add(function)
+            call.add(function, is_whole=is_whole)
 
     def _index_without_number(self, id: str, place: int) -> int:
         """Return the index of a call without one: a new one if its id is new, else that of the last call."""
@@ -293,14 +277,22 @@ class _Call:
     name: Any = ""
     arguments: list[str] = field(default_factory=list)
 
-    def add(self, function: Mapping[str, Any]) -> None:
-        """Add a piece: names are complete, once or in each piece; arguments come in parts, or as an object."""
+    def add(self, function: Mapping[str, Any], *, is_whole: bool) -> None:
+        """Add a piece: names are complete, once or in each piece; arguments come in parts, or as an object.
+
+        The arguments of a message (`is_whole`) that begin with those so far, or come after complete ones, replace them.
+        """
         self.name = function.get("name") or self.name
         arguments = function.get("arguments")
-        if isinstance(arguments, str):
-            self.arguments.append(arguments)
-        elif isinstance(arguments, Mapping):
-            self.arguments.append(json.dumps(arguments))
+        if isinstance(arguments, Mapping):
+            arguments = json.dumps(arguments)
+        if not isinstance(arguments, str):
+            return
+        if is_whole and arguments and self.arguments:
+            before = "".join(self.arguments)
+            if arguments.startswith(before) or UNREADABLE_ARGUMENTS not in read_arguments(before):
+                self.arguments = []
+        self.arguments.append(arguments)
 
     def whole(self) -> dict[str, Any]:
         """Return the call as the server would have sent it in one piece."""

@@ -34,6 +34,7 @@ from karenina_benchmark.strict_json import parse_object
 from karenina_core.data.question import Question
 from karenina_core.data.rubrics import DynamicRubric, Rubric
 from karenina_core.namespaces import is_owned
+from karenina_core.text import compose
 from karenina_template.question_template import template_source_of
 from karenina_template.templates.errors import TemplateError
 
@@ -227,9 +228,9 @@ def read_checkpoint(text: str, path: Path) -> BenchmarkContent:
             try:
                 question = _read_item(item)
                 place = _locate(number, question.id)
-                if question.id in seen:
-                    raise ValueError(f"question {seen[question.id]} has the same id; give one of the two another @id")
-                seen[question.id] = number
+                first = seen.setdefault(compose(question.id), number)
+                if first != number:
+                    raise ValueError(f"question {first} has the same id; give one of the two another @id")
                 _add_question(benchmark, question)
             except (ValueError, TypeError) as error:
                 benchmark.broken.append(_make_error(error, path, place, "correct it there"))

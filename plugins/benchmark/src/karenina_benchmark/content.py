@@ -224,7 +224,7 @@ class BenchmarkContent:
         """Return the place of a question in the file; None if the question or the format has none."""
         if self._places is not None:
             return self._places.place_of(self._written_id(question_id))
-        return self.origins.get(question_id)
+        return self.origins.get(self._written_id(question_id))
 
     def leave_out_broken(self) -> None:
         """Read all streamed questions, and move those that cannot be read to `broken`."""

@@ -40,6 +40,7 @@ from karenina_benchmark.yaml_format import (
     serialize_question,
 )
 from karenina_core.data.question import Question
+from karenina_core.text import compose
 from karenina_toolkit import bounded_files
 
 if TYPE_CHECKING:
@@ -98,6 +99,7 @@ def _index_lines(file: IO[bytes], path: Path) -> tuple[_Index, Section | None, l
     head: Section | None = None
     index = _Index({}, array("Q"), array("L"), bytearray(), [])
     unread: list[str] = []
+    written: dict[str, str] = {}
     end = 0
     for number, line in enumerate(_read_lines(file, path), 1):
         start, end = end, end + len(line)
@@ -114,8 +116,9 @@ def _index_lines(file: IO[bytes], path: Path) -> tuple[_Index, Section | None, l
                 head = _make_section(values, path, number)
                 continue
             id = _read_id(values, path, number, len(index.positions) + len(index.broken) + 1)
-            if id in index.positions:
-                what = f"the question of line {index.numbers[index.positions[id]]} has the same id {id!r}"
+            same = id if id.isascii() else written.setdefault(compose(id), id)
+            if same in index.positions:
+                what = f"the question of line {index.numbers[index.positions[same]]} has the same id {id!r}"
                 cure = 'give one of the two another "id"'
                 raise CheckpointError(path, f"line {number}", what, cure)
         except CheckpointError as error:

@@ -16,6 +16,7 @@ from karenina_benchmark.unknown_keys import suggest_key
 from karenina_core.catalog import read_catalog
 from karenina_core.data.question import Question
 from karenina_core.namespaces import third_parties
+from karenina_core.text import compose
 
 if TYPE_CHECKING:
     from karenina_core.data.rubrics import Rubric
@@ -113,16 +114,18 @@ def read_questions(
             raise CheckpointError(table.file, where, error.what, error.cure) from error
         except ValueError as error:
             raise CheckpointError(table.file, where, explain_error(error), "nothing was imported") from error
-        if question.id in questions:
+        same = written.setdefault(compose(question.id), question.id)
+        if same in questions:
             raise CheckpointError(
                 table.file,
                 where,
-                f"the question of {questions[question.id][0].where()} has the same id {question.id!r}",
+                f"the question of {questions[same][0].where()} has the same id {question.id!r}",
                 "map `id` to a column with unique values; nothing was imported",
             )
         place = Section(Document(table.file, row.values, {(): row.line}, {}), (), row.values)
         questions[question.id] = (place, question)
 
+    written: dict[str, str] = {}
     problems = Problems()
     for position, row in enumerate(table.rows, first):
         problems.attempt(add_row, position, row)

@@ -185,7 +185,8 @@ def _add(benchmark: BenchmarkContent, questions: Mapping[str, tuple[Section, Que
     problems = Problems()
     for id, (origin, question) in questions.items():
         if id in benchmark:
-            same = f"the question of {benchmark.origins[id].where()} has the same id {id!r}"
+            first = benchmark.place_of(id)
+            same = f"the question of {first.where() if first else 'another line'} has the same id {id!r}"
             problems.found.append(origin.error(same, "give one of the two another `id`", "id"))
             continue
         try:

@@ -37,14 +37,17 @@ _FILTER_CODES: Final = frozenset(
     }
 )
 _FILTER_WORDS: Final = re.compile(
-    r"content management policy|ContentPolicyViolation|content filter(?:ing)? polic"  # Azure, LiteLLM, Anthropic
-    r"|violates usage guidelines|SAFETY_CHECK_TYPE"  # xAI
-    r"|flagged as potentially violating"  # OpenAI
-    r"|data may contain inappropriate|DataInspectionFailed"  # DashScope
-    r"|Content Exists Risk|considered high risk"  # DeepSeek, Moonshot
-    r"|requires moderation on|was flagged for"  # OpenRouter
-    r"|PROHIBITED_CONTENT|blocked by (?:\w+ ){0,4}(?:guardrail|safety|content filter)"  # Google, gateways
-    r"|new_sensitive|unsafe or sensitive content",  # MiniMax, Zhipu
+    r"filtered due to .{0,80}content management policy|ContentPolicyViolation"  # Azure, LiteLLM
+    r"|blocked by content filter(?:ing)? polic"  # Anthropic
+    r"|content violates usage guidelines|SAFETY_CHECK_TYPE"  # xAI
+    r"|prompt was flagged as potentially violating"  # OpenAI
+    r"|(?:in|out)put (?:\w+ )?data may contain inappropriate|DataInspectionFailed"  # DashScope
+    r"|Content Exists Risk|rejected because it was considered high risk"  # DeepSeek, Moonshot
+    r"|requires moderation on|your input was flagged for"  # OpenRouter
+    r"|PROHIBITED_CONTENT"  # Google
+    r"|(?:prompt|request|response|input|output|content|completion|generation) (?:(?:was|were|is|has been) )?"
+    r"blocked by (?:\w+ ){0,4}(?:guardrail|safety|content filter)"  # gateways
+    r"|(?:in|out)put new_sensitive|detected potentially unsafe or sensitive content",  # MiniMax, Zhipu
     re.IGNORECASE,
 )
 _TOO_LONG_CODES: Final = frozenset({"context_length_exceeded", "exceed_context_size_error"})
@@ -67,7 +70,10 @@ def has_no_credit(message: str, codes: AbstractSet[str]) -> bool:
 
 
 def is_filtered(message: str, codes: AbstractSet[str]) -> bool:
-    """Return whether a provider's content filter refused a call, by the codes and words of the providers."""
+    """Return whether a provider's content filter refused a call, by the codes of the providers, or by their phrases.
+
+    Other words about filters, policies and flags may be about the account, or quoted from the request.
+    """
     return bool(codes & _FILTER_CODES) or _FILTER_WORDS.search(message[:_LOOKED_AT]) is not None
 
 

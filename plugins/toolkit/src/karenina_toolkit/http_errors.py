@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import time
 from collections.abc import Mapping, Sequence
 from email.utils import parsedate_to_datetime
@@ -17,6 +18,7 @@ from karenina_toolkit.traces.openai_completions import usage_of
 
 SHOWN_CHARACTERS = 300
 _LOOKED_AT = 2000
+_SHOWN_REASON = 80
 _LONGEST_ERROR = 1_000_000  # characters; anything longer is not an error object
 _WINDOW = 24  # characters in a row that do not match the prompt by chance
 _SHORTEST = 6
@@ -117,6 +119,25 @@ def _usage_of_filtered(body: str) -> Usage | None:
     return usage_of(data) if read_choice_end(choices[0])[0] == "content_filter" else None
 
 
+def find_prompt_filter(data: Mapping[str, Any]) -> str | None:
+    """Return what a completion without choices says of the filter that refused its prompt; None if nothing.
+
+    Azure says it in `prompt_filter_results`, Google in `promptFeedback`.
+    """
+    if data.get("choices"):
+        return None
+    feedback = data.get("promptFeedback")
+    if isinstance(feedback, Mapping) and isinstance(feedback.get("blockReason"), str):
+        return f"blockReason {feedback['blockReason'][:_SHOWN_REASON]}"
+    results = data.get("prompt_filter_results")
+    for result in results if isinstance(results, list) else ():
+        found = result.get("content_filter_results") if isinstance(result, Mapping) else None
+        for name, one in found.items() if isinstance(found, Mapping) else ():
+            if isinstance(one, Mapping) and one.get("filtered") is True:
+                return f"prompt_filter_results {str(name)[:_SHOWN_REASON]}"
+    return None
+
+
 def not_json_error(where: str, raw: bytes, secrets: Sequence[str], prompt: Sequence[Message], path: str) -> PortError:
     """Return the error for a reply of status 200 that is not JSON, with the beginning of the reply if it may be shown.
 
@@ -194,8 +215,10 @@ def _read_message(body: str) -> tuple[str, frozenset[str]]:
     except (ValueError, RecursionError):
         return body, frozenset()
     error = data.get("error", data) if isinstance(data, dict) else data
+    if isinstance(error, str):
+        return error, frozenset(re.findall(r"^\w+", error))  # a code, or the first word
     if not isinstance(error, dict):
-        return (error if isinstance(error, str) else body), frozenset()
+        return body, frozenset()
     inner = error.get("innererror")
     codes = frozenset(
         str(one[key])

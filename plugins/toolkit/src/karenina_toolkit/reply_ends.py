@@ -6,6 +6,7 @@ Adapters pass what their server said to `read_end`; what a reply with such an en
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -30,7 +31,6 @@ ENDS: Final[Mapping[FinishReason, Mapping[str, str]]] = {
         "eos_token": "Hugging Face TGI",
         "endoftext": "AI21",
         "finish": "Bedrock Titan: FINISH",
-        "finish_reason_stop": "Google protocol buffers, through gateways",
     },
     "tool_calls": {
         "tool_calls": "OpenAI and all servers like it",
@@ -42,7 +42,6 @@ ENDS: Final[Mapping[FinishReason, Mapping[str, str]]] = {
         "length": "OpenAI and all servers like it",
         "max_tokens": "Anthropic, Bedrock, Cohere; Google: MAX_TOKENS",
         "max_output_tokens": "OpenAI Responses (incomplete_details)",
-        "finish_reason_max_tokens": "Google protocol buffers, through gateways",
         "model_length": "Mistral: the context window is full",
         "model_context_window_exceeded": "Anthropic, Bedrock, Zhipu",
         "error_limit": "Cohere: ERROR_LIMIT",
@@ -76,6 +75,7 @@ ENDS: Final[Mapping[FinishReason, Mapping[str, str]]] = {
     "failed": {
         "error": "OpenRouter, Mistral, Together, vLLM, Cohere, IBM watsonx: an error in the middle of the reply",
         "network_error": "Zhipu",
+        "stream_error": "gateways: the stream of the provider broke",
         "insufficient_system_resource": "DeepSeek",
         "abort": "vLLM, SGLang",
         "aborted": "gateways before vLLM and SGLang",
@@ -100,14 +100,17 @@ ENDS: Final[Mapping[FinishReason, Mapping[str, str]]] = {
 """The known reasons in lower case, with `_` between words, by what they mean; with the servers that give them."""
 
 _MEANINGS: Final[dict[str, FinishReason]] = {reason: end for end, reasons in ENDS.items() for reason in reasons}
+_ERRORS: Final = frozenset({"error", "stream_error"})
 _LONGEST: Final = 80
+_SERIOUSNESS: Final[tuple[FinishReason, ...]] = ("other", "stop", "tool_calls", "length", "content_filter", "failed")
 
 
 def read_end(given: object) -> tuple[FinishReason, str | None]:
     """Return what a server's reason for the end of a reply means, and the reason itself if it is not a normal one.
 
-    The case and the signs between words do not matter. A reason with a category before it
-    (`content_filter: RECITATION`) is read from its end, an object by its `type`. An unknown reason is "other".
+    The case and the signs between words do not matter, nor does the name of an enumeration before it
+    (`FinishReason.MAX_TOKENS`). A reason with a category before it (`content_filter: RECITATION`) is read from its end,
+    unless the category is an error; an object is read by its `type`. An unknown reason is "other".
     """
     if isinstance(given, str):
         known = _MEANINGS.get(given)
@@ -118,11 +121,18 @@ def read_end(given: object) -> tuple[FinishReason, str | None]:
     if given is None or given == "":
         return "other", NO_REASON
     written = str(given)[:_LONGEST]
-    for part in reversed(written.split(":")):
-        known = _MEANINGS.get("_".join(part.lower().replace("-", " ").replace("_", " ").split()))
+    category, *parts = map(_spell, written.split(":"))
+    for part in (category, *parts) if category in _ERRORS else (*reversed(parts), category):
+        known = _MEANINGS.get(part)
         if known is not None:
             return known, (written if known == "failed" else None)
     return "other", written
+
+
+def _spell(reason: str) -> str:
+    """Return a reason in lower case with `_` between words, without the name of an enumeration before it."""
+    words = re.findall(r"[^\W_]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", reason))
+    return "_".join(words).lower().removeprefix("finish_reason_")
 
 
 def read_choice_end(choice: Mapping[str, Any]) -> tuple[FinishReason, str | None]:
@@ -142,3 +152,14 @@ def read_choice_end(choice: Mapping[str, Any]) -> tuple[FinishReason, str | None
         if theirs[0] in ("length", "content_filter", "failed") or (end[0] == "other" and theirs[0] != "other"):
             return theirs
     return end
+
+
+def more_serious(before: object, after: object) -> object:
+    """Return that of two reasons of one stream which says more of what went wrong; the later one of equal ones.
+
+    A stream that was filtered, cut off or failed stays so if a normal end follows.
+    """
+    if not before or not after:
+        return after or before
+    first, second = (_SERIOUSNESS.index(read_end(reason)[0]) for reason in (before, after))
+    return before if first > second else after

@@ -78,9 +78,19 @@ def _count(data: Mapping[str, Any], counts: dict[str, int]) -> None:
 
 
 def larger_usage(before: Any, after: Any) -> Any:
-    """Return the later `usage` of a stream, unless it counts nothing and the earlier one does."""
-    if not after:
+    """Return the `usage` of a stream after another one came: of each count, and of each detail, the larger one.
+
+    Counts of a stream grow, and a last one may have only some of them, or zeros.
+    """
+    if not isinstance(before, Mapping):
+        return after or before
+    if not isinstance(after, Mapping):
         return before
-    if before and isinstance(after, Mapping) and not read_usage(after).total_tokens:
-        return before
-    return after
+    merged = dict(before)
+    for name, value in after.items():
+        old = before.get(name)
+        if name in _DETAILS:
+            merged[name] = larger_usage(old, value)
+        elif value is not None and read_token_count(value) >= read_token_count(old):
+            merged[name] = value
+    return merged

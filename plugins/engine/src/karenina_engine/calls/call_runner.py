@@ -23,6 +23,9 @@ from karenina_toolkit.reply_ends import NO_REASON
 
 logger = logging.getLogger("karenina")
 
+_MOST_REASONS = 10
+_MORE_REASONS = "(more)"
+
 R = TypeVar("R", LLMReply, ParserReply, AgentReply, Turn)
 
 
@@ -145,8 +148,14 @@ class CallRunner:
         return reply
 
     def _count_unknown_end(self, call: Call, reason: str) -> None:
-        """Count a reply that ended for an unknown reason, and warn of the first one."""
-        place = (call.endpoint.model.display_string, reason)
+        """Count a reply that ended for an unknown reason, and warn of the first one.
+
+        Reasons beyond the first ones of a model's server, which may hold an id, are counted together.
+        """
+        model, known = call.endpoint.model.display_string, self.tally.unknown_ends
+        place = (model, reason)
+        if place not in known and sum(other == model for other, _ in known) >= _MOST_REASONS:
+            place = (model, _MORE_REASONS)
         if place not in self.tally.unknown_ends:
             logger.warning("%s; it is taken as a normal end", describe_unknown_ends(*place, 1))
         self.tally.unknown_ends[place] += 1
@@ -260,4 +269,6 @@ def describe_unknown_ends(model: str, reason: str, count: int) -> str:
     replies = f"{count} {'reply' if count == 1 else 'replies'}"
     if reason == NO_REASON:
         return f"the server of {model} ended {replies} without a finish reason"
+    if reason == _MORE_REASONS:
+        return f"the server of {model} ended {count} more for other reasons, which are not known"
     return f"the server of {model} ended {replies} with {reason!r}, which is not known"

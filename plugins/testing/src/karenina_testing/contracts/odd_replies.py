@@ -115,6 +115,12 @@ CHAT_PARTS: Final[Mapping[str, OddReply]] = {
         text="Oslo.",
         reasoning="Bergen?",
     ),
+    "texts in pieces": OddReply(
+        chat([{"type": "text", "text": "Os"}, {"type": "text", "text": "l"}, "o."]), text="Oslo."
+    ),
+    "texts around a reference": OddReply(
+        chat([{"type": "text", "text": "Os"}, {"type": "reference"}, {"type": "text", "text": "lo."}]), text="Oslo."
+    ),
     "lists in lists": OddReply(chat([[{"type": "text", "text": "Oslo."}]]), text="Oslo."),
     "a part without a list": OddReply(chat({"type": "text", "text": "Oslo."}), text="Oslo."),
     "an unknown part": OddReply(
@@ -182,6 +188,8 @@ CHAT_FILTERS: Final[Mapping[str, OddReply]] = {
         ("xAI", 403, {"code": "no", "error": "Content violates usage guidelines. Failed check: SAFETY_CHECK_TYPE_BIO"}),
         ("DeepSeek", 400, {"error": {"message": "Content Exists Risk", "type": "invalid_request_error"}}),
         ("completion", 400, chat("", "content_filter")),
+        ("error as text", 400, {"error": "content_filter: blocked"}),
+        ("error as text in 200", 200, {"error": "content_filter blocked the prompt"}),
         ("error in 200", 200, {"error": {"message": "flagged", "code": "content_filter"}}),
     )
 }
@@ -193,6 +201,9 @@ _OTHER_FORM: Final = '{"cytogenetic_band": "1p", "is_certain": false}'
 CHAT_FORMS: Final[Mapping[str, OddReply]] = {
     "thoughts among the parts": OddReply(
         chat([{"type": "thinking", "thinking": _OTHER_FORM}, {"type": "text", "text": _FORM}]), text=_FORM
+    ),
+    "in two parts": OddReply(
+        chat([{"type": "text", "text": _FORM[:25]}, {"type": "text", "text": _FORM[25:]}]), text=_FORM
     ),
     "in the reasoning alone": OddReply(chat(None, reasoning_content=_FORM), text=_FORM),
     "old function call": OddReply(

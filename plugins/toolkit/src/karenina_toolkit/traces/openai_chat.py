@@ -20,6 +20,7 @@ REASONING_FIELDS: Final = ("reasoning_content", "reasoning", "thinking", "reason
 """Names of the model's reasoning outside its answer, the first that is not empty is read."""
 
 _TEXTS: Final = ("text", "output_text", "input_text", "refusal", "summary_text")
+_CONTINUE: Final = (None, "text", "output_text", "input_text")
 _THOUGHTS: Final = ("thinking", "reasoning", "thought", "redacted_thinking")
 _MEDIA: Final = ("image", "image_url", "audio", "audio_url", "video", "video_url", "file", "file_url", "document")
 _LEFT_OUT: Final = ("reference", "citation", "citations")  # they belong to the text, which is complete without them
@@ -52,7 +53,7 @@ def read_message(data: Mapping[str, Any], names: Mapping[str, str] | None = None
         notes: tuple[str, ...] = ()
         if not isinstance(content, str):
             parts = split_parts(content)
-            content, thoughts, notes = "\n".join(parts.texts), parts.thoughts, parts.notes
+            content, thoughts, notes = parts.text, parts.thoughts, parts.notes
         calls = [read_tool_call(call) for call in get_entries(data, "tool_calls")]
         if isinstance(data.get("function_call"), Mapping):
             calls.append(_call("", data["function_call"]))
@@ -81,11 +82,37 @@ def read_tool_call(data: Any) -> ToolCall:
 
 @dataclass(slots=True)
 class Parts:
-    """The parts of an assistant's content: its texts, its thoughts, and the parts of unknown types."""
+    """The parts of an assistant's content: its texts, its thoughts, and the parts of unknown types.
+
+    Text continues the text before it; after or before anything else, it begins a new line, which is in `texts`, too.
+    """
 
     texts: list[str] = field(default_factory=list)
     thoughts: list[str] = field(default_factory=list)
     unknown: list[Mapping[str, Any]] = field(default_factory=list)
+    _continues: bool = False
+
+    @property
+    def text(self) -> str:
+        """All texts."""
+        return "".join(self.texts)
+
+    def add_text(self, text: str, kind: object = None) -> None:
+        """Add the text of a part of type `kind`; None is that of a part which is a mere string."""
+        continues = kind in _CONTINUE
+        if text:
+            self.texts += [text] if not self.texts or (continues and self._continues) else ["\n", text]
+            self._continues = continues
+
+    def add_thought(self, thought: str) -> None:
+        """Add a thought."""
+        self.thoughts.append(thought)
+        self._continues = False
+
+    def add_unknown(self, part: Mapping[str, Any]) -> None:
+        """Add a part of an unknown type."""
+        self.unknown.append(part)
+        self._continues = False
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -104,7 +131,7 @@ def split_parts(content: Any) -> Parts:
     """
     parts = Parts()
     if isinstance(content, str):
-        parts.texts.append(content)
+        parts.add_text(content)
     elif content is not None:
         _add_parts(parts, content)
     return parts
@@ -112,7 +139,7 @@ def split_parts(content: Any) -> Parts:
 
 def _add_parts(parts: Parts, content: Any) -> None:
     if isinstance(content, str):
-        parts.texts.append(content)
+        parts.add_text(content)
     elif isinstance(content, Mapping):
         _add_part(parts, content)
     elif isinstance(content, Sequence):
@@ -127,13 +154,13 @@ def _add_part(parts: Parts, part: Mapping[str, Any]) -> None:
     if not isinstance(kind, str) and not isinstance(part.get("text"), str):
         raise TraceFormatError("a part of its content has no type")
     if part.get("thought") is True or (isinstance(kind, str) and kind.startswith(_THOUGHTS)):
-        parts.thoughts.append(_thought(part))
+        parts.add_thought(_thought(part))
     elif kind is None or kind in _TEXTS:
-        parts.texts.append(_text_of(part))
+        parts.add_text(_text_of(part), kind)
     elif str(kind).endswith(_MEDIA):
-        parts.texts.append(describe_block(str(kind), part))
+        parts.add_text(describe_block(str(kind), part), kind)
     elif kind not in _LEFT_OUT:
-        parts.unknown.append(part)
+        parts.add_unknown(part)
 
 
 def _text_of(part: Mapping[str, Any]) -> str:
@@ -151,7 +178,7 @@ def _thought(part: Mapping[str, Any]) -> str:
             return value
         if value:
             inner = split_parts(value)
-            return "\n".join((*inner.texts, *inner.thoughts))
+            return "\n".join(filter(None, (inner.text, *inner.thoughts)))
     return ""
 
 
@@ -180,7 +207,7 @@ def _nested_reasoning(value: Any) -> str | None:
         parts = split_parts(value)
     except TraceFormatError:
         return None
-    return "\n".join(filter(None, (*parts.thoughts, *parts.texts))) or None
+    return "\n".join(filter(None, (*parts.thoughts, parts.text))) or None
 
 
 def read_arguments(arguments: Any) -> dict[str, Any]:

@@ -1,0 +1,43 @@
+"""Ids that look the same, with composed or with separate accents, are one id."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from karenina_benchmark import Benchmark, CheckpointError
+
+COMPOSED, SEPARATE = "caf\u00e9", "cafe\u0301"
+ITEMS = [
+    {"@type": "DataFeedItem", "@id": id, "item": {"@type": "Question", "text": id + "?"}} for id in (COMPOSED, SEPARATE)
+]
+
+
+@pytest.mark.parametrize("ids", [(COMPOSED, SEPARATE), (SEPARATE, COMPOSED)])
+@pytest.mark.parametrize(
+    ("name", "line", "place", "first"),
+    [
+        ("a.yaml", '  - {{id: "{id}", question: "{n}?"}}\n', "line 5", "line 4"),
+        ("a.jsonl", '{{"id": "{id}", "question": "{n}?"}}\n', "line 2", "line 1"),
+        ("a.csv", "{id},{n}?\n", "line 3", "line 2"),
+    ],
+)
+def test_a_repeated_id_names_both_lines(
+    ids: tuple[str, str], name: str, line: str, place: str, first: str, tmp_path: Path
+) -> None:
+    head = {"a.yaml": "karenina: 1\nname: a\nquestions:\n", "a.csv": "id,question\n"}.get(name, "")
+    file = tmp_path / name
+    file.write_text(head + "".join(line.format(id=id, n=n) for n, id in enumerate(ids)), encoding="utf-8")
+    with pytest.raises(CheckpointError) as caught:
+        Benchmark.load(file)
+    assert place in str(caught.value)
+    assert f"the question of {first} has the same id {ids[1]!r}" in str(caught.value)
+
+
+def test_a_repeated_id_of_a_checkpoint_names_the_question(tmp_path: Path) -> None:
+    file = tmp_path / "a.jsonld"
+    file.write_text(json.dumps({"@type": "DataFeed", "name": "a", "dataFeedElement": ITEMS}), encoding="utf-8")
+    with pytest.raises(CheckpointError, match="question 1 has the same id"):
+        Benchmark.load(file)
