@@ -173,7 +173,26 @@ def _with_words(value: Any, words: Mapping[str, str], text: str) -> Any:
         return value
     if isinstance(value, Mapping):
         return {name: _with_words(one, words, text) for name, one in value.items()}
-    return [_with_words(one, words, text) for one in value] if isinstance(value, list) else value
+    if not isinstance(value, list):
+        return value
+    texts = [one if isinstance(one, str) else one.get("text", "") for one in value if isinstance(one, str | Mapping)]
+    if "".join(texts) in (_FORM, _ANSWER) and not {_FORM, _ANSWER} & {*texts}:  # a text in several parts
+        return _in_parts(value, text)
+    return [_with_words(one, words, text) for one in value]
+
+
+def _in_parts(parts: Sequence[Any], text: str) -> list[Any]:
+    """Return the parts of a message with `text` in place of theirs: each has some of its characters."""
+    found: list[Any] = []
+    left = text
+    for place, part in enumerate(parts):
+        if not isinstance(part, str) and "text" not in part:
+            found.append(part)
+            continue
+        taken = left if place == len(parts) - 1 else left[:5]
+        left = left[len(taken) :]
+        found.append(taken if isinstance(part, str) else {**part, "text": taken})
+    return found
 
 
 def pieces(completion: Mapping[str, Any]) -> list[dict[str, Any]]:
