@@ -84,7 +84,7 @@ class Outcomes:
     found: Counter[str] = field(default_factory=Counter)
 
 
-_NOTICED: Final = 0.25
+_NOTICED: Final = 1.0
 """Seconds in which a run notices what a call has cost; the machine may be busy."""
 
 
