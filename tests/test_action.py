@@ -128,6 +128,7 @@ def test_a_run_sets_outputs_and_writes_junit_and_summary(step: Step) -> None:
         "results": "karenina.results.jsonl",
         "junit": "karenina.junit.xml",
         "pass-rate": "0.5",
+        "pass-rates": '{"recorded": 0.5}',
         "pass-rate-if-undecided-wrong": "0.5",
         "undecided": "0",
         "items": "2",
@@ -135,6 +136,25 @@ def test_a_run_sets_outputs_and_writes_junit_and_summary(step: Step) -> None:
     }
     assert len(list(ET.parse(step.folder / "karenina.junit.xml").iter("testcase"))) == 2
     assert step.summary.startswith("## Karenina")
+
+
+def test_the_lowest_rate_of_several_models_counts(step: Step) -> None:
+    inputs = step.write()
+    (step.folder / "right.jsonl").write_text(
+        "".join(json.dumps({"id": id, "response": "BCL2"}) + "\n" for id in ("first", "second")), "utf-8"
+    )
+    models = [
+        {"id": id, "interface": "manual", "model_name": id, "manual_traces": file}
+        for id, file in (("good", "right.jsonl"), ("poor", "the answers.jsonl"))
+    ]
+    (step.folder / "models.json").write_text(json.dumps({"answering_models": models}), "utf-8")
+    inputs |= {"arguments": "--config=models.json\n--no-journal\n"}
+    failed = step.run(RUN, inputs | {"fail-under": "0.7"})
+
+    assert (failed.returncode, step.outputs["pass-rate"]) == (1, "0.5")
+    assert json.loads(step.outputs["pass-rates"]) == {"good": 1.0, "poor": 0.5}
+    assert "The pass rate of poor, 0.5, is below --fail-under 0.7." in failed.stderr
+    assert step.run(RUN, inputs | {"fail-under": "0.7\npoor=0.5"}).returncode == 0
 
 
 @pytest.mark.parametrize(

@@ -348,3 +348,12 @@ def test_trust_all_runs_code_for_this_run_only(recordings: Path, judge: str) -> 
 
     assert trusted["broken"]["outcome"] == "parse_error"
     assert (untrusted.code, untrusted.out) == (ExitCode.BAD_INPUT, "")
+
+
+def test_check_and_doctor_try_a_plan() -> None:
+    checked = karenina("check", written(GOOD), "--set", 'slots={"parse_template": "ParseMorse"}')
+
+    assert checked.code == 2
+    assert "no plan can be made" in checked.out
+    assert "ParseMorse" in checked.out
+    assert "Plan: " in karenina("doctor").out

@@ -110,7 +110,7 @@ def test_json_csv_and_junit_have_the_undecided_items(days: Days) -> None:
     rows = list(csv.DictReader(Path("days.csv").read_text("utf-8").splitlines()))
     cases = {case.get("name"): [child.tag for child in case] for case in ET.parse("days.xml").iter("testcase")}
 
-    rates = [found["pass_rate"], *(one["pass_rate"] for one in found["by_models"])]
+    rates = [found["pass_rate"], *(one["pass_rate"] for one in found["groups"])]
     assert [(one["value"], one["undecided"], one["if_undecided_wrong"]) for one in rates] == [(0.875, 2, 0.7)] * 2
     assert found["outcomes"] == {"correct": 7, "wrong": 1, "undecided": 2}
     assert [(row["passed"], row["score"]) for row in rows[6:9]] == [("True", "1.0"), ("False", "0.0"), ("", "")]

@@ -584,7 +584,7 @@ def test_a_hook_with_two_owners_is_a_conflict(places: Places, modules: Modules) 
     assert states(plugins) == {("aviary", "aviary"): "conflict", ("birdcage", "birdcage"): "conflict"}
     assert the(plugins, "aviary").failure == (
         "two distributions specify the hook aviary_songs: aviary 1.0 and birdcage 1.0; block one of them: "
-        '[plugins] block = ["aviary"]'
+        '[plugins] block = ["birdcage"]'
     )
     with pytest.raises(PluginError, match="aviary_songs cannot be used"):
         plugins.call(owner.aviary_songs)

@@ -68,6 +68,11 @@ def describe_missing_adapter(interface: str, installed: Iterable[str]) -> str:
     return f"there is no adapter {interface!r}{did_you_mean(interface, installed)}"
 
 
+def official_first(distribution: str) -> bool:
+    """Return the key that sorts distributions of this project before others; of two in conflict the last is blocked."""
+    return distribution not in read_catalog()["members"]
+
+
 def install_command(distribution: str) -> str:
     """Return the command that installs `distribution`; members are installed through `karenina` or its extras."""
     members = read_catalog()["members"]

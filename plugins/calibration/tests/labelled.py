@@ -35,6 +35,7 @@ def label_run(
     if not file.exists():
         save(file, results)
     opened = Labelling.open(file, default_labels(file), count=count, seed=seed, simple=simple)
+    opened.save_draw()
     opened.add([make_label(answer, say, labeller) for answer in opened.drawn(opened.labels.missing(labeller))])
     return file
 

@@ -11,12 +11,17 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+import typer
 from command_runs import run_karenina
+from typer.testing import CliRunner
 
+from karenina_cli.app import build_app
 from karenina_core import hookimpl
 from karenina_core.catalog import install_command, read_catalog
+from karenina_core.config.plugin_lookup import find_adapter
+from karenina_core.errors import PluginError
 from karenina_core.models.adapters import AdapterSpec, AgentTier
-from karenina_core.plugins import Plugins
+from karenina_core.plugins import Plugins, use_plugins
 
 LINE = 'telegraph-keys is not installed: pip install "telegraph[keys]"'
 
@@ -137,3 +142,62 @@ def test_a_plugin_without_details_takes_one_line() -> None:
 
     assert any(line.startswith("  ParseTemplate  loaded") for line in lines)
     assert "" not in [line.strip() for line in lines]
+
+
+@pytest.fixture
+def morse(tmp_path: Path) -> Plugins:
+    """Installed plugins, one of which cannot be loaded."""
+    folder = tmp_path / "morse-2.1.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Name: morse\nVersion: 2.1\n")
+    (folder / "entry_points.txt").write_text("[karenina.plugins]\nmorse = morse_is_gone:plugin\n")
+    return Plugins.discover(found=[*distribution_in(tmp_path).entry_points])
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["plan", "--set", "speed=3"],
+        ["plan", "--set", 'slots={"parse_template": "ParseMorse"}'],
+        ["primitives", "MorseMatch"],
+        ["traits", "morse"],
+        ["morse"],
+    ],
+)
+def test_errors_about_unknown_names_name_what_was_not_loaded(arguments: list[str], morse: Plugins) -> None:
+    refused = run_karenina(*arguments, plugins=morse)
+
+    assert refused.code == 2
+    assert "could not be loaded: morse 2.1 (ModuleNotFoundError: No module named 'morse_is_gone'" in " ".join(
+        refused.err.split()
+    )
+
+
+def test_an_unknown_adapter_names_what_was_not_loaded(morse: Plugins) -> None:
+    with pytest.raises(PluginError, match=r"there is no adapter 'dots'.*could not be loaded: morse 2\.1"):
+        find_adapter(morse, "dots")
+
+
+def test_an_error_in_the_command_of_a_plugin_names_it() -> None:
+    class Adds:
+        @hookimpl
+        def karenina_commands(self, app: typer.Typer) -> None:
+            @app.command("dots")
+            def dots() -> None:
+                raise ZeroDivisionError("no dots")
+
+    plugins = Plugins()
+    plugins.register(Adds(), distribution="morse", version="2.1")
+    with use_plugins(plugins):
+        done = CliRunner().invoke(build_app(), ["dots"])
+
+    assert isinstance(done.exception, ZeroDivisionError)
+    assert done.exception.__notes__ == ["This is an error in the command 'dots' of morse 2.1."]
+
+
+def test_the_cure_of_a_conflict_blocks_the_plugin_of_others() -> None:
+    plugins = Plugins()
+    for distribution in ("karenina-openai", "a-telegraph", "z-telegraph"):
+        plugins.register(Telegraph(), distribution=distribution)
+    with pytest.raises(PluginError, match=r"'telegraph': karenina-openai 0 and .*block = \[\"z-telegraph\"\]"):
+        find_adapter(plugins, "telegraph")

@@ -55,7 +55,7 @@ def test_each_kind_of_score_has_its_figure() -> None:
     assert found == {
         "clear": TraitSummary(n=2, share=0.5),
         "depth": TraitSummary(n=2, mean=2.5),
-        "tone": TraitSummary(n=2, mean=0.5, labels={"kind": 1, "rude": 1}),
+        "tone": TraitSummary(n=2, labels={"kind": 1, "rude": 1}),
         "table": TraitSummary(n=2, parts={"count": 3.5}),
         "length": TraitSummary(n=2, mean=0.75),
         "facts": TraitSummary(n=2, parts={"recall": 0.75, "precision": 0.5}),
@@ -79,7 +79,8 @@ def test_each_pair_of_models_has_its_own_summary() -> None:
         [result("j", regex_trait_scores={"doi": True}), result("k", regex_trait_scores={"doi": False})]
     )
     assert {pair[1]: one.traits["doi"].share for pair, one in results.by_models().items()} == {"j": 1.0, "k": 0.0}
-    assert results.summary().traits["doi"] == TraitSummary(n=2, share=0.5)
+    assert results.summary().traits == {}
+    assert results.summary().groups[0].traits["doi"] == TraitSummary(n=1, share=1.0)
 
 
 @given(st.lists(st.floats(-1e9, 1e9) | st.integers(-(10**6), 10**6)), st.randoms(use_true_random=False))

@@ -132,6 +132,23 @@ def test_other_tests_run_with_options_of_files(pytester: pytest.Pytester) -> Non
     pytester.runpytest().assert_outcomes(passed=1)
 
 
+def test_rates_of_several_models_are_printed(pytester: pytest.Pytester, answers: str) -> None:
+    pytester.makefile(".karenina.yaml", genes=FILE)
+    pytester.makefile(
+        ".jsonl", right="\n".join(json.dumps({"id": id, "response": "BCL2"}) for id in ("right", "other"))
+    )
+    models = [
+        {"id": id, "interface": "manual", "model_name": id, "manual_traces": file}
+        for id, file in (("good", "right.jsonl"), ("poor", answers))
+    ]
+    pytester.makefile(".json", models=json.dumps({"answering_models": models}))
+    done = pytester.runpytest("--karenina-config", "models.json")
+
+    done.assert_outcomes(passed=1, failed=1)
+    done.stdout.re_match_lines([r"=+ genes.karenina.yaml =+", r"Model +Judge +Pass rate.*", r"good .* 100\.0% .*",
+                                r"poor .* 50\.0% .*"])  # fmt: skip
+
+
 def test_other_files_are_left_alone(pytester: pytest.Pytester) -> None:
     pytester.makefile(".yaml", genes=FILE)
 

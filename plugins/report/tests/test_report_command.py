@@ -11,6 +11,7 @@ from command_runs import CommandResult, run_karenina
 from result_builders import result, run, save
 
 from karenina_core.data.outcome import Outcome
+from karenina_core.data.sections import VerificationResultRubric
 from karenina_core.plugins import Plugins
 from karenina_report.commands import commands
 
@@ -38,7 +39,7 @@ def test_two_files_are_compared(better: Path, worse: Path) -> None:
     assert done.code == 0, done.err
     assert "A 100.0%, B 50.0% on 30 questions" in done.out
     assert "+50.00 points, 95% CI [" in done.out
-    assert "p = <0.0001" in done.out or "p = 0.0001" in done.out
+    assert "p < 0.0001" in done.out or "p = 0.0001" in done.out
     assert "15 questions: 15 better in A, 0 in B" in done.out
     assert "changed: answer, verdict" in done.out
 
@@ -99,6 +100,70 @@ def test_conditions_also_hold_if_the_undecided_are_wrong(
     assert compare(half, all_right, *condition).code == 0
     wrong = save(tmp_path / "wrong.results.jsonl", run([True] * 10 + [False] * 10, model="wrong"))
     assert compare(half, wrong, *condition).code == 1
+
+
+def test_differences_stay_within_100_points_and_p_is_an_inequality(tmp_path: Path) -> None:
+    right = save(tmp_path / "right.results.jsonl", run([True] * 30, model="a"))
+    wrong = save(tmp_path / "wrong.results.jsonl", run([False] * 30, model="b"))
+    done = compare(right, wrong)
+
+    assert "+100.00 points, 95% CI [+" in done.out
+    assert ", +100.00]" in done.out
+    assert "p < 0.0001 (sign flip" in done.out
+    assert "= <" not in done.out
+
+
+def test_the_numbers_of_classes_have_no_mean(tmp_path: Path) -> None:
+    def toned(name: str, labels: list[str]) -> Path:
+        found = run([True] * len(labels), model=name)
+        for one, label in zip(found, labels, strict=True):
+            score = {"harsh": 0, "plain": 1, "kind": 2}[label]
+            one.rubric = VerificationResultRubric(llm_trait_scores={"tone": score}, llm_trait_labels={"tone": label})
+        return save(tmp_path / f"{name}.results.jsonl", found)
+
+    done = compare(toned("a", ["harsh", "kind"]), toned("b", ["plain", "kind"]))
+
+    assert "tone is harsh" in done.out
+    assert "tone (mean)" not in done.out
+
+
+def test_each_model_is_held_against_itself(tmp_path: Path) -> None:
+    def both(name: str, one: int, other: int, *more: str) -> Path:
+        rights = {"m": one, "n": other, **dict.fromkeys(more, 30)}
+        return save(
+            tmp_path / f"{name}.results.jsonl",
+            [
+                one
+                for model, right in rights.items()
+                for one in run([True] * right + [False] * (30 - right), model=model)
+            ],
+        )
+
+    old = both("old", 30, 5)
+
+    assert compare(old, both("same", 30, 5), "--fail-on-regression").code == 0
+    worse = compare(old, both("worse", 30, 0, "new"), "--fail-on-regression", "1")
+    assert compare(old, both("better", 29, 15), "--require-within", "20").code == 0
+    assert "E (new (worse)) is not checked" in worse.err
+    broken = compare(old, both("broken", 5, 30), "--fail-on-regression")
+    assert broken.code == 1
+    assert "C (m (broken)) minus A (m (old)) is below" in broken.err
+    assert "D (" not in broken.err
+
+
+def test_each_judge_must_meet_the_condition(tmp_path: Path) -> None:
+    def judged(name: str, right: int) -> Path:
+        strict = [True] * right + [False] * (20 - right)
+        return save(
+            tmp_path / f"{name}.results.jsonl",
+            [*run([True] * 20, model=name, judge="mild"), *run(strict, model=name, judge="strict")],
+        )
+
+    done = compare(judged("a", 20), judged("b", 2), "--require-within", "60")
+
+    assert done.code == 1
+    assert "judged by manual:strict, is not shown to be above" in done.err
+    assert "judged by manual:mild, is not" not in done.err
 
 
 def test_a_run_without_a_verdict_cannot_pass(all_right: Path, tmp_path: Path) -> None:

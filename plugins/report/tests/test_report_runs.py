@@ -83,7 +83,7 @@ def test_the_cost_is_that_of_the_journal_of_these_results() -> None:
     assert known.cost_usd is not None
     assert known.cost_usd > 0
     assert known.cost_is_whole
-    assert moved.cost_usd is None
+    assert moved.cost_usd == known.cost_usd
 
 
 def test_a_changed_judge_prompt_is_refused_with_the_cure() -> None:

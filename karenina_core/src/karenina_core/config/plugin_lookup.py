@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from karenina_core.catalog import describe_missing_adapter
+from karenina_core.catalog import describe_missing_adapter, official_first
+from karenina_core.config.setting_owners import not_loaded
 from karenina_core.errors import PluginError
 from karenina_core.models.adapters import RegisteredAdapter
 from karenina_core.plugins import Selection, active_plugins, installed_plugins
@@ -36,6 +37,7 @@ def find_adapter(plugins: Plugins, interface: str) -> RegisteredAdapter:
     """
     offered = registered_adapters(plugins)
     found = [one for one in offered if one.spec.interface == interface]
+    found.sort(key=lambda one: official_first(one.distribution))
     if len(found) == 1:
         return found[0]
     if found:
@@ -48,7 +50,8 @@ def find_adapter(plugins: Plugins, interface: str) -> RegisteredAdapter:
     problem = "; ".join(f"{one.distribution} {one.version}: {one.failure}" for one in bad if one.state != "loaded")
     if problem:
         raise PluginError(f"the adapter {interface!r} cannot be used: {problem}")
-    raise PluginError(describe_missing_adapter(interface, [one.spec.interface for one in offered]))
+    known = [one.spec.interface for one in offered]
+    raise PluginError(describe_missing_adapter(interface, known) + not_loaded(plugins))
 
 
 def prompt_instructions(plugins: Plugins, task: str, interface: str) -> tuple[str, ...]:

@@ -143,3 +143,10 @@ def prompt_tasks() -> frozenset[str]:
     tasks = [task for one in active_plugins().of_kind("stage") for task in one.value.prompts]
     families = {task.family for task in tasks if task.family is not None}
     return frozenset({*read_catalog()["prompts"], *(task.name for task in tasks), *families})
+
+
+def not_loaded(plugins: Plugins | None = None) -> str:
+    """Return, as the end of an error about an unknown name, which plugins could not be loaded, with the reasons."""
+    chosen = active_plugins() if plugins is None else plugins
+    failed = [f"{one.distribution} {one.version} ({one.failure})" for one in chosen.describe() if one.state == "failed"]
+    return f". Plugins that could not be loaded: {'; '.join(dict.fromkeys(failed))}" if failed else ""

@@ -17,6 +17,7 @@ from karenina_core.config.setting_owners import (
     Setting,
     all_settings,
     flatten_settings,
+    not_loaded,
     prompt_tasks,
     translate_settings,
 )
@@ -141,18 +142,18 @@ def _describe_unknown(name: str, owned: Mapping[str, Setting]) -> str:
     listed = "; `karenina config` lists all names"
     package = plain.partition("." if plain == name else "__")[0]
     if package != plain and package not in third_parties():
-        return f"{name}: {describe_unknown(f'{package}.', (), {})}"
+        return f"{name}: {describe_unknown(f'{package}.', (), {})}{not_loaded()}"
     if plain == name:
-        return f"{name}: there is no such configuration name{did_you_mean(name, owned, listed)}"
+        return f"{name}: there is no such configuration name{did_you_mean(name, owned, listed)}{not_loaded()}"
     variables = [one.upper().replace(".", "__") for one in owned]
     near = did_you_mean(plain.upper(), variables, listed).replace("mean '", f"mean '{PREFIX}")
-    return f"{name}: there is no setting {plain!r}: correct this environment variable, or unset it{near}"
+    return f"{name}: there is no setting {plain!r}: correct this environment variable, or unset it{near}{not_loaded()}"
 
 
 def _find_unknown_tasks(names: Iterable[str]) -> list[str]:
     tasks = prompt_tasks()
     return [
-        f"prompt_config.{name}: no stage has a prompt task of that name{did_you_mean(name, tasks)}"
+        f"prompt_config.{name}: no stage has a prompt task of that name{did_you_mean(name, tasks)}{not_loaded()}"
         for name in names
         if name not in tasks
     ]

@@ -10,6 +10,7 @@ from karenina_core.artifacts.artifact import ANY, AnyKey
 from karenina_core.artifacts.slot_rules import SLOT_RULES
 from karenina_core.artifacts.slots import Slot
 from karenina_core.catalog import install_command, read_catalog
+from karenina_core.config.setting_owners import not_loaded
 from karenina_core.errors import ConfigError
 from karenina_core.text import did_you_mean
 
@@ -127,7 +128,7 @@ def _describe_missing_stage(name: str, failures: Mapping[str, str], installed: I
     owner = read_catalog()["stages"].get(name)
     if owner is not None:
         return f"it is not installed: {install_command(owner)}"
-    return f"no installed plugin offers it{did_you_mean(name, installed)}"
+    return f"no installed plugin offers it{did_you_mean(name, installed)}{not_loaded()}"
 
 
 def _take_one(
@@ -256,9 +257,10 @@ def _check_artifacts(found: StageSelection) -> None:
                 )
     for name, stages in sorted(producers.items()):
         if len(stages) > 1:
+            blocked = max(stages, key=lambda stage: (stage not in read_catalog()["stages"], stage))
             found.problems.append(
                 f"the artifact {name!r} is produced by {' and '.join(sorted(stages))}, but only one stage may produce "
-                f'it; block one of them: [plugins] block = ["{sorted(stages)[-1]}"]'
+                f'it; block one of them: [plugins] block = ["{blocked}"]'
             )
     for name, by_type in sorted(types.items()):
         if len(by_type) > 1:

@@ -13,7 +13,7 @@ from typing import Final
 
 import pluggy
 
-from karenina_core.catalog import CORE, install_command, read_catalog
+from karenina_core.catalog import CORE, install_command, official_first, read_catalog
 from karenina_core.hooks import API_VERSION, PROJECT
 from karenina_core.plugins.discovery import PluginInfo, Selection, installed, load_entry_points
 from karenina_core.text import did_you_mean
@@ -146,8 +146,8 @@ def _owner(module: object, info: PluginInfo) -> HookOwner:
 
 def _conflict(one: HookOwner, other: HookOwner) -> str:
     hook = next(name for name in one.hooks if name in other.hooks)
-    both = sorted(f"{owner.info.distribution} {owner.info.version}" for owner in (one, other))
+    both = sorted((one.info, other.info), key=lambda info: (official_first(info.distribution), info))
     return (
-        f"two distributions specify the hook {hook}: {' and '.join(both)}; block one of them: "
-        f'[plugins] block = ["{one.info.distribution}"]'
+        f"two distributions specify the hook {hook}: {' and '.join(f'{i.distribution} {i.version}' for i in both)}; "
+        f'block one of them: [plugins] block = ["{both[-1].distribution}"]'
     )

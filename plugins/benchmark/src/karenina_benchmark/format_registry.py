@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Final
 from karenina_benchmark.errors import CheckpointError
 from karenina_benchmark.format import Format
 from karenina_benchmark.hookspecs import karenina_formats
+from karenina_core.catalog import official_first
+from karenina_core.config.setting_owners import not_loaded
 from karenina_core.plugins import Offer
 
 if TYPE_CHECKING:
@@ -40,6 +42,7 @@ def find_format(plugins: Plugins, path: Path, suffix: str, *, writes: bool = Fal
     if len(found) == 1:
         return found[0]
     if found:
+        found.sort(key=lambda one: official_first(one.distribution))
         names = " and ".join(f"{one.distribution} {one.version}" for one in found)
         raise CheckpointError(
             path,
@@ -48,7 +51,7 @@ def find_format(plugins: Plugins, path: Path, suffix: str, *, writes: bool = Fal
             f'block one of them: [plugins] block = ["{found[-1].distribution}"]',
         )
     purpose = "saving" if writes else "loading"
-    cure = f"use one of {describe_suffixes(offered)}"
+    cure = f"use one of {describe_suffixes(offered)}{not_loaded(plugins)}"
     raise CheckpointError(path, "", f"the file name ending {suffix!r} is not supported for {purpose}", cure)
 
 

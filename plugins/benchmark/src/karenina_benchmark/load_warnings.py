@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from karenina_benchmark.checkpoint_traits import REFERENCE_PROPERTY
 from karenina_benchmark.checkpoint_unread import FINISHED
+from karenina_core.config.setting_owners import not_loaded
 from karenina_core.data.rubrics import CallableRubricTrait, RubricTrait, UnknownTrait, trait_kinds
 from karenina_core.text import did_you_mean, join_problems
 
@@ -101,6 +102,7 @@ def why_unscorable(trait: RubricTrait) -> str | None:
     if isinstance(trait, UnknownTrait):
         return trait.unscorable or (
             f"no installed plugin has traits of type {trait.type!r}{did_you_mean(trait.type, trait_kinds())}"
+            f"{not_loaded()}"
         )
     return PICKLED if isinstance(trait, CallableRubricTrait) and trait.pickled is not None else None
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from karenina_core.errors import ConfigError
+from karenina_toolkit.files import FileError, read_records
 from karenina_toolkit.urls import complete_url, redact_url
 from karenina_toolkit.value_limits import find_problem_in_json
 
@@ -88,16 +89,26 @@ def _object_of(text: str) -> dict[str, Any]:
     return found
 
 
+def _recorded_model(path: Path) -> str:
+    """Return the name of the model of all answers in a file; `recorded` if they name none, or several."""
+    try:
+        names = {one.value.get("model") if isinstance(one.value, dict) else None for one in read_records(path)}
+    except (FileError, TypeError):  # the adapter, which reads the answers, reports what is wrong
+        return "recorded"
+    name = names.pop() if len(names) == 1 else None
+    return name if isinstance(name, str) and name.strip() else "recorded"
+
+
 def parse_models(specs: Iterable[str], recordings: Iterable[Path] = ()) -> list[dict[str, Any]]:
     """Return the models of one role, each with an `id`: its own, or its name, with a number if that is taken.
 
-    Each file of `recordings` is one more model, which gives the answers in the file.
+    Each file of `recordings` is one more model, which gives the answers in the file. Its name is that of the model that
+    all of them name, or else `recorded`.
     """
     models = [parse_model(spec) for spec in specs]
-    models += [
-        {"id": "recorded", "interface": recording_interface(), "model_name": "recorded", "manual_traces": str(path)}
-        for path in recordings
-    ]
+    for path in recordings:
+        name = _recorded_model(path)
+        models.append({"id": name, "interface": recording_interface(), "model_name": name, "manual_traces": str(path)})
     taken = {model["id"] for model in models if isinstance(model.get("id"), str)}
     for model in models:
         if "id" in model:

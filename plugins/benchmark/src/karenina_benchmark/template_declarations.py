@@ -20,6 +20,7 @@ from datetime import date
 from typing import Any
 
 from karenina_benchmark.unknown_keys import suggest_key
+from karenina_core.config.setting_owners import not_loaded
 from karenina_core.namespaces import describe_unknown, flatten
 from karenina_core.plugins import active_plugins
 from karenina_template import templates
@@ -264,7 +265,7 @@ def _write_call(imports: _Imports, declared: Any, path: tuple[str | int, ...]) -
     if package:
         active_plugins()  # which may add primitives
         if primitive not in templates.known_primitives():
-            cure = describe_unknown(primitive, templates.known_primitives(), {})
+            cure = describe_unknown(primitive, templates.known_primitives(), {}) + not_loaded()
             raise DeclarationError(f"there is no primitive {primitive!r}", *path, cure=cure)
         imports.packages.add(package)
     else:

@@ -66,6 +66,7 @@ class Answer:
 
     `id` identifies it by question, model, replicate and text, so that it is the same in another run that judged the
     same stored answer. `truth` has the right values of the template's fields as JSON text.
+    `drawn_as` are the verdicts with which it was drawn, if they have changed since.
     """
 
     id: str
@@ -77,6 +78,7 @@ class Answer:
     reference: str | None
     truth: Mapping[str, str]
     judgements: dict[str, Judgement] = field(default_factory=dict)
+    drawn_as: str | None = None
 
     @property
     def verdicts(self) -> str:

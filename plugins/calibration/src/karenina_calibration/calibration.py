@@ -19,7 +19,7 @@ from karenina_calibration.calibration_result import (
 )
 from karenina_calibration.corrected import ModelRate, correct_rate
 from karenina_calibration.estimators.rogan_gladen import JudgeQuality, rogan_gladen
-from karenina_calibration.label_file import check_draw, default_labels, read_labels
+from karenina_calibration.label_file import check_draw, find_labels_file, read_labels, restore_strata
 from karenina_calibration.labelled_answers import LabelledAnswer, join_labels
 from karenina_calibration.labelling import now
 from karenina_calibration.sheets import SUFFIXES, read_sheet, readable
@@ -44,6 +44,7 @@ _LONGEST = 200
 class LabelledRun:
     """The results of a run with their labels, and the units of their questions.
 
+    `source` is the result file. If its results were scored again after the draw, the strata are those of the draw.
     Raises `ConfigError` for labels that were drawn from other results, or that are about none of these.
     """
 
@@ -54,13 +55,14 @@ class LabelledRun:
         *,
         cluster: str | None = None,
         place: str | Path = "the labels",
+        source: str | Path | None = None,
     ) -> None:
         self.results = results
         self.labels = labels
         self.answers: Answers = collect_answers(results)
         self.units: Units = assign_units(results, cluster)
         self.draw: Draw | None = labels.draw
-        if self.draw is not None:
+        if self.draw is not None and not restore_strata(self.answers, self.draw, source):
             check_draw(self.draw, self.answers, Path(place))
         self.labelled: list[LabelledAnswer] = join_labels(self.answers, labels, self.units.of, whole=self.draw is None)
         if not self.labelled:
@@ -105,14 +107,14 @@ def calibrate(
             raise ConfigError([f"{sheet} has {strange} rows about answers that the results do not contain"])
         for one in rows:
             found.add(one)
-    run = LabelledRun(everything, found, cluster=cluster, place=files[0])
+    run = LabelledRun(everything, found, cluster=cluster, place=files[0], source=source)
     return describe_labels(run, source=source, worst=worst)
 
 
 def _files(results: Source, labels: Iterable[str | Path]) -> list[Path]:
     given = [Path(one) for one in labels]
     if isinstance(results, str | Path):
-        beside = default_labels(Path(results))
+        beside = find_labels_file(Path(results))
         if beside.exists() and not any(one.exists() and one.samefile(beside) for one in given):
             given.insert(0, beside)
         elif not given:

@@ -61,7 +61,9 @@ class Draw(BaseModel):
     def stratum_of(self, answer: Answer) -> int:
         """Return the number of the stratum that an answer of these results belongs to. Raises `ConfigError`."""
         for number, one in enumerate(self.strata):
-            if one.model == answer.model and (answer.verdicts in one.verdicts or ANY in one.verdicts):
+            if one.model == answer.model and (
+                (answer.drawn_as or answer.verdicts) in one.verdicts or ANY in one.verdicts
+            ):
                 return number
         raise ConfigError([f"the draw has no stratum for the answer {answer.id}: draw again with `karenina label`"])
 

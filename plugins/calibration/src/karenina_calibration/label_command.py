@@ -85,22 +85,32 @@ def label(
         if labeller is not None and not labeller.strip():
             raise config_error("--labeller is empty: give a name")
         file = labels if labels is not None else default_labels(results)
+        earlier = [file] if redraw and os.path.lexists(file) else []
+        known = os.path.lexists(file) and not redraw
+        opened = Labelling.open(results, file, count=n, seed=seed, simple=simple_random, redraw=redraw)
+        name = (labeller or _user()).strip()
+        taken = [(one, *opened.read(one, name)) for one in from_files or ()]
+        for one, found, strange in taken:
+            if strange and not found:
+                raise config_error(f"no label in {one} is about an answer in {results}: give labels of these results")
+        kept = [opened.read(one, name)[0] for one in earlier]
         before = move_away(file) if redraw else None
-        known = os.path.lexists(file)
-        opened = Labelling.open(results, file, count=n, seed=seed, simple=simple_random)
+        opened.save_draw()
         if not known:
             screen.note(f"Drawn with seed {opened.draw.seed}: " + "; ".join(describe_draw(opened.draw)))
         elif n is not None and n < len(opened.draw.items):
             screen.note(
                 f"{len(opened.draw.items)} answers were drawn before, and a draw never shrinks: --n is ignored."
             )
-        name = (labeller or _user()).strip()
         if before is not None:
             screen.note(f"The earlier labels are kept in {before}.")
-        for one in [*([before] if before is not None else []), *(from_files or ())]:
-            count, strange = opened.take_over(one, name)
+            for found in kept:
+                opened.take_over(found)
+                screen.note(f"{len(found)} labels were read from {before}.")
+        for one, found, strange in taken:
+            opened.take_over(found)
             left = f"; {strange} are about answers that the results do not contain" if strange else ""
-            screen.note(f"{count} labels were read from {one}{left}.")
+            screen.note(f"{len(found)} labels were read from {one}{left}.")
         missing = opened.labels.missing(name)
         of_file = missing if labeller is not None else [one.item for one in opened.draw.items]
         if sheet is not None:

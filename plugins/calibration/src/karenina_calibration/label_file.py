@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from karenina_calibration.answers import Kind
+from karenina_calibration.answers import Kind, collect_answers
 from karenina_calibration.draw import FORMAT, Draw
 from karenina_core.errors import ConfigError
+from karenina_engine.journal.view import JournalView, find_journal
+from karenina_engine.results.header import read_header
+from karenina_report.runs import journal_results
 from karenina_toolkit.files import FileError, read_records
 
 if TYPE_CHECKING:
@@ -93,9 +96,39 @@ def default_labels(results: Path) -> Path:
     return results.with_name(name + SUFFIX)
 
 
+def find_labels_file(results: Path) -> Path:
+    """Return the file of labels of results: beside them or, if they were scored again, that of the run's results."""
+    own = default_labels(results)
+    if own.exists() or not read_header(results).get("rescored"):
+        return own
+    journal = find_journal(results)
+    if journal is None:
+        return own
+    with JournalView(journal) as view:
+        output = (view.command() or {}).get("output")
+    return default_labels(results.with_name(Path(output).name)) if isinstance(output, str) else own
+
+
+def restore_strata(answers: Answers, draw: Draw, source: str | Path | None) -> bool:
+    """Set the verdicts of a draw, if `source` has the results of its run scored again. Return whether it has.
+
+    These verdicts are in the journal beside it. What people said about an answer does not depend on its score.
+    """
+    rescored = source is not None and read_header(Path(source)).get("rescored")
+    journal = find_journal(Path(source)) if source is not None and rescored else None
+    if journal is None:
+        return False
+    before = collect_answers(journal_results(journal))
+    if draw.digest != before.digest() or not answers.by_id.keys() <= before.by_id.keys():
+        return False
+    for id, answer in answers.by_id.items():
+        answer.drawn_as = before.by_id[id].verdicts
+    return True
+
+
 def has_labels(sources: Iterable[Path | None]) -> bool:
     """Return whether any of these result files has a file of labels beside it."""
-    return any(source is not None and default_labels(source).exists() for source in sources)
+    return any(source is not None and find_labels_file(source).exists() for source in sources)
 
 
 def read_labels(files: Iterable[Path]) -> Labels:

@@ -45,18 +45,26 @@ class Labelling:
     answers: Answers
     draw: Draw
     labels: Labels
+    is_new_draw: bool
 
     @classmethod
     def open(
-        cls, results: Path, file: Path, *, count: int | None = None, seed: int | None = None, simple: bool = False
+        cls,
+        results: Path,
+        file: Path,
+        *,
+        count: int | None = None,
+        seed: int | None = None,
+        simple: bool = False,
+        redraw: bool = False,
     ) -> Labelling:
-        """Return the labelling of results: with the draw in the file of labels, or a new one, which is written to it.
+        """Return the labelling of results: with the draw in the file of labels, or a new one, which `save_draw` writes.
 
-        A larger `count` than that of the draw extends it. Raises `ConfigError`, also for another seed or kind of draw
-        than the recorded one.
+        A larger `count` than that of the draw extends it, and `redraw` ignores it. Raises `ConfigError`, also for
+        another seed or kind of draw than the recorded one.
         """
         answers = collect_answers(iterate_results(results))
-        labels = read_labels([file]) if file.exists() else Labels()
+        labels = read_labels([file]) if file.exists() and not redraw else Labels()
         before = labels.draw
         if before is not None:
             check_draw(before, answers, file)
@@ -75,10 +83,15 @@ class Labelling:
                 simple=before.simple if before is not None else simple,
                 before=before,
             )
-            append_draw(file, drawn)
             labels.draw = drawn
         assert labels.draw is not None
-        return cls(file, answers, labels.draw, labels)
+        return cls(file, answers, labels.draw, labels, labels.draw is not before)
+
+    def save_draw(self) -> None:
+        """Write the draw to the file, if it is not the one in it. Raises `ConfigError`."""
+        if self.is_new_draw:
+            append_draw(self.file, self.draw)
+            self.is_new_draw = False
 
     def add(self, labels: Sequence[Label]) -> None:
         """Write labels to the file. Raises `ConfigError`."""
@@ -91,10 +104,10 @@ class Labelling:
         """Return the answers with these ids."""
         return [self.answers.by_id[item] for item in items]
 
-    def take_over(self, path: Path, labeller: str) -> tuple[int, int]:
-        """Add the labels in another file of labels, or in a sheet; return their number, and that of unknown answers.
+    def read(self, path: Path, labeller: str) -> tuple[list[Label], int]:
+        """Return the labels in another file of labels, or in a sheet, and the number of those about unknown answers.
 
-        Raises `ConfigError`.
+        Nothing is written. Raises `ConfigError`.
         """
         if path.suffix.lower() in SUFFIXES:
             found, strange = read_sheet(path, self.answers, labeller=labeller, time=now())
@@ -102,8 +115,11 @@ class Labelling:
             everything = list(read_labels([path]))
             found = [one for one in everything if one.item in self.answers.by_id]
             strange = len(everything) - len(found)
-        self.add([one for one in found if self.labels.by_item.get(one.item, {}).get(one.labeller) != one])
-        return len(found), strange
+        return found, strange
+
+    def take_over(self, labels: Sequence[Label]) -> None:
+        """Add the labels that the file does not have. Raises `ConfigError`."""
+        self.add([one for one in labels if self.labels.by_item.get(one.item, {}).get(one.labeller) != one])
 
 
 def move_away(file: Path) -> Path | None:

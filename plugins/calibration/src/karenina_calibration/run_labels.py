@@ -13,7 +13,7 @@ from karenina_calibration.calibration import LabelledRun
 from karenina_calibration.calibration_text import corrected_text
 from karenina_calibration.corrected import ModelRate
 from karenina_calibration.estimators.post_stratified import corrected_difference
-from karenina_calibration.label_file import default_labels, read_labels
+from karenina_calibration.label_file import find_labels_file, read_labels
 from karenina_core.errors import KareninaError
 from karenina_report.comparison_text import points
 from karenina_report.page.section import Column, IntervalPlot, PageSection, TableBlock, TextBlock
@@ -52,7 +52,7 @@ def find_labels(runs: Sequence[NotedRun]) -> list[RunLabels]:
     for run in runs:
         if run.source is None:
             continue
-        file = default_labels(run.source)
+        file = find_labels_file(run.source)
         if not file.exists():
             continue
         if run.source not in opened:
@@ -71,7 +71,7 @@ def _open(source: Path, labels: Path) -> LabelledRun | str:
     """Return the labelled run, or why its labels cannot be used."""
     try:
         results = [result for run in read_runs([source]) for result in run.results]
-        return LabelledRun(results, read_labels([labels]), place=labels)
+        return LabelledRun(results, read_labels([labels]), place=labels, source=source)
     except KareninaError as error:
         return str(error)
 
@@ -128,20 +128,24 @@ def corrected_section(page: PageRuns) -> Sequence[PageSection]:
     found = find_labels(runs)
     if not found:
         return ()
-    rates = {label: run.summary.pass_rate for label, run in zip(page.labels, page.runs, strict=True)}
-    undecided = any(rate.undecided for rate in rates.values())
+    summaries = {label: run.summary for label, run in zip(page.labels, page.runs, strict=True)}
+    undecided = any(summary.undecided for summary in summaries.values())
     columns = [Column("Name"), *_RATE, Column("Raw", "share"), Column("Labels", "count"), Column("Answers", "count")]
     if undecided:
         columns += [Column("Undecided", "count"), Column("Raw if these are wrong", "share")]
     rows: list[list[Cell]] = [
         [
-            *(f"{of.label}: {of.model}", shown.value, shown.low, shown.high, rates[of.label].value),
+            *(f"{of.label}: {of.model}", shown.value, shown.low, shown.high, raw.value if raw is not None else None),
             *(shown.labels, shown.answers),
-            *((rates[of.label].undecided, rates[of.label].if_undecided_wrong) if undecided else ()),
+            *(
+                (summaries[of.label].undecided, raw.if_undecided_wrong if raw is not None else None)
+                if undecided
+                else ()
+            ),
         ]
         for of in found
         if of.found is not None
-        for shown in [of.found.shown]
+        for shown, raw in [(of.found.shown, summaries[of.label].pass_rate)]
     ]
     note = "Low and High are the bounds of 95% intervals of the share of right answers, from labels of people."
     blocks: list[TextBlock | TableBlock] = []

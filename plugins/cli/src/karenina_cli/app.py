@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
+from typer.core import TyperGroup
 from typer.models import CommandInfo
 
 from karenina_cli.hookspecs import karenina_commands
@@ -111,8 +112,11 @@ def _build() -> tuple[typer.Typer, Callable[..., object]]:
     app = _core_app()
     first = len(app.registered_commands)
     try:
-        for _ in plugins.command_plugins().each(karenina_commands, app=app):
-            pass  # a hook that fails is recorded, and the others still run
+        known = first
+        for offer in plugins.command_plugins().each(karenina_commands, app=app):  # a hook that fails is recorded
+            for command in app.registered_commands[known:]:
+                _owners[_name(command)] = f"{offer.distribution} {offer.version}"
+            known = len(app.registered_commands)
     except PluginError as error:
         typer.echo(f"Warning: commands of plugins are not available: {error}", err=True)
     for command in app.registered_commands[first:]:
@@ -140,9 +144,41 @@ def _name(command: CommandInfo) -> str | None:
     return command.callback.__name__.lower().replace("_", "-")
 
 
+_owners: Final[dict[str | None, str]] = {}
+"""The distributions of the commands of plugins, each with its version."""
+
+
+class _Commands(TyperGroup):
+    """The commands. The error about an unknown one names the plugins that could not be loaded."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Execute the command. An unexpected error names the plugin whose command it is."""
+        try:
+            return super().invoke(ctx)
+        except Exception as error:
+            if ctx.invoked_subcommand in _owners:
+                owner = _owners[ctx.invoked_subcommand]
+                error.add_note(f"This is an error in the command {ctx.invoked_subcommand!r} of {owner}.")
+            raise
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command that the arguments name. Raises click's `UsageError`."""
+        name = args[0] if args else ""
+        if not name or name.startswith("-") or self.get_command(ctx, name) is not None:
+            return super().resolve_command(ctx, args)
+        from karenina_core.config.setting_owners import not_loaded
+        from karenina_core.plugins import command_plugins
+
+        try:
+            return super().resolve_command(ctx, args)
+        except Exception as error:
+            ctx.fail(f"{error}{not_loaded(command_plugins())}")
+
+
 def _core_app() -> typer.Typer:
     app = typer.Typer(
         name="karenina",
+        cls=_Commands,
         help="Evaluate language models: a model answers freely, a judge extracts fields, and a program decides.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,

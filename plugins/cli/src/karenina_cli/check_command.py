@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -62,13 +64,15 @@ def check(
         def configure(benchmark: BenchmarkContent) -> VerificationConfig:
             return read_configuration(benchmark, config, settings)
 
-        benchmark, report = check_file(
+        found, report = check_file(
             file,
             "all" if trust_all else None,
             parse_columns(columns, rows, encoding, exact=exact),
             configure if given else None,
         )
-        notes = benchmark.load_notes if benchmark is not None else []
+        notes = found.load_notes if found is not None else []
+        if found is not None and not report.errors:
+            report = replace(report, findings=(*report.findings, *_try_plans(found, configure)))
         if as_json:
             screen.json({**report.to_json(), "notes": notes})
         else:
@@ -77,6 +81,34 @@ def check(
             _print(screen, report)
         if report.errors or (strict and report.warnings):
             raise typer.Exit(ExitCode.BAD_INPUT)
+
+
+def _try_plans(
+    benchmark: BenchmarkContent, configure: Callable[[BenchmarkContent], VerificationConfig]
+) -> Iterator[Finding]:
+    """Yield an error for each plan that a run could not make, once."""
+    from karenina_benchmark.checking import Finding
+    from karenina_core.config import plugins_of
+    from karenina_core.errors import KareninaError
+    from karenina_engine.scheduling.planner import Planner
+
+    try:
+        chosen = configure(benchmark)
+        plugins = plugins_of(chosen)
+        if not plugins.of_kind("stage"):
+            return
+        planner = Planner(chosen, plugins)
+    except KareninaError as error:
+        yield Finding("error", None, "", f"no plan can be made: {error}")
+        return
+    known: set[str] = set()
+    for question in benchmark:
+        try:
+            planner.plan(question)
+        except KareninaError as error:
+            if str(error) not in known:
+                known.add(str(error))
+                yield Finding("error", None, "", f"no plan can be made: {error}", "", question.id)
 
 
 def _print(screen: Screen, report: CheckReport) -> None:

@@ -3,44 +3,140 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
+
+import typer
 
 from karenina_core.errors import ConfigError
+from karenina_core.text import did_you_mean
 from karenina_toolkit.printable import quantity
 
 if TYPE_CHECKING:
     from karenina_cli.screen import Screen
     from karenina_core.data.result import VerificationResult
-    from karenina_engine.results.aggregate import Summary
+    from karenina_engine.results.aggregate import GroupSummary, Summary
 
 STEP_SUMMARY: Final = "GITHUB_STEP_SUMMARY"
 """The environment variable with the file in which GitHub collects the summary of a step."""
+_NO_RATE: Final = "There is no pass rate{} to compare with --fail-under, because no item has a verdict."
+Number = TypeVar("Number", int, float)
 _OURS: Final = b'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="karenina"'
 
 
 @dataclass(frozen=True, slots=True)
-class Conditions:
-    """Conditions of the command line that a run must meet: a least pass rate, and the most items not judged."""
+class Limits(Generic[Number]):
+    """The limits of an option: one for every group, and those of single models or groups by name."""
 
-    fail_under: float | None = None
-    max_unjudged: int | None = None
+    of_all: Number | None = None
+    by_name: Mapping[str, Number] = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, texts: Sequence[str] | None, read: Callable[[str], Number]) -> Limits[Number]:
+        """Return the limits in `LIMIT` and `NAME=LIMIT`. `read` raises `typer.BadParameter` for what is no limit."""
+        of_all, by_name = None, {}
+        for text in texts or ():
+            name, _, limit = text.rpartition("=")
+            if name:
+                by_name[name] = read(limit)
+            else:
+                of_all = read(text)
+        return cls(of_all, by_name)
+
+    def of(self, group: GroupSummary) -> Number | None:
+        """Return the limit of a group: its own, or that of its answering model, or that of all."""
+        for name in (group_name(group.answering, group.judge), group.answering):
+            if name in self.by_name:
+                return self.by_name[name]
+        return self.of_all
+
+
+def group_name(answering: str, judge: str) -> str:
+    """Return the name of a group among several with its answering model."""
+    return f"{answering} judged by {judge}"
+
+
+def read_share(text: str) -> float:
+    """Return a share from 0 to 1. Raises `typer.BadParameter`."""
+    try:
+        share = float(text)
+    except ValueError:
+        raise typer.BadParameter(
+            f"{text!r} is not a valid share: write a number from 0 to 1, or MODEL=NUMBER"
+        ) from None
+    if not 0 <= share <= 1:
+        hint = f": write {share / 100:g} for {share:g}%" if 1 < share <= 100 else ""
+        raise typer.BadParameter(f"{share:g} is not a share from 0 to 1{hint}")
+    return share
+
+
+def read_count(text: str) -> int:
+    """Return a number of items, 0 or more. Raises `typer.BadParameter`."""
+    if not text.isascii() or not text.isdigit():
+        raise typer.BadParameter(f"{text!r} is not a valid number of items: write 0 or more, or MODEL=NUMBER")
+    return int(text)
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """Conditions of the command line that every group of a run must meet.
+
+    They are a least pass rate, and the most items not judged.
+    """
+
+    fail_under: Limits[float]
+    max_unjudged: Limits[int]
+
+    @classmethod
+    def parse(cls, fail_under: Sequence[str] | None, max_unjudged: Sequence[str] | None) -> Conditions:
+        """Return the conditions of `--fail-under` and `--max-unjudged`. Raises `typer.BadParameter`."""
+        return cls(Limits.parse(fail_under, read_share), Limits.parse(max_unjudged, read_count))
+
+    def check(self, models: Iterable[str]) -> None:
+        """Raise `ConfigError` if a limit is for a model that is not one of these answering models."""
+        known = list(models)
+        problems = [
+            f"{option} {name}=...: no answering model has the id {name!r}{did_you_mean(name, known)}"
+            for option, limits in (("--fail-under", self.fail_under), ("--max-unjudged", self.max_unjudged))
+            for name in limits.by_name
+            if not any(name == id or name.startswith(group_name(id, "")) for id in known)
+        ]
+        if problems:
+            raise ConfigError(problems)
 
     def unmet(self, summary: Summary, missing: int) -> Iterator[str]:
-        """Yield a message for each condition that the run does not meet; `missing` items did not run."""
-        rate, undecided = summary.pass_rate.if_undecided_wrong, summary.pass_rate.undecided
-        if self.fail_under is not None and rate is None:
-            yield "There is no pass rate to compare with --fail-under, because no item has a verdict."
-        elif self.fail_under is not None and rate is not None and rate < self.fail_under:
-            found = _format_rate_below(rate, self.fail_under)
+        """Yield a message for each condition that a group does not meet; `missing` items did not run."""
+        names = {group_name(one.answering, one.judge) for one in summary.groups} | {
+            one.answering for one in summary.groups
+        }
+        for option, limits in (("--fail-under", self.fail_under), ("--max-unjudged", self.max_unjudged)):
+            for name in limits.by_name:
+                if name not in names:
+                    yield f"There is no result of {name}, which {option} names."
+        if not summary.groups and self.fail_under.of_all is not None:
+            yield _NO_RATE.format("")
+        for group in summary.groups:
+            of = f" of {group.name}" if len(summary.groups) > 1 else ""
+            yield from self._low(group, of)
+            unjudged, most = group.not_judged + missing, self.max_unjudged.of(group)
+            if most is not None and unjudged > most:
+                yield f"{quantity(unjudged, 'item')}{of} not judged, more than --max-unjudged {most}."
+
+    def _low(self, group: GroupSummary, of: str) -> Iterator[str]:
+        limit, rate, undecided = (
+            self.fail_under.of(group),
+            group.pass_rate.if_undecided_wrong,
+            group.pass_rate.undecided,
+        )
+        if limit is not None and rate is None:
+            yield _NO_RATE.format(of)
+        elif limit is not None and rate is not None and rate < limit:
+            found = _format_rate_below(rate, limit)
             if undecided:
                 found += f" if the {quantity(undecided, 'undecided item')} {'is' if undecided == 1 else 'are'} wrong"
-            yield f"The pass rate, {found}, is below --fail-under {self.fail_under:g}."
-        unjudged = summary.not_judged + missing
-        if self.max_unjudged is not None and unjudged > self.max_unjudged:
-            yield f"{quantity(unjudged, 'item')} not judged, more than --max-unjudged {self.max_unjudged}."
+            yield f"The pass rate{of}, {found}, is below --fail-under {limit:g}."
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,18 +67,16 @@ def spent_text(ledger: Ledger) -> str | None:
 
 
 def read_spending(files: Sequence[Path]) -> list[LedgerLine] | None:
-    """Return the spending of the runs that wrote `files`, from the journals next to them; None if one is missing."""
+    """Return the spending of the runs that wrote `files`, from the journals beside them; None if one is missing."""
     from karenina_engine.journal.file import JournalError
-    from karenina_engine.journal.view import JournalView
-    from karenina_engine.results.result_file import default_journal
+    from karenina_engine.journal.view import JournalView, find_journal
 
     found: list[LedgerLine] = []
-    for file in files:
+    for journal in dict.fromkeys(map(find_journal, files)):
+        if journal is None:
+            return None
         try:
-            with JournalView(default_journal(file)) as view:
-                command = view.command()
-                if command is None or command.get("output") != str(file.absolute()):
-                    return None
+            with JournalView(journal) as view:
                 found += view.spent()
         except JournalError:
             return None
@@ -88,7 +86,7 @@ def read_spending(files: Sequence[Path]) -> list[LedgerLine] | None:
 def cost_text(lines: Sequence[LedgerLine] | None) -> str:
     """Return the spending, by model, as one line."""
     if lines is None:
-        return f"{UNKNOWN_COST}: the journal of the run is not next to its results (see `karenina status JOURNAL`)"
+        return f"{UNKNOWN_COST}: the journal of the run is not beside its results (see `karenina status JOURNAL`)"
     total = sum_counts(line.spent for line in lines)
     by_model: dict[str, SpendCounts] = {}
     for line in lines:

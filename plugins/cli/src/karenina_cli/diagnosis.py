@@ -6,7 +6,7 @@ import socket
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
@@ -112,13 +112,19 @@ def check_versions(found: Iterable[Distribution] | None = None) -> Iterator[Find
 
 def check_configured(plugins: Plugins, config: VerificationConfig) -> Iterator[Finding]:
     """Yield what is wrong with the configuration, its models and their servers."""
+    from karenina_core.data.question import Question
     from karenina_engine.calls.model_checks import check_models
+    from karenina_engine.scheduling.planner import Planner
     from karenina_engine.scheduling.plugin_checks import check_selection
     from karenina_engine.scheduling.stage_checks import check_configuration
 
     count = len(config.given())
     yield from _attempt("Configuration", lambda: check_selection(plugins, config), None)
     yield from _attempt("Configuration", lambda: check_configuration(plugins, config), f"{count} names are set")
+    if plugins.of_kind("stage"):
+        plain = Question(question="A plain question", id="plain")
+        for found in _attempt("Plan", lambda: Planner(config, plugins).plan(plain), "it can be made"):
+            yield found if found.state == "ok" else replace(found, state="warning")
     models = [
         *(("answering model", one) for one in config.core.answering_models),
         *(("judge", one) for one in config.core.parsing_models),

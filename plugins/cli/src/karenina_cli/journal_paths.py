@@ -15,13 +15,18 @@ _LINES: Final = (".jsonl", ".ndjson")
 
 
 def find_journal(screen: Screen, path: Path) -> Path:
-    """Return `path`, or the journal next to it if it is a result file. Raises `ConfigError` if there is none."""
+    """Return `path`, or the journal beside it if it is a result file. Raises `ConfigError` if there is none."""
+    from karenina_engine.journal.view import find_journal as journal_of
+    from karenina_engine.results.result_file import default_journal
+
     if not is_results_file(path):
         return path
-    journal = _journal_path(path)
-    if not journal.is_file():
+    journal = journal_of(path)
+    if journal is None:
+        usual = default_journal(path)
+        why = f"{usual} is of another run" if usual.is_file() else f"{usual} does not exist"
         raise ConfigError(
-            [f"{path} is a result file, and its journal {journal} does not exist: name the journal of the run"]
+            [f"{path} is a result file, and the journal of its run is not beside it ({why}): name the journal"]
         )
     screen.note(f"{path} is a result file: its journal {journal} is used.")
     return journal
@@ -38,9 +43,3 @@ def is_results_file(path: Path) -> bool:
             return file.read(1) == b"{"
     except OSError:
         return False
-
-
-def _journal_path(path: Path) -> Path:
-    from karenina_engine.results.result_file import default_journal
-
-    return default_journal(path)

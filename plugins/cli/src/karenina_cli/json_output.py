@@ -16,7 +16,7 @@ def result_json(result: VerificationResult) -> dict[str, Any]:
 
 
 def summary_json(results: Totals) -> dict[str, Any]:
-    """Return `summary` as `--json` prints it, with the usage and a summary for each pair of models."""
+    """Return `summary` as `--json` prints it, with the usage and failures."""
     usage = results.usage()
     return {
         "summary": {
@@ -28,9 +28,5 @@ def summary_json(results: Totals) -> dict[str, Any]:
                 "calls": usage.calls,
             },
             "failures": [{"items": one.items, "error": one.error} for one in results.failures()],
-            "by_models": [
-                {"answering": answering, "judge": judge, **summary.model_dump(mode="json")}
-                for (answering, judge), summary in results.by_models().items()
-            ],
         }
     }

@@ -116,6 +116,7 @@ def judge(
 
         path = output if output is not None else default_output(file)
         check_output(path)
+        conditions = Conditions.parse(fail_under, max_unjudged)
         reports = CIReports(junit, summary_markdown)
         reports.check(as_json=as_json)
         outputs = list(read_outputs(file, parse_columns(columns, rows, encoding)))
@@ -128,6 +129,7 @@ def judge(
             judge=parse_models([judge])[0] if judge is not None else None,
             config=_read_settings(config, settings, screen),
         )
+        conditions.check(model.id for model in chosen.core.answering_models)
         for file_of_others in (rubric, template):
             # Its traits and fields are data of that file, not of the caller: its restricted values need trust.
             benchmark.path = file_of_others
@@ -141,7 +143,6 @@ def judge(
             journal=journal or default_journal(path),
             config_file=config,
         )
-        conditions = Conditions(fail_under, max_unjudged)
         execute_run(screen, request, conditions=conditions, reports=reports, as_json=as_json, quiet=quiet)
 
 

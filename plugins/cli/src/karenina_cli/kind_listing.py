@@ -13,6 +13,7 @@ from rich.text import Text
 
 from karenina_cli.field_listing import ListedField, print_fields
 from karenina_cli.screen import Screen, print_wrapped
+from karenina_core.config.setting_owners import not_loaded
 from karenina_core.errors import ConfigError
 from karenina_core.text import did_you_mean
 from karenina_toolkit.printable import clean
@@ -58,7 +59,7 @@ def print_kinds(screen: Screen, what: str, kinds: Sequence[ListedKind], name: st
     names = [kind.name for kind in kinds]
     chosen = [kind for kind in kinds if name in (None, kind.name)]
     if not chosen:
-        raise ConfigError([f"there is no {what} {name!r}{did_you_mean(name or '', names)}"])
+        raise ConfigError([f"there is no {what} {name!r}{did_you_mean(name or '', names)}{not_loaded()}"])
     if as_json:
         screen.json({f"{what.replace(' ', '_')}s": [kind.to_json() for kind in chosen]})
         return

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from karenina_cli import completion_values
+from karenina_cli.ci_reports import Limits, read_count, read_share
 from karenina_cli.model_specs import SPEC_HELP
 from karenina_cli.presets import resolve_config_file
 
 
-def _check_share(share: float | None) -> float | None:
-    if share is not None and not 0 <= share <= 1:
-        hint = f": write {share / 100:g} for {share:g}%" if 1 < share <= 100 else ""
-        raise typer.BadParameter(f"{share:g} is not a share from 0 to 1{hint}")
-    return share
+def _check_limits(read: Callable[[str], Any]) -> Callable[[list[str] | None], list[str] | None]:
+    """Return a callback that checks limits of all models, or of one (`MODEL=LIMIT`)."""
+
+    def check(texts: list[str] | None) -> list[str] | None:
+        Limits.parse(texts, read)
+        return texts
+
+    return check
 
 
 ConfigFile = Annotated[
@@ -106,17 +111,24 @@ JournalFile = Annotated[
 ]
 
 FailUnder = Annotated[
-    float | None,
+    list[str] | None,
     typer.Option(
-        metavar="SHARE",
-        callback=_check_share,
-        help="Exit with 1 if the pass rate is below this share, from 0 to 1, or if there is none.",
+        metavar="[MODEL=]SHARE",
+        callback=_check_limits(read_share),
+        help="Exit with 1 if the pass rate is below this share, from 0 to 1, or if there is none, for any answering "
+        "model and judge. MODEL=SHARE is for one answering model.",
         show_default=False,
     ),
 ]
 MaxUnjudged = Annotated[
-    int | None,
-    typer.Option(metavar="N", min=0, help="Exit with 1 if more than N items were not judged.", show_default=False),
+    list[str] | None,
+    typer.Option(
+        metavar="[MODEL=]N",
+        callback=_check_limits(read_count),
+        help="Exit with 1 if more than N items were not judged, for any answering model and judge. MODEL=N is for one "
+        "answering model.",
+        show_default=False,
+    ),
 ]
 JUnit = Annotated[
     Path | None,

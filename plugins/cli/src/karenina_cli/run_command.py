@@ -193,6 +193,8 @@ def run(
         ids = select_usable(benchmark, trust, chosen, ids, skip_broken=skip_broken)
         path = output if output is not None else default_output(file)
         check_output(path)
+        conditions = Conditions.parse(fail_under, max_unjudged)
+        conditions.check(model.id for model in chosen.core.answering_models)
         reports = CIReports(junit, summary_markdown)
         reports.check(as_json=as_json)
         request = RunRequest(
@@ -217,5 +219,4 @@ def run(
             return
         from karenina_cli.run_execution import execute_run
 
-        conditions = Conditions(fail_under, max_unjudged)
         execute_run(screen, request, conditions=conditions, reports=reports, as_json=as_json, quiet=quiet)

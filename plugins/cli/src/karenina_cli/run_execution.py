@@ -63,8 +63,12 @@ def execute_run(
     if summary.not_judged == summary.items:
         screen.note(
             f"No item was judged: {_all(summary.items, 'item')} ended in an error"
-            f"{' or could not be decided' if summary.pass_rate.undecided else ''}. {_recovery_hint(prepared, request)}"
+            f"{' or could not be decided' if summary.undecided else ''}. {_recovery_hint(prepared, request)}"
         )
+    elif len(summary.groups) > 1:
+        for group in summary.groups:
+            if group.not_judged == group.items:
+                screen.note(f"No item of {group.name} was judged: `karenina show {request.output}` shows the reasons.")
     if request.benchmark.path is not None and any("`karenina trust FILE`" in one.error for one in totals.failures()):
         screen.note(_trust_hint(request.benchmark.path))
     for message in unmet:

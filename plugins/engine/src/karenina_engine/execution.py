@@ -41,22 +41,25 @@ async def execute_session(
     written again. `computed` is what `precompute_results` yielded, if the caller has entered it. Raises `ConfigError`
     if the file cannot be written.
     """
-    pairs = len(run.prepared.config.core.answering_models) * len(run.prepared.matrix.judges)
-    totals = Totals(per_question=run.prepared.config.core.replicate_count, pairs=pairs)
+    totals = Totals(per_question=run.prepared.config.core.replicate_count)
     with (
         precompute_results(run) if computed is None else nullcontext(computed) as ready,
         _result_file(run, Path(output)) if output is not None else nullcontext() as file,
     ):
-        if file is not None:
-            file.write(-1, header_line(run.distributions))
+        begun = False
         async with aclosing(run.indexed_results(ready)) as results:
             async for index, result, line in results:
                 totals.add(result)
+                if file is not None and not begun:
+                    begun = True
+                    file.write(-1, _header(run))
                 if file is not None:
                     file.write(index, line if line is not None else result.model_dump_json())
                 if on_result is not None:
                     on_result(index, result)
         if file is not None:
+            if not begun:
+                file.write(-1, _header(run))
             file.sort_lines()
     return totals
 
@@ -75,6 +78,16 @@ async def collect_results(
     await execute_session(run, output=output, on_result=keep)
     found.sort(key=lambda one: one[0])
     return VerificationResultSet(result for _, result in found)
+
+
+def _header(run: RunSession) -> str:
+    """Return the header of the results of a run that has begun: only then its journal knows it."""
+    journal = run.journal
+    if journal is None:
+        return header_line(run.distributions)
+    last, place = journal.last_command() or {}, dict.fromkeys(("folder", "output", "config_file", "benchmark"))
+    rescored = journal.replaying and not is_same_run({**last, **place}, {**run.command, **place})
+    return header_line(run.distributions, journal.run_digest(), rescored=rescored)
 
 
 def _result_file(run: RunSession, path: Path) -> ResultFile:

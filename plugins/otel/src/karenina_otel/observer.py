@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 from contextvars import Token
@@ -107,17 +108,20 @@ class RunObserver:
         self._open.clear()
         self._answers.clear()
         self._items.clear()
-        summary = event.summary
+        summary, rate = event.summary, event.summary.pass_rate
         attributes: dict[str, Value | None] = {
             "karenina.run.finished_items": summary.items,
             "karenina.run.judged": summary.judged,
             "karenina.run.not_judged": summary.not_judged,
             "karenina.run.scored": summary.scored,
-            "karenina.run.pass_rate": summary.pass_rate.value,
-            "karenina.run.undecided": summary.pass_rate.undecided or None,
+            "karenina.run.pass_rate": rate.value if rate is not None else None,
+            "karenina.run.undecided": summary.undecided or None,
             "karenina.run.pass_rate_if_undecided_wrong": (
-                summary.pass_rate.if_undecided_wrong if summary.pass_rate.undecided else None
+                rate.if_undecided_wrong if rate is not None and rate.undecided else None
             ),
+            "karenina.run.pass_rates": json.dumps({one.name: one.pass_rate.value for one in summary.groups})
+            if rate is None
+            else None,
             names.INTERRUPTED: event.interrupted,
             "karenina.run.stopped": event.stopped,
         }

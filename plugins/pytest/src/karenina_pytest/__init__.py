@@ -12,10 +12,13 @@ import os
 import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from shutil import get_terminal_size
 from typing import Any, Final
 
 import pytest
 
+GROUPS = pytest.StashKey[list[tuple[str, list[list[str]]]]]()
+"""The tables of files with several answering models or judges, each with the file's name."""
 SUFFIXES = (".karenina.yaml", ".karenina.yml")
 FROM_FILES: Final = pytest.StashKey[str]()
 """The error for options that a configuration file of pytest gives; empty if there are none."""
@@ -88,3 +91,14 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
     collected: pytest.Collector = BenchmarkFile.from_parent(parent, path=file_path)
     return collected
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Print the pass rate of each answering model and judge, for files with several of them."""
+    for name, table in config.stash.get(GROUPS, ()):
+        from karenina_engine.results.summary_text import GROUP_TEXTS
+        from karenina_toolkit.text_layout import format_table
+
+        terminalreporter.section(name)
+        for line in format_table(table, get_terminal_size().columns, GROUP_TEXTS):
+            terminalreporter.write_line(line)

@@ -15,7 +15,8 @@ from karenina_core.data.outcome import Outcome
 from karenina_core.data.trust import Trust
 from karenina_core.errors import KareninaError
 from karenina_engine.journal.trust_store import load_trust
-from karenina_pytest import FROM_FILES
+from karenina_engine.results.summary_text import group_table
+from karenina_pytest import FROM_FILES, GROUPS
 from karenina_report.exports.junit import describe_item
 
 if TYPE_CHECKING:
@@ -60,13 +61,17 @@ class BenchmarkFile(pytest.File):
     def _run(self) -> Mapping[str, Sequence[VerificationResult]]:
         selected = [item.name for item in self.session.items if item.parent is self]
         found: dict[str, list[VerificationResult]] = {}
-        for result in self.benchmark.run_verification(
+        results = self.benchmark.run_verification(
             self._config(),
             question_ids=selected,
             trust="all" if self.config.getoption("karenina_trust_all") else None,
             journal=self._journal(),
             progress=False,
-        ):
+        )
+        table = group_table(results.summary())
+        if table:
+            self.config.stash.setdefault(GROUPS, []).append((self.path.name, table))
+        for result in results:
             found.setdefault(result.question_id, []).append(result)
         return found
 

@@ -1,7 +1,7 @@
 // The comparison of runs: differences with intervals, and the questions that flipped.
 import { html } from "htm/preact";
 import { useState } from "preact/hooks";
-import { count, points, pValue, quantity, share } from "./format.js";
+import { count, points, pEquals, pValue, quantity, share } from "./format.js";
 import { Table } from "./table.js";
 import { Marked } from "./text.js";
 import { wordsOf } from "./outcomes.js";
@@ -28,16 +28,15 @@ function Pair({ head, pair, link, several }) {
     ${main
       ? html`<p class="rate"><strong>${points(main.difference)}</strong><span>
           percentage points of ${main.metric}, ${pair.a} minus ${pair.b}: ${share(main.a)} against ${share(main.b)}; ${interval(main)};
-          ${main.p_exact ? " exact" : ""} p = ${pValue(main.p)}, over ${quantity(main.questions, "question")}</span
+          ${main.p_exact ? " exact" : ""} ${pEquals(main.p)}, over ${quantity(main.questions, "question")}</span
         ></p>`
       : html`<p>No question has a verdict in both runs.</p>`}
     ${[a, b].map(
-      ({ label, summary: { pass_rate: rate } }) =>
-        rate.undecided > 0 &&
+      ({ label, summary: { groups } }) => groups.filter(({ pass_rate }) => pass_rate.undecided > 0).map(({ judge, pass_rate: rate }) =>
         html`<p class="note" data-test="if-undecided-wrong">
-          All items of ${label}: ${rate.value === null ? "no verdicts" : share(rate.value)}; ${share(rate.if_undecided_wrong)} if the
+          All items of ${label}${groups.length > 1 && html`, judged by <${Marked} text=${judge} />`}: ${rate.value === null ? "no verdicts" : share(rate.value)}; ${share(rate.if_undecided_wrong)} if the
           ${" "}${count(rate.undecided)} undecided ${rate.undecided === 1 ? "is" : "are"} wrong.
-        </p>`,
+        </p>`),
     )}
     ${several && html`<p class="note">Intervals are at 95% each; adjusted p values account for all pairs of runs.</p>`}
     ${main && html`<${Meaning} pair=${pair} main=${main} />`}

@@ -14,7 +14,10 @@ export function points(value) {
 }
 
 export const pValue = (value) =>
-  value === null || value === undefined ? "" : value < 0.001 ? "< .001" : value.toFixed(3).replace(/^0/, "");
+  value === null || value === undefined ? "" : value < 0.0001 ? "< 0.0001" : value.toFixed(value < 0.01 ? 4 : 3);
+
+/** The p value with its name: p = 0.012, p < 0.0001. */
+export const pEquals = (value) => (value < 0.0001 ? `p ${pValue(value)}` : `p = ${pValue(value)}`);
 
 export function seconds(value) {
   if (value === null || value === undefined) return "";

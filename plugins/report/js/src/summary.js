@@ -39,8 +39,13 @@ function Run({ head, run, at, link }) {
     .filter((outcome) => outcome.items > 0);
   return html`<article class="card" aria-labelledby=${`run-${at}`}>
     <h2 id=${`run-${at}`}><span class="letter">${run.label}</span> <${Marked} text=${run.name} /></h2>
-    <${Rate} rate=${run.statistics.pass_rate} />
-    ${summary.not_judged > 0 &&
+    ${run.statistics.pass_rate !== null
+      ? html`<${Rate} rate=${run.statistics.pass_rate} />`
+      : Object.entries(run.statistics.by_judge).map(
+          ([judge, rate]) => html`<p class="note">Judged by <${Marked} text=${judge} />:</p>
+            <${Rate} rate=${rate} />`,
+        )}
+    ${summary.not_judged > 0 && summary.worst !== null &&
     html`<p class="note">
       ${quantity(summary.not_judged, "item")} could not be judged. Correct of all these items:${" "}${share(summary.worst)} if every unjudged item were wrong, ${share(summary.best)} if right.
     </p>`}

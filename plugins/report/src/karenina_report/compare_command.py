@@ -125,6 +125,9 @@ def compare(
 
             for line in format_sections(comparison_sections(found, changes), screen.out.width):
                 typer.echo(line)
+        if fail_on_regression is not None or require_within is not None:
+            for note in _unchecked(found):
+                screen.note(note)
         if failures:
             screen.fail("\n".join(failures), FAILED)
 
@@ -133,20 +136,32 @@ def _failures(found: Comparison, regression: float | None, within: float | None)
     """Return why the comparison fails the conditions of the command line. Raises `ConfigError` without verdicts."""
     if regression is None and within is None:
         return
-    base = found.baseline or found.runs[0].label
+    from karenina_report.comparison_text import interval
+
     names = {run.label: run.name for run in found.runs}
-    against = found.against(base)
-    if not against:
+    checked = False
+    pairs = [(label, base) for label, base in found.bases().items() if base is not None]
+    for label, base in pairs:
+        for condition, limits in found.against(base, label):
+            checked = True
+            shown = "no interval" if limits is None else f"95% CI {interval(*limits)} points"
+            what = f"{label} ({names[label]}) minus {base} ({names[base]}){condition}"
+            if regression is not None and limits is not None and limits[1] < -regression / 100:
+                yield f"{what} is below -{regression:g} points, a regression: {shown}"
+            if within is not None and (limits is None or limits[0] <= -within / 100):
+                yield f"{what} is not shown to be above -{within:g} points: {shown}"
+    if not checked:
         raise config_error(
             "no question has a verdict in both runs, so the condition cannot be checked: compare "
             "runs of the same questions"
         )
-    for label, undecided, limits in against:
-        shown = "no interval" if limits is None else f"95% CI [{100 * limits[0]:+.2f}, {100 * limits[1]:+.2f}] points"
-        what = f"{label} ({names[label]}) minus {base} ({names[base]})"
-        if undecided:
-            what += f", with undecided results of {label} as wrong and of {base} as right,"
-        if regression is not None and limits is not None and limits[1] < -regression / 100:
-            yield f"{what} is below -{regression:g} points, a regression: {shown}"
-        if within is not None and (limits is None or limits[0] <= -within / 100):
-            yield f"{what} is not shown to be above -{within:g} points: {shown}"
+
+
+def _unchecked(found: Comparison) -> Iterator[str]:
+    """Yield a note for each run, and each answering model of the first file, that has no counterpart."""
+    bases = found.bases()
+    for run in found.runs:
+        if run.label in bases and bases[run.label] is None:
+            yield f"{run.label} ({run.name}) is not checked: {found.runs[0].source} has no results of this model."
+        elif run.label not in {*bases, *bases.values()}:
+            yield f"{run.label} ({run.name}) is not checked: the other files have no results of this model."

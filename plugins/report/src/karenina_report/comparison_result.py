@@ -19,11 +19,12 @@ class ReportModel(BaseModel):
 
 
 class ComparedRun(ReportModel):
-    """One run of a comparison. `label` is its letter in the comparison: A, B, ..."""
+    """One run of a comparison. `label` is its letter in it: A, B, ...; `model` is the id of its answering model."""
 
     label: str
     name: str
     source: str | None
+    model: str
     answering_model: str
     judges: Sequence[str]
     summary: Summary
@@ -85,7 +86,7 @@ class Difference(ReportModel):
 
     `units` is the number of clusters, by default questions with different texts. `p` is the p value of the sign-flip
     test, `p_exact` whether every pattern of signs was counted, and `p_adjusted` the p value adjusted for all pairs of
-    runs (Holm).
+    runs (Holm). The metric is between 0 and 1, so the bounds of its difference are cut at -1 and 1.
     """
 
     metric: str
@@ -213,20 +214,36 @@ class Comparison(SectionsView, ReportModel):
     by: str | None
     notes: Sequence[Note] = ()
 
-    def against(self, label: str) -> list[tuple[str, bool, tuple[float, float] | None]]:
-        """Return the intervals of each other run's pass rate minus that of the run `label`.
+    def bases(self) -> dict[str, str | None]:
+        """Return the label of the run that each other run must not be worse than: the baseline, or the first run.
 
-        Each has the other run's label, and whether it is with undecided results of the other run as wrong and of this
-        one as right.
+        If the first file has several answering models, and there are others, the runs of these are held against the run
+        of the same model there; None if there is none.
         """
-        found = []
+        first = self.runs[0]
+        before = [run for run in self.runs if run.source == first.source]
+        after = [run for run in self.runs if run.source != first.source]
+        if self.baseline is None and len(before) > 1 and after:
+            of_model = {run.model: run.label for run in before}
+            return {run.label: of_model.get(run.model) for run in after}
+        base = self.baseline or first.label
+        return {run.label: base for run in self.runs if run.label != base}
+
+    def against(self, label: str, other: str) -> list[tuple[str, tuple[float, float] | None]]:
+        """Return the intervals of the pass rate of the run `other` minus that of the run `label`.
+
+        Each is with a condition of it as text: none, the judge if there are several, or that undecided results of the
+        other run are wrong and of this one right.
+        """
+        found: list[tuple[str, tuple[float, float] | None]] = []
         for pair in self.pairs:
-            turned = pair.a == label
-            if turned or pair.b == label:
-                other, worst = (pair.b, pair.highest) if turned else (pair.a, pair.lowest)
-                found += [
-                    (other, undecided, one.limits(turned=turned))
-                    for undecided, one in ((False, pair.difference()), (True, worst))
-                    if one is not None
+            if {pair.a, pair.b} == {label, other}:
+                turned = pair.a == label
+                worst = pair.highest if turned else pair.lowest
+                intervals = [
+                    ("", pair.difference()),
+                    *((f", judged by {judge},", one) for judge, one in pair.by_judge.items()),
+                    (f", with undecided results of {other} as wrong and of {label} as right,", worst),
                 ]
+                found += [(what, one.limits(turned=turned)) for what, one in intervals if one is not None]
         return found

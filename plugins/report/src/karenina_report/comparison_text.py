@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Final
 
 from karenina_report.comparison_result import Change, ComparedRun, Comparison, Difference, Pair
 from karenina_report.metrics import RATE
-from karenina_toolkit.printable import in_one_line, shorten
+from karenina_toolkit.printable import in_one_line, quantity, shorten
 from karenina_toolkit.sections_view import sections_of
 from karenina_toolkit.text_layout import Block, Facts, Grid, Section, Title
 
 if TYPE_CHECKING:
-    from karenina_engine.results.rates import Rate
+    from karenina_engine.results.aggregate import GroupSummary
 
 _FEW: Final = 20
 """The number of units below which an interval is called rough."""
@@ -33,7 +33,7 @@ def comparison_sections(comparison: Comparison, most_changes: int) -> Iterator[S
     yield [Grid(_run_table(comparison.runs))]
     if comparison.notes:
         yield [Facts([(in_one_line(one.name), in_one_line(one.text)) for one in comparison.notes])]
-    rates = {run.label: run.summary.pass_rate for run in comparison.runs}
+    rates = {run.label: run.summary.groups for run in comparison.runs}
     for pair in comparison.pairs:
         yield from _pair_sections(pair, rates, most_changes)
     if len(comparison.pairs) > 1:
@@ -47,15 +47,11 @@ def _run_name(run: ComparedRun) -> str:
 
 def _run_table(runs: Sequence[ComparedRun]) -> list[list[str]]:
     """Return the rows of the table of all runs."""
-    rates = [run.summary.pass_rate for run in runs]
-    undecided = [
-        ["  if undecided are wrong", *(percent(rate.if_undecided_wrong) for rate in rates)],
-        ["Undecided", *(f"{rate.undecided:,}" for rate in rates)],
-    ]
+    undecided = any(run.summary.undecided for run in runs)
     return [
         ["", *(run.label for run in runs)],
-        ["Pass rate, all", *(percent(rate.value) for rate in rates)],
-        *(undecided if any(rate.undecided for rate in rates) else []),
+        *_rate_rows(runs, undecided=undecided),
+        *([["Undecided", *(f"{run.summary.undecided:,}" for run in runs)]] if undecided else []),
         ["Items", *(f"{run.summary.items:,}" for run in runs)],
         ["Not judged", *(f"{run.summary.not_judged:,}" for run in runs)],
         ["Calls", *(f"{run.calls:,}" for run in runs)],
@@ -66,6 +62,24 @@ def _run_table(runs: Sequence[ComparedRun]) -> list[list[str]]:
     ]
 
 
+def _rate_rows(runs: Sequence[ComparedRun], *, undecided: bool) -> Iterator[list[str]]:
+    """Yield the pass rates of the runs, for each judge if a run has several."""
+    several = any(len(run.summary.groups) > 1 for run in runs)
+    judges = dict.fromkeys(group.judge for run in runs for group in run.summary.groups) if several else [None]
+    for judge in judges:
+        rates = [
+            next((group.pass_rate for group in run.summary.groups if judge in (None, group.judge)), None)
+            for run in runs
+        ]
+        name = "Pass rate, all" if judge is None else f"Pass rate, {in_one_line(judge)}"
+        yield [name, *("-" if rate is None else percent(rate.value) for rate in rates)]
+        if undecided:
+            yield [
+                "  if undecided are wrong",
+                *("-" if rate is None else percent(rate.if_undecided_wrong) for rate in rates),
+            ]
+
+
 def _cost(run: ComparedRun) -> str:
     if run.cost_usd is None:
         return "unknown"
@@ -73,7 +87,7 @@ def _cost(run: ComparedRun) -> str:
     return f"{'' if run.cost_is_whole else '>= '}{text}{' (all models)' if run.cost_is_shared else ''}"
 
 
-def _pair_sections(pair: Pair, rates: Mapping[str, Rate], most_changes: int) -> Iterator[Section]:
+def _pair_sections(pair: Pair, rates: Mapping[str, Sequence[GroupSummary]], most_changes: int) -> Iterator[Section]:
     yield [Title(f"{pair.a} - {pair.b}"), Facts([*_pair_facts(pair, rates)])]
     others = [one for one in pair.differences if one.metric != RATE]
     if others:
@@ -88,7 +102,7 @@ def _pair_sections(pair: Pair, rates: Mapping[str, Rate], most_changes: int) -> 
     yield from _change_sections(pair, most_changes)
 
 
-def _pair_facts(pair: Pair, rates: Mapping[str, Rate]) -> Iterator[tuple[str, str]]:
+def _pair_facts(pair: Pair, rates: Mapping[str, Sequence[GroupSummary]]) -> Iterator[tuple[str, str]]:
     main = pair.difference()
     if main is None:
         yield "Pass rate", "no question has a verdict in both runs"
@@ -97,7 +111,7 @@ def _pair_facts(pair: Pair, rates: Mapping[str, Rate]) -> Iterator[tuple[str, st
         yield "Difference", _difference_text(main)
         yield "", p_text(main)
         yield "Flips", _flips_text(main, pair)
-    if rates[pair.a].undecided or rates[pair.b].undecided:
+    if any(group.pass_rate.undecided for label in (pair.a, pair.b) for group in rates[label]):
         yield "Undecided", _undecided_text(pair, rates)
     for one, right, wrong in ((pair.highest, pair.a, pair.b), (pair.lowest, pair.b, pair.a)):
         if one is not None:
@@ -127,25 +141,31 @@ def _pair_facts(pair: Pair, rates: Mapping[str, Rate]) -> Iterator[tuple[str, st
 def _difference_text(one: Difference) -> str:
     if one.low is None:
         return f"{points(one.difference)} points; one {'question' if one.questions == 1 else 'unit'} has no interval"
-    rough = f" (rough: {one.units} units)" if one.units < _FEW else ""
+    rough = f" (rough: {quantity(one.units, 'unit')})" if one.units < _FEW else ""
     return f"{points(one.difference)} points, 95% CI {interval(one.low, one.high)}{rough}"
 
 
 def p_text(one: Difference) -> str:
     """Return the p value as text, with the one adjusted for several pairs."""
     how = "sign flip" if one.p_exact else "sign flip, 100,000 draws"
-    adjusted = f"; {p_value(one.p_adjusted)} for all pairs (Holm)" if one.p_adjusted is not None else ""
-    return f"p = {p_value(one.p)} ({how}; mid-p {p_value(one.mid_p)}){adjusted}"
+    adjusted = f"; {_p_equals(one.p_adjusted)} for all pairs (Holm)" if one.p_adjusted is not None else ""
+    return f"{_p_equals(one.p)} ({how}; mid-{_p_equals(one.mid_p)}){adjusted}"
+
+
+def _p_equals(p: float) -> str:
+    """Return `p = 0.012`, or `p < 0.0001`."""
+    text = p_value(p)
+    return f"p {text}" if text.startswith("<") else f"p = {text}"
 
 
 def _size(one: Difference, unit: str) -> str:
-    alike = "" if one.units == one.questions else f" in {one.units} units of one {unit.replace('_', ' ')}"
+    alike = "" if one.units == one.questions else f" in {quantity(one.units, 'unit')} of one {unit.replace('_', ' ')}"
     each = f", {one.replicates:.3g} results each" if one.replicates > 1 else ""
     return f"{_questions(one.questions)}{alike}{each}"
 
 
 def _questions(count: int) -> str:
-    return f"{count:,} question{'' if count == 1 else 's'}"
+    return quantity(count, "question")
 
 
 def _flips_text(one: Difference, pair: Pair) -> str:
@@ -155,8 +175,13 @@ def _flips_text(one: Difference, pair: Pair) -> str:
     )
 
 
-def _undecided_text(pair: Pair, rates: Mapping[str, Rate]) -> str:
-    lower = ", ".join(f"{label} {percent(rates[label].if_undecided_wrong)}" for label in (pair.a, pair.b))
+def _undecided_text(pair: Pair, rates: Mapping[str, Sequence[GroupSummary]]) -> str:
+    lower = ", ".join(
+        f"{label} {percent(group.pass_rate.if_undecided_wrong)}"
+        + (f" by {in_one_line(group.judge)}" if len(rates[label]) > 1 else "")
+        for label in (pair.a, pair.b)
+        for group in rates[label]
+    )
     changed = [one.undecided for one in pair.changes]
     more = f"{_questions(changed.count(-1))} more often in {pair.a}, {changed.count(1):,} in {pair.b}"
     if not any(changed):
@@ -169,7 +194,7 @@ def _bounds_text(one: Difference, pair: Pair) -> str:
     assert bounds is not None
     holds = "the sign does not depend on them" if bounds.sign_holds else "the sign depends on them"
     return (
-        f"{bounds.unjudged_a} results of {pair.a} and {bounds.unjudged_b} of {pair.b} are not judged: from "
+        f"not judged: {quantity(bounds.unjudged_a, 'result')} of {pair.a} and {bounds.unjudged_b:,} of {pair.b}; from "
         f"{points(bounds.low)} to {points(bounds.high)} points; {holds}"
     )
 
@@ -177,14 +202,15 @@ def _bounds_text(one: Difference, pair: Pair) -> str:
 def _power_text(one: Difference) -> str:
     power = one.power
     assert power is not None
-    found = f"{100 * power.detectable:.1f} points (80% power)"
+    most = f"{100 * power.detectable:.1f} points" if power.detectable <= 1 else "no difference, not even 100 points"
+    found = f"{most} (80% power)"
     if power.six_flips:
         found += ", which is more than the share that flips: at least 6 flips in one direction are needed"
     needed = ", ".join(f"{count:,} for {size}" for size, count in power.questions.items())
     found += f"; questions needed for a difference in points: {needed}"
     if power.within is None or power.at_best is None:
         return f"{found}; whether more replicates would help is not known with one replicate"
-    return f"{found}; more replicates: {100 * power.at_best:.1f} points at best"
+    return f"{found}; more replicates: {min(100.0, 100 * power.at_best):.1f} points at best"
 
 
 def _changed_text(pair: Pair) -> str:
@@ -274,4 +300,4 @@ def interval(low: float | None, high: float | None) -> str:
 
 def p_value(p: float) -> str:
     """Return a p value with three digits, or four below 0.01."""
-    return "<0.0001" if p < 0.0001 else f"{p:.4f}" if p < 0.01 else f"{p:.3f}"
+    return "< 0.0001" if p < 0.0001 else f"{p:.4f}" if p < 0.01 else f"{p:.3f}"

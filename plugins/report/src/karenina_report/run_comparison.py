@@ -155,6 +155,7 @@ def run_facts(run: Run, label: str) -> ComparedRun:
         label=label,
         name=run.name,
         source=run.source,
+        model=run.model,
         answering_model=run.results[0].metadata.answering_model,
         judges=list(dict.fromkeys(one.metadata.parsing_model for one in run.results)),
         summary=run.summary,

@@ -13,10 +13,10 @@ from pydantic import ValidationError
 from karenina_core.data.result import VerificationResult
 from karenina_core.errors import ConfigError
 from karenina_engine.cost.ledger import SpendCounts, sum_counts
+from karenina_engine.journal import view
 from karenina_engine.journal.file import JournalError
 from karenina_engine.journal.view import JournalView
 from karenina_engine.results.aggregate import Totals
-from karenina_engine.results.result_file import default_journal
 from karenina_engine.results.result_set import read_results
 
 if TYPE_CHECKING:
@@ -170,8 +170,8 @@ def is_journal(path: Path) -> bool:
 
 def journal_results(path: Path) -> Iterator[VerificationResult]:
     """Yield the results of a journal's last run. Raises `ConfigError` for results of another version."""
-    with JournalView(path) as view:
-        for line in view.results():
+    with JournalView(path) as opened:
+        for line in opened.results():
             try:
                 yield VerificationResult.model_validate_json(line)
             except ValidationError as error:
@@ -185,13 +185,7 @@ def find_journal(source: Source) -> Path | None:
     if not isinstance(source, str | Path):
         return None
     path = Path(source)
-    if is_journal(path):
-        return path
-    journal = default_journal(path)
-    with suppress(JournalError), JournalView(journal) as view:
-        if (view.command() or {}).get("output") == str(path.absolute()):
-            return journal
-    return None
+    return path if is_journal(path) else view.find_journal(path)
 
 
 def _read_journal_info(source: Source) -> JournalInfo:
@@ -199,11 +193,11 @@ def _read_journal_info(source: Source) -> JournalInfo:
     journal = find_journal(source)
     if journal is None:
         return JournalInfo()
-    with suppress(JournalError), JournalView(journal) as view:
-        command = view.command() or {}
+    with suppress(JournalError), JournalView(journal) as opened:
+        command = opened.command() or {}
         settings, content = command.get("config"), command.get("content")
         return JournalInfo(
-            sum_counts(line.spent for line in view.spent()),
+            sum_counts(line.spent for line in opened.spent()),
             content if isinstance(content, str) else None,
             settings if isinstance(settings, dict) else None,
         )

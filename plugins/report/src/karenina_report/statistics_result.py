@@ -82,7 +82,8 @@ class RunStatistics(SectionsView, ReportModel):
     """The statistics of one answering model's results.
 
     `unit` is the kind of cluster, by default questions with different texts. `fleiss` and `krippendorff` are None with
-    one judge, or if all verdicts are the same.
+    one judge, or if all verdicts are the same. `pass_rate` is None with several judges, which are never pooled in it:
+    `by_judge` has the rate of each.
     """
 
     name: str
@@ -92,7 +93,8 @@ class RunStatistics(SectionsView, ReportModel):
     unit: str
     notes: Sequence[str]
     summary: Summary
-    pass_rate: Rate
+    pass_rate: Rate | None
+    by_judge: Mapping[str, Rate]
     means: Sequence[Mean]
     by: str | None
     groups: Sequence[GroupRate]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from karenina_engine.results.summary_text import undecided_text
 from karenina_report.comparison_text import percent
 from karenina_report.statistics_result import Agreement, Coefficient, RunStatistics
-from karenina_toolkit.printable import in_one_line
+from karenina_toolkit.printable import in_one_line, quantity
 from karenina_toolkit.sections_view import sections_of
 from karenina_toolkit.text_layout import Facts, Grid, Title
 
@@ -51,16 +51,9 @@ def statistics_sections(found: RunStatistics) -> Iterator[Section]:
 def _fact_rows(found: RunStatistics) -> Iterator[tuple[str, str]]:
     names = [found.name, found.answering_model, *([found.source] if found.source is not None else [])]
     yield "Run", in_one_line(", ".join(dict.fromkeys(names)))
-    rate = found.pass_rate
-    if rate.value is None:
-        yield "Pass rate", f"none: no item has a verdict{undecided_text(rate)}"
-    else:
-        rough = "rough " if rate.is_rough else ""
-        yield (
-            "Pass rate",
-            f"{percent(rate.value)}, {rough}95% CI {_bounds(rate.low, rate.high, of_100=True)}: {rate.hits:,} of "
-            f"{rate.out_of:,} judged, on {rate.clusters:,} {_units(found)}{undecided_text(rate)}",
-        )
+    for place, (judge, rate) in enumerate(found.by_judge.items()):
+        name = "" if found.pass_rate is not None else f"{in_one_line(judge)}: "
+        yield "" if place else "Pass rate", name + _rate_text(rate, _units(found))
     if found.summary.not_judged:
         yield "Not judged", f"{found.summary.not_judged:,} of {found.summary.items:,}"
     yield "Judges", in_one_line(", ".join(found.judges))
@@ -73,6 +66,16 @@ def _fact_rows(found: RunStatistics) -> Iterator[tuple[str, str]]:
         yield "Note", in_one_line(note)
 
 
+def _rate_text(rate: Rate, units: str) -> str:
+    if rate.value is None:
+        return f"none: no item has a verdict{undecided_text(rate)}"
+    rough = "rough " if rate.is_rough else ""
+    return (
+        f"{percent(rate.value)}, {rough}95% CI {_bounds(rate.low, rate.high, of_100=True)}: {rate.hits:,} of "
+        f"{rate.out_of:,} judged, on {quantity(rate.clusters, units.removesuffix('s'))}{undecided_text(rate)}"
+    )
+
+
 def _units(found: RunStatistics) -> str:
     return f"{found.unit.replace('_', ' ')}s"
 
@@ -82,7 +85,9 @@ def _variance_text(found: RunStatistics) -> str:
     if variance is None:
         return "its components cannot be separated with one judge and one replicate, or with one question"
     shares = ", ".join(f"{share:.0%} {name}" for name, share in variance.shares.items()) or "nothing varies"
-    text = f"{shares} ({variance.questions:,} questions with {variance.judges} x {variance.replicates} verdicts)"
+    text = (
+        f"{shares} ({quantity(variance.questions, 'question')} with {variance.judges} x {variance.replicates} verdicts)"
+    )
     if variance.unknown:
         why = "one judge" if variance.judges == 1 else "one replicate"
         text += f"; with {why}, {' and '.join(variance.unknown)} cannot be separated"

@@ -33,8 +33,11 @@ def trait_scores(result: VerificationResult) -> dict[str, Score]:
     if result.rubric is None:
         return {}
     found: dict[str, Score] = dict.fromkeys(result.rubric.trait_errors or {})
+    labels = result.rubric.labels()
     for name, score in result.rubric.get_all_trait_scores().items():
-        if isinstance(score, dict):
+        if name in labels and score is not None:
+            found[name] = labels[name]  # the score is the number of a class, whose mean says nothing
+        elif isinstance(score, dict):
             found |= {f"{name}.{part}": float(one) for part, one in score.items() if is_number(one)}
         elif is_number(score):
             found[name] = float(score)

@@ -42,7 +42,7 @@ from karenina_engine.journal.rows import (
 )
 from karenina_engine.journal.schema import LAST_RUN, is_intact, with_digest
 from karenina_engine.journal.writer import GATHERING, JournalWriter
-from karenina_engine.results.header import is_header
+from karenina_engine.results.header import digest_run, is_header
 
 if TYPE_CHECKING:
     import sqlite3
@@ -283,6 +283,13 @@ class Journal:
         )
         self._ledger = ledger
 
+    def run_digest(self) -> str | None:
+        """Return the id of the run, as result files name it: the begun one or, in a replay, the last one."""
+        last = self._last_run() if self.replaying else None
+        number = last.id if last is not None else self.run_id
+        row = self._row("SELECT value FROM meta WHERE name = 'id'")
+        return digest_run(row[0], number) if row and number else None
+
     def last_command(self) -> Mapping[str, Any] | None:
         """Return the command of the last run; None if there was none. Raises `JournalDamaged`."""
         last = self._last_run()
@@ -503,6 +510,10 @@ def _digest(line: bytes) -> bytes:
     return hashlib.sha256(line).digest()[:16]
 
 
+REPLAY_CURE: Final = "; run without --replay to make it"
+"""The end of the error of a call without a stored reply; rescoring, which has no such option, leaves it out."""
+
+
 def _missing_reply_error(path: Path, call: CallRecord, *, damaged: bool) -> NoRecordedReply:
     info, model = call.info, call.endpoint.model
     stage = f" of stage {info.stage}" if info.stage else ""
@@ -515,6 +526,6 @@ def _missing_reply_error(path: Path, call: CallRecord, *, damaged: bool) -> NoRe
         )
     return NoRecordedReply(
         f"the journal {path} holds no reply of {target} to this call{stage}{purpose}, and a replay makes no calls: "
-        "either the call has changed since (prompt, model, parameter or version) or the run ended before it; run "
-        "without --replay to make it"
+        "either the call has changed since (prompt, model, parameter or version) or the run ended before it"
+        f"{REPLAY_CURE}"
     )

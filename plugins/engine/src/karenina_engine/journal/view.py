@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from karenina_core.data.outcome import Outcome
 from karenina_engine.calls.reply_json import load_error
-from karenina_engine.journal.file import is_locked, journal_errors, open_to_read, read_owner
+from karenina_engine.journal.file import JournalError, is_locked, journal_errors, open_to_read, read_owner
 from karenina_engine.journal.rows import DECODE_ERRORS, ItemId, raise_damaged, read_run_row, sum_ledger_lines
 from karenina_engine.journal.schema import LAST_RUN, is_intact
+from karenina_engine.results.header import digest_run, read_header
 from karenina_engine.results.recordings import recorded_answer
+from karenina_engine.results.result_file import default_journal
 from karenina_engine.results.table_columns import CALLS
 from karenina_engine.results.tables import Row, Table
 
@@ -90,6 +92,11 @@ class JournalView:
         """Return the journal's id; None if it has none."""
         row = self._one("SELECT value FROM meta WHERE name = 'id'")
         return row[0] if row is not None else None
+
+    def run_digest(self) -> str | None:
+        """Return the id of the last run, as result files name it; None if there was none."""
+        run = read_run_row(self.path, self._one(LAST_RUN))
+        return digest_run(self.id(), run.id) if run is not None else None
 
     def status(self) -> Status:
         """Return the status of the last run."""
@@ -283,6 +290,22 @@ class JournalView:
     def _all(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
         with journal_errors(self.path, "read"):
             return self._database.execute(query, values).fetchall()
+
+
+def find_journal(results: Path) -> Path | None:
+    """Return the journal in the folder of a result file whose last run these results are of; None if there is none.
+
+    Names, the working directory and the place of the folder do not matter: the header of the file has the run's id.
+    """
+    run = read_header(results).get("id")
+    if not isinstance(run, str):
+        return None
+    usual = default_journal(results)
+    for path in dict.fromkeys([usual, *sorted(results.parent.glob("*.journal"))]):
+        with suppress(JournalError), JournalView(path) as view:
+            if view.run_digest() == run:
+                return path
+    return None
 
 
 def _distributions(command: Mapping[str, Any]) -> dict[str, str]:

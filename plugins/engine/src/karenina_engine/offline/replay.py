@@ -14,7 +14,7 @@ from karenina_core.data.outcome import Outcome
 from karenina_core.data.sections import VerificationResultRubric
 from karenina_core.models.ports import ErrorCategory, NoRecordedReply, PortError
 from karenina_engine.calls.journal_labels import ModelLabel
-from karenina_engine.journal.journal import Journal
+from karenina_engine.journal.journal import REPLAY_CURE, Journal
 from karenina_engine.journal.rows import raise_damaged
 from karenina_engine.journal.view import JournalView
 from karenina_engine.scheduling.settings import EngineSettings
@@ -130,7 +130,7 @@ class ReplayReplies:
         except PortError as error:
             self.missed.add((info.question_id, info.replicate, info.stage))
             raise PortError(
-                str(error), category=error.category
+                str(error).removesuffix(REPLAY_CURE), category=error.category
             ) from None  # without a cause: a stage may go on without the reply, and is checked
         if kept is None and not self._may_ask(call):
             self.missed.add((info.question_id, info.replicate, info.stage))

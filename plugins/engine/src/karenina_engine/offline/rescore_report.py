@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from karenina_core.data.outcome import Outcome
 from karenina_engine.results.aggregate import Summary
-from karenina_engine.results.summary_text import share_text, unjudged_text
+from karenina_engine.results.summary_text import group_lines
 from karenina_toolkit.printable import quantity
 from karenina_toolkit.sections_view import SectionsView, sections_of
 from karenina_toolkit.text_layout import Facts, Grid, Section, Title
@@ -97,8 +97,9 @@ def report_rows(report: RescoreReport) -> Iterator[tuple[str, str]]:
     """Yield the lines of a report, each with its name."""
     flips = report.flips
     better = sum(change.after is Outcome.CORRECT for change in flips)
-    yield "Before", share_text(report.before) + unjudged_text(report.before)
-    yield "After", share_text(report.after) + unjudged_text(report.after)
+    for name, summary in (("Before", report.before), ("After", report.after)):
+        for place, line in enumerate(group_lines(summary)):
+            yield "" if place else name, line
     worse = len(flips) - better
     yield "Flips", f"{quantity(len(flips), 'item')}: {worse} no longer correct, {better} now correct"
     undecided, decided = (sum(getattr(one, name) for one in report.changes) for name in ("undecided", "decided"))

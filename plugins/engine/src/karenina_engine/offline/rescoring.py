@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, aclosing
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, aclosing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -23,9 +23,9 @@ from karenina_engine.journal.request import RunRequest
 from karenina_engine.journal.view import JournalView
 from karenina_engine.offline.replay import EarlierResult, Replay, ReplayReplies, replay_items
 from karenina_engine.offline.rescore_report import Change, RescoreReport
-from karenina_engine.results.aggregate import OutcomeTally
+from karenina_engine.results.aggregate import GroupKey, RunTally
 from karenina_engine.results.header import header_line
-from karenina_engine.results.result_file import open_line_writer, prepare_output
+from karenina_engine.results.result_file import check_output, open_line_writer, prepare_output
 from karenina_engine.scheduling.plugin_checks import loaded_distributions
 from karenina_engine.scheduling.process_pool import ProcessPool, Work, can_fork
 
@@ -47,7 +47,7 @@ class _Job:
     ids: Sequence[str]
 
 
-_Scores = tuple[str, Outcome, Any, Outcome, Any]
+_Scores = tuple[GroupKey, str, Outcome, Any, Outcome, Any]
 
 
 @dataclass(slots=True)
@@ -84,14 +84,15 @@ def rescore(
     `processes` if no call is made, the system can fork, and this process has no threads. With `by_id`, the replies of a
     model are found by its id alone, for models that the journal names (`ModelLabel`). `on_scored` is called now and
     then with the outcomes of the items since the last call, and the number of all items. Raises `JournalError`,
-    `ConfigError`, `PlanError` and `CheckpointError`.
+    `ConfigError`, `PlanError` and `CheckpointError`; `ConfigError` also, with nothing written, if items were judged and
+    none can be now.
     """
     from karenina_engine.scheduling.restricted_values import require_trust
 
     began = time.monotonic()
     require_trust(benchmark, config, trust)
     with JournalView(journal) as view:
-        asked = view.count_results()
+        asked, run = view.count_results(), view.run_digest()
     if not asked:
         raise ConfigError([f"the journal {journal} holds no result of its last run: there is nothing to rescore"])
     chosen = benchmark.ids if question_ids is None else question_ids
@@ -99,32 +100,54 @@ def rescore(
     ids = [id for id in wanted if id in asked]
     if not ids:
         raise ConfigError([f"no question of the benchmark has a result in {journal}: pass the benchmark of that run"])
-    before, after = OutcomeTally(), OutcomeTally()
+    if output is not None:
+        check_output(Path(output))
+    before, after = RunTally(), RunTally()
     total = sum(asked[id] for id in ids)
     changes: list[Change] = []
+    held = [header_line(loaded_distributions(plugins_of(config)), run, rescored=True)]
     with ExitStack() as stack:
-        add = None
-        if output is not None:
-            moved = prepare_output(Path(output))
-            if moved is not None:
-                logger.warning("%s held earlier results: they are kept in %s", output, moved)
-            add = stack.enter_context(open_line_writer(Path(output)))
-            add([header_line(loaded_distributions(plugins_of(config)))])
+        add: Callable[[Iterable[str]], None] | None = None
         replay = Replay(RunRequest(benchmark, config, trust=trust), Path(journal), ask, by_id)
-        job = _Job(replay, add is not None, ids)
-        for part in _reports(job, 1 if ask else processes):
-            for question, was, was_granular, now, now_granular in part.scores:
-                before.add(was, question, was_granular)
-                after.add(now, question, now_granular)
+        for part in _reports(_Job(replay, output is not None, ids), 1 if ask else processes):
+            for group, question, was, was_granular, now, now_granular in part.scores:
+                before.add(group, was, question, was_granular)
+                after.add(group, now, question, now_granular)
             changes += part.changes
+            held += part.lines
+            outcomes = [now for *_, now, _ in part.scores]
+            if output is not None and add is None and any(one.judged for one in outcomes):
+                add = stack.enter_context(_open_output(Path(output)))
             if add is not None:
-                add(part.lines)
+                add(held)
+                held.clear()
             if on_scored is not None:
-                on_scored([now for _, _, _, now, _ in part.scores], total)
+                on_scored(outcomes, total)
+        missing = [change for change in changes if change.missing]
+        if missing and len(missing) == len(after):
+            named = benchmark.path or "this benchmark"
+            raise ConfigError(
+                [
+                    f"no item of {journal} can be judged again with {named}, so nothing was written: give the "
+                    f"benchmark of that run, or make new calls with `karenina run`. The first reason: {missing[0].why}"
+                ]
+            )
+        if output is not None and add is None:
+            stack.enter_context(_open_output(Path(output)))(held)
     kept = set(ids)
     gone = sum(count for id, count in asked.items() if id not in kept) if question_ids is None else 0
     new = len(wanted) - len(ids)
     return RescoreReport(before.summary(), after.summary(), changes, gone, new, time.monotonic() - began)
+
+
+@contextmanager
+def _open_output(path: Path) -> Iterator[Callable[[Iterable[str]], None]]:
+    """Open the file of the new results; an earlier one is set aside."""
+    moved = prepare_output(path)
+    if moved is not None:
+        logger.warning("%s held earlier results: they are kept in %s", path, moved)
+    with open_line_writer(path) as add:
+        yield add
 
 
 def _reports(job: _Job, processes: int) -> Iterator[_ChunkReport]:
@@ -153,7 +176,7 @@ async def _rescore_questions(job: _Job, ids: Sequence[str]) -> _ChunkReport:
             then, now = item.earlier, item.result
             _refuse_incomplete(now, item.replies)
             granular = then.template.verify_granular_result, now.template.verify_granular_result
-            scores = (now.question_id, then.outcome, granular[0], now.outcome, granular[1])
+            scores = (now.item[1:3], now.question_id, then.outcome, granular[0], now.outcome, granular[1])
             found.append((item.place, scores, find_change(then, now), now.model_dump_json() if job.writes else ""))
     found.sort(key=lambda one: one[0])
     return _ChunkReport(

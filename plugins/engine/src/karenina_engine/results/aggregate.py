@@ -24,14 +24,17 @@ if TYPE_CHECKING:
 _USAGE_FIELDS: Final = tuple(one.name for one in fields(Usage))
 
 
-class Summary(BaseModel):
-    """The counts of outcomes and the rates that follow from them.
+GroupKey = tuple[str, str]
+"""The ids of an answering model and a judge; a jury is one judge. Replicates are in one group."""
 
-    `items` is every item of the run; `judged` those with a verdict; `not_judged` those that ended in errors or are
-    undecided; `scored` those that have trait scores only. `pass_rate` is correct out of judged, and has the number of
-    undecided items beside it, with the rate if all of these were wrong. `worst` and `best` are correct out of judged
-    and not judged together, if every unjudged item were wrong or right; items that only lack the score of some trait,
-    which would have no verdict, are not included. `traits` are the summaries of rubric traits by name.
+
+class Counts(BaseModel):
+    """The counts of outcomes.
+
+    `items` is every item; `judged` those with a verdict; `not_judged` those that ended in errors or are undecided;
+    `scored` those that have trait scores only. `worst` and `best` are correct out of judged and not judged together, if
+    every unjudged item were wrong or right; items that only lack the score of some trait, which would have no verdict,
+    are not included. `traits` are the summaries of rubric traits by name.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -41,12 +44,41 @@ class Summary(BaseModel):
     not_judged: int
     scored: int
     outcomes: dict[str, int]
-    pass_rate: Rate
     worst: float | None
     best: float | None
     mean_granular: float | None = None
     granular_out_of: int = 0
     traits: dict[str, TraitSummary] = {}
+
+
+class GroupSummary(Counts):
+    """The counts and the pass rate of one group: an answering model and a judge, by their ids.
+
+    `pass_rate` is correct out of judged, and has the number of undecided items beside it, with the rate if all of these
+    were wrong. `name` identifies the group among those of a run: the answering model, and the judge if there are
+    several.
+    """
+
+    answering: str = ""
+    judge: str = ""
+    name: str = ""
+    pass_rate: Rate
+
+
+class Summary(Counts):
+    """The counts of a run, and the summary of each of its groups.
+
+    Rates, bounds, means and traits of several groups are never pooled: then `pass_rate`, `worst`, `best` and
+    `mean_granular` are None, `traits` is empty, and `groups` has them.
+    """
+
+    pass_rate: Rate | None
+    groups: list[GroupSummary] = []
+
+    @property
+    def undecided(self) -> int:
+        """The number of undecided items."""
+        return self.outcomes.get(Outcome.UNDECIDED.value, 0)
 
 
 class OutcomeTally:
@@ -86,14 +118,14 @@ class OutcomeTally:
                 self._seen.pop(question, None)
                 self._verdicts.fold(question)
 
-    def summary(self) -> Summary:
+    def summary(self) -> GroupSummary:
         """Return the summary of the items so far."""
         counts = self._counts
         correct = counts[Outcome.CORRECT]
         not_judged = sum(count for outcome, count in counts.items() if not outcome.judged)
         unjudged = not_judged - counts[Outcome.RUBRIC_ERROR]
         asked = self._verdicts.items + unjudged
-        return Summary(
+        return GroupSummary(
             items=len(self),
             judged=self._verdicts.items,
             not_judged=not_judged,
@@ -107,44 +139,96 @@ class OutcomeTally:
         )
 
 
-class Totals:
-    """The summary of results, those of each pair of models, the failures and the usage.
+class RunTally:
+    """Counts of outcomes that grow with a run, for each group. It keeps no results.
 
-    Its length is the number of results; it keeps none of them. `per_question` is the number of results of each question
-    for one pair of models, if it is known: then a question that has all of them takes no more memory. `pairs` is the
-    number of pairs then.
+    `per_question` is the number of items of each question in a group, if it is known, as in `OutcomeTally`.
     """
 
-    def __init__(self, *, per_question: int | None = None, pairs: int = 1) -> None:
+    def __init__(self, per_question: int | None = None) -> None:
         self._per_question = per_question
-        self._all = OutcomeTally(per_question * pairs if per_question is not None else None)
-        self._is_one_pair = per_question is not None and pairs == 1
-        self._pairs: dict[tuple[str, str], OutcomeTally] = {}
-        self._traits = TraitTally()
-        self._traits_of_pairs: dict[tuple[str, str], TraitTally] = {}
+        self._groups: dict[GroupKey, OutcomeTally] = {}
+
+    def __len__(self) -> int:
+        return sum(map(len, self._groups.values()))
+
+    def add(self, group: GroupKey, outcome: Outcome, question: Hashable, granular: object = None) -> None:
+        """Count an item of a group, as `OutcomeTally.add` does."""
+        tally = self._groups.get(group)
+        if tally is None:
+            tally = self._groups[group] = OutcomeTally(self._per_question)
+        tally.add(outcome, question, granular)
+
+    def groups(self) -> dict[GroupKey, GroupSummary]:
+        """Return the summary of each group, sorted by its ids."""
+        answering = Counter(model for model, _ in self._groups)
+        return {
+            (model, judge): self._groups[model, judge]
+            .summary()
+            .model_copy(
+                update={
+                    "answering": model,
+                    "judge": judge,
+                    "name": model if answering[model] == 1 else f"{model} judged by {judge}",
+                }
+            )
+            for model, judge in sorted(self._groups)
+        }
+
+    def summary(self) -> Summary:
+        """Return the summary of the items so far."""
+        return summarize_groups(list(self.groups().values()))
+
+
+def summarize_groups(groups: list[GroupSummary]) -> Summary:
+    """Return the summary of a run with these groups."""
+    if len(groups) < 2:
+        one = groups[0] if groups else OutcomeTally().summary()
+        return Summary(
+            **{name: getattr(one, name) for name in Counts.model_fields}, pass_rate=one.pass_rate, groups=groups
+        )
+    counts: Counter[str] = Counter()
+    for group in groups:
+        counts.update(group.outcomes)
+    return Summary(
+        items=sum(group.items for group in groups),
+        judged=sum(group.judged for group in groups),
+        not_judged=sum(group.not_judged for group in groups),
+        scored=sum(group.scored for group in groups),
+        outcomes={outcome.value: counts[outcome.value] for outcome in Outcome if counts[outcome.value]},
+        worst=None,
+        best=None,
+        pass_rate=None,
+        groups=groups,
+    )
+
+
+class Totals:
+    """The summary of results with that of each group, the failures and the usage.
+
+    Its length is the number of results; it keeps none of them. `per_question` is the number of results of each question
+    in a group, if it is known, as in `OutcomeTally`.
+    """
+
+    def __init__(self, *, per_question: int | None = None) -> None:
+        self._tally = RunTally(per_question)
+        self._traits: dict[GroupKey, TraitTally] = {}
         self._answers: set[int] = set()
         self._used = [0] * len(_USAGE_FIELDS)
         self._failures = FailureCounts()
 
     def __len__(self) -> int:
-        return len(self._all)
+        return len(self._tally)
 
     def add(self, result: VerificationResult) -> None:
         """Count one result. The tokens of an answer that several judges share count once."""
         meta, template = result.metadata, result.template
-        pair = (meta.answering_id, meta.parsing_id)
-        tally = self._pairs.get(pair)
-        if tally is None:
-            # The only pair of a run has all of its results, which are then counted once.
-            tally = self._pairs[pair] = self._all if self._is_one_pair else OutcomeTally(self._per_question)
-        self._all.add(result.outcome, meta.question_id, template.verify_granular_result)
-        if tally is not self._all:
-            tally.add(result.outcome, meta.question_id, template.verify_granular_result)
+        group = (meta.answering_id, meta.parsing_id)
+        self._tally.add(group, result.outcome, meta.question_id, template.verify_granular_result)
         if not result.outcome.judged:
             self._failures.add(result.why(), result.question_id)
         if result.rubric is not None:
-            self._traits.add(result.rubric)
-            self._traits_of_pairs.setdefault(pair, TraitTally()).add(result.rubric)
+            self._traits.setdefault(group, TraitTally()).add(result.rubric)
         answer = hash((meta.question_id, meta.answering_id, meta.replicate or 1))
         for name, part in (template.usage_metadata or {}).items():
             if name != "total" and (part.get("scope") != "answer" or answer not in self._answers):
@@ -153,14 +237,16 @@ class Totals:
         self._answers.add(answer)
 
     def summary(self) -> Summary:
-        """Return counts, the pass rate with its denominator and interval, and the bounds that unjudged items leave."""
-        return _summary_with_traits(self._all, self._traits)
+        """Return counts and, of each group, the pass rate with its denominator and interval, bounds and traits."""
+        return summarize_groups(list(self.by_models().values()))
 
-    def by_models(self) -> dict[tuple[str, str], Summary]:
-        """Return a summary for each pair of answering model and judge (by their ids)."""
+    def by_models(self) -> dict[GroupKey, GroupSummary]:
+        """Return the summary of each group by the ids of its answering model and judge."""
         return {
-            pair: _summary_with_traits(self._pairs[pair], self._traits_of_pairs.get(pair))
-            for pair in sorted(self._pairs)
+            group: summary.model_copy(update={"traits": self._traits[group].summaries()})
+            if group in self._traits
+            else summary
+            for group, summary in self._tally.groups().items()
         }
 
     def failures(self) -> list[Failure]:
@@ -170,8 +256,3 @@ class Totals:
     def usage(self) -> Usage:
         """Return the calls and tokens of all results."""
         return Usage(*self._used)
-
-
-def _summary_with_traits(outcomes: OutcomeTally, traits: TraitTally | None) -> Summary:
-    found = outcomes.summary()
-    return found if traits is None else found.model_copy(update={"traits": traits.summaries()})

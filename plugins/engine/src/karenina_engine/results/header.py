@@ -1,19 +1,47 @@
-"""The first line of a result file, which names the distributions of the run. All other lines are results."""
+"""The first line of a result file, which names the run and its distributions. All other lines are results."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
 
 _BEGINNING: Final = b'{"run":'
+_LONGEST: Final = 1 << 16
 
 
-def header_line(distributions: Mapping[str, str]) -> str:
-    """Return the line that names the distributions of a run, each with its version."""
-    return json.dumps({"run": {"distributions": dict(distributions)}}, separators=(",", ":"))
+def header_line(distributions: Mapping[str, str], run: str | None = None, *, rescored: bool = False) -> str:
+    """Return the line that names the distributions of a run, each with its version.
+
+    `run` is the run's id (`digest_run`), if it has a journal. `rescored` results are others than those that the
+    journal holds, from its replies.
+    """
+    named: dict[str, Any] = {"distributions": dict(distributions)}
+    if run is not None:
+        named["id"] = run
+    if rescored:
+        named["rescored"] = True
+    return json.dumps({"run": named}, separators=(",", ":"))
+
+
+def digest_run(journal: object, number: int) -> str:
+    """Return the id of a run: a digest of its number and its journal's id, which is for the user's records alone."""
+    return hashlib.sha256(f"{journal} {number}".encode()).hexdigest()[:16]
 
 
 def is_header(line: bytes) -> bool:
     """Return whether a line of a result file is a header, or the beginning of a truncated one."""
     return line.startswith(_BEGINNING) or (bool(line) and _BEGINNING.startswith(line))
+
+
+def read_header(path: Path) -> Mapping[str, Any]:
+    """Return what the header of a result file says of its run; empty if it has none, or cannot be read."""
+    try:
+        with path.open("rb") as file:
+            line = file.readline(_LONGEST)
+        found = json.loads(line)["run"] if is_header(line) else {}
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -15,7 +15,7 @@ from karenina_engine.results.result_text import (
     select_results,
     trait_lines,
 )
-from karenina_engine.results.summary_text import Summarized, summary_rows
+from karenina_engine.results.summary_text import Summarized, group_table, summary_rows
 from karenina_toolkit.notebook_html import (
     MAX_ROWS,
     Cell,
@@ -37,8 +37,10 @@ _MAX_FIELDS: Final = 50
 def set_html(results: Results, totals: Summarized) -> str:
     """Return the summary of results, and a table of at most `MAX_ROWS` of them."""
     shown, several = select_results(results, MAX_ROWS)
+    groups = group_table(totals.summary())
     return render_html(
         make_heading(quantity(len(results), "result")),
+        make_table(groups[0], groups[1:]) if groups else None,
         make_facts(summary_rows(totals)),
         make_table(_head(several), [_row(result, several) for result in shown]) if shown else None,
         make_note(_selection_text(len(shown), len(results))) if len(results) > MAX_ROWS else None,

@@ -15,17 +15,17 @@ from pydantic_core import from_json, to_json
 from karenina_core.data.result import SCHEMA_VERSION, VerificationResult
 from karenina_core.errors import KareninaError
 from karenina_core.models.ports import Usage
-from karenina_engine.results.aggregate import Summary, Totals
+from karenina_engine.results.aggregate import GroupKey, GroupSummary, Summary, Totals
 from karenina_engine.results.failure_counts import Failure
 from karenina_engine.results.header import is_header
 from karenina_engine.results.reference_results import Rows, convert_rows, find_rows, is_own, is_row
 from karenina_engine.results.result_html import set_html
-from karenina_engine.results.summary_text import summary_rows
+from karenina_engine.results.summary_text import GROUP_TEXTS, group_table, summary_rows
 from karenina_engine.results.tables import Table, result_table
 from karenina_toolkit import bounded_files
 from karenina_toolkit.files import read_json, read_records, replace_file
 from karenina_toolkit.printable import quantity
-from karenina_toolkit.text_layout import Facts, Title, format_repr
+from karenina_toolkit.text_layout import Facts, Grid, Title, format_repr
 
 if TYPE_CHECKING:
     import pandas
@@ -60,7 +60,9 @@ class VerificationResultSet:
 
     def __repr__(self) -> str:
         title = Title(f"VerificationResultSet of {quantity(len(self), 'result')}")
-        return format_repr([[title, Facts([*summary_rows(self.totals())])]])
+        totals = self.totals()
+        groups = group_table(totals.summary())
+        return format_repr([[title, *([Grid(groups, GROUP_TEXTS)] if groups else []), Facts([*summary_rows(totals)])]])
 
     def _repr_html_(self) -> str:
         return set_html(self, self.totals())
@@ -80,11 +82,14 @@ class VerificationResultSet:
         return totals
 
     def summary(self) -> Summary:
-        """Return counts, the pass rate with its denominator and interval, and the bounds that unjudged items leave."""
+        """Return counts and, of each group, the pass rate with its interval, and the bounds that unjudged items leave.
+
+        A group is an answering model and a judge. `pass_rate` is None if there are several groups.
+        """
         return self.totals().summary()
 
-    def by_models(self) -> dict[tuple[str, str], Summary]:
-        """Return a summary for each pair of answering model and judge (by their ids)."""
+    def by_models(self) -> dict[GroupKey, GroupSummary]:
+        """Return the summary of each group by the ids of its answering model and judge."""
         return self.totals().by_models()
 
     def failures(self) -> list[Failure]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
 from karenina_core.data.outcome import Outcome
@@ -10,7 +10,7 @@ from karenina_toolkit.printable import clean, quantity, shorten
 
 if TYPE_CHECKING:
     from karenina_core.models.ports import Usage
-    from karenina_engine.results.aggregate import Summary
+    from karenina_engine.results.aggregate import Counts, GroupSummary, Summary
     from karenina_engine.results.failure_counts import Failure
     from karenina_engine.results.rates import Rate
     from karenina_engine.results.trait_summary import TraitSummary
@@ -19,8 +19,10 @@ MAX_TRAITS: Final = 20
 """The number of traits that a summary shows."""
 MAX_FAILURES: Final = 5
 """The number of different failures that a summary shows."""
-MAX_PAIRS: Final = 50
-"""The number of pairs of answering model and judge that a summary shows."""
+MAX_GROUPS: Final = 50
+"""The number of groups that a summary shows."""
+GROUP_TEXTS: Final = (0, 1)
+"""The columns of `group_table` that hold texts; the others are numbers."""
 _MAX_NAME: Final = 200
 
 
@@ -30,9 +32,6 @@ class Summarized(Protocol):
     def summary(self) -> Summary:
         """Return the summary of all results."""
 
-    def by_models(self) -> Mapping[tuple[str, str], Summary]:
-        """Return the summary of each pair of answering model and judge, by their ids."""
-
     def failures(self) -> Sequence[Failure]:
         """Return the reasons why items were not judged, equal reasons together."""
 
@@ -41,20 +40,13 @@ class Summarized(Protocol):
 
 
 def summary_rows(results: Summarized) -> Iterator[tuple[str, str]]:
-    """Yield the lines of a summary, each with its name: rates, unjudged items, bounds, traits, tokens and failures."""
-    yield from _totals_rows(results.summary(), results.usage())
-    by_models = results.by_models()
-    if len(by_models) > 1:
-        for (answering, judge), one in list(by_models.items())[:MAX_PAIRS]:
-            models = answering if judge == answering else f"{answering} judged by {judge}"
-            yield "", f"{shorten(models, _MAX_NAME)}: {share_text(one)}{unjudged_text(one)}"
-        if len(by_models) > MAX_PAIRS:
-            yield "", f"and {len(by_models) - MAX_PAIRS} more pairs of models, in `by_models()` and --json"
-    yield from _failure_rows(results)
+    """Yield the lines of a summary, each with its name: rates, unjudged items, bounds, traits, tokens and failures.
 
-
-def _totals_rows(summary: Summary, usage: Usage) -> Iterator[tuple[str, str]]:
-    if not scores_only(summary):
+    The rates and bounds of several groups are in `group_table` instead.
+    """
+    summary = results.summary()
+    several = len(summary.groups) > 1
+    if summary.pass_rate is not None and not scores_only(summary):
         yield "Pass rate", rate_text(summary.pass_rate)
     if summary.not_judged:
         kinds = ", ".join(f"{count} {name}" for name, count in summary.outcomes.items() if not Outcome(name).judged)
@@ -68,14 +60,59 @@ def _totals_rows(summary: Summary, usage: Usage) -> Iterator[tuple[str, str]]:
             "Granular",
             f"{summary.mean_granular:.3f} (mean field score, {quantity(summary.granular_out_of, 'item')})",
         )
-    traits = list(summary.traits.items())
-    for place, (name, trait) in enumerate(traits[:MAX_TRAITS]):
-        yield "" if place else "Traits", f"{shorten(name, _MAX_NAME)}: {trait_text(trait)}"
+    traits = [(group.name if several else "", *trait) for group in summary.groups for trait in group.traits.items()]
+    for place, (group, name, trait) in enumerate(traits[:MAX_TRAITS]):
+        of = f"{shorten(group, _MAX_NAME)}: " if group else ""
+        yield "" if place else "Traits", f"{of}{shorten(name, _MAX_NAME)}: {trait_text(trait)}"
     if len(traits) > MAX_TRAITS:
-        yield "", f"and {len(traits) - MAX_TRAITS} more, in `summary().traits` and --json"
+        where = "groups" if several else "traits"
+        yield "", f"and {len(traits) - MAX_TRAITS} more, in `summary().{where}` and --json"
+    usage = results.usage()
     if usage.calls or usage.total_tokens:
         calls = quantity(usage.calls, "call")
         yield "Tokens", f"{usage.input_tokens:,} in, {usage.output_tokens:,} out, {calls}"
+    yield from _failure_rows(results)
+    if len(summary.groups) > MAX_GROUPS:
+        yield "", f"{len(summary.groups) - MAX_GROUPS} more groups of models, in `summary().groups` and --json"
+
+
+def group_table(summary: Summary) -> list[list[str]]:
+    """Return a table with a row for each group, and a row of headings; empty if there are not several groups."""
+    groups = summary.groups[:MAX_GROUPS]
+    if len(groups) < 2:
+        return []
+    undecided, unjudged = bool(summary.undecided), bool(summary.not_judged)
+    scored, granular = bool(summary.scored), any(group.mean_granular is not None for group in groups)
+    head = ["Model", "Judge", "Pass rate", "95% CI", "Correct", "Judged"]
+    head += ["If undecided wrong"] if undecided else []
+    head += ["Not judged", "Bounds"] if unjudged else []
+    head += ["Scored"] if scored else []
+    head += ["Granular"] if granular else []
+    return [head, *(_group_cells(group, undecided, unjudged, scored, granular) for group in groups)]
+
+
+def _group_cells(group: GroupSummary, undecided: bool, unjudged: bool, scored: bool, granular: bool) -> list[str]:
+    rate = group.pass_rate
+    rough = "rough " if rate.is_rough else ""
+    bounds = f"{rough}{percent(rate.low)}-{percent(rate.high)}" if rate.value is not None else "-"
+    row = [*(shorten(id, _MAX_NAME) for id in (group.answering, group.judge)), percent(rate.value), bounds]
+    row += [f"{rate.hits:,}", f"{group.judged:,}"]
+    row += [percent(rate.if_undecided_wrong)] if undecided else []
+    if unjudged:
+        row += [f"{group.not_judged:,}", f"{percent(group.worst)}-{percent(group.best)}" if group.not_judged else "-"]
+    row += [f"{group.scored:,}"] if scored else []
+    grade = "-" if group.mean_granular is None else f"{group.mean_granular:.3f}"
+    return [*row, grade] if granular else row
+
+
+def group_lines(summary: Summary) -> Iterator[str]:
+    """Yield a line for each group: its pass rate, and the number of unjudged items."""
+    several = len(summary.groups) > 1
+    for group in summary.groups[:MAX_GROUPS]:
+        name = f"{shorten(group.name, _MAX_NAME)}: " if several else ""
+        yield f"{name}{share_text(group)}{unjudged_text(group)}"
+    if len(summary.groups) > MAX_GROUPS:
+        yield f"and {len(summary.groups) - MAX_GROUPS} more groups"
 
 
 def _failure_rows(results: Summarized) -> Iterator[tuple[str, str]]:
@@ -89,15 +126,15 @@ def _failure_rows(results: Summarized) -> Iterator[tuple[str, str]]:
         yield "", f"{count:,} x {len(left)} other reasons, in `failures()` and `karenina show`"
 
 
-def scores_only(summary: Summary) -> bool:
+def scores_only(summary: Counts) -> bool:
     """Return whether the items have scores of traits, or errors of traits, and no verdict."""
-    has_rate = summary.pass_rate.value is not None or summary.pass_rate.undecided > 0
+    has_rate = summary.judged > 0 or summary.outcomes.get(Outcome.UNDECIDED.value, 0) > 0
     return not has_rate and bool(summary.scored or Outcome.RUBRIC_ERROR.value in summary.outcomes)
 
 
-def share_text(summary: Summary) -> str:
+def share_text(group: GroupSummary) -> str:
     """Return the pass rate, or how many items were scored if there are only scores."""
-    return f"{summary.scored} of {summary.items} scored" if scores_only(summary) else rate_text(summary.pass_rate)
+    return f"{group.scored} of {group.items} scored" if scores_only(group) else rate_text(group.pass_rate)
 
 
 def trait_text(trait: TraitSummary) -> str:
@@ -142,6 +179,6 @@ def percent(share: float | None) -> str:
     return "-" if share is None else f"{100 * share:.1f}%"
 
 
-def unjudged_text(summary: Summary) -> str:
+def unjudged_text(summary: Counts) -> str:
     """Return the number of unjudged items as the end of a line; empty if every item is judged."""
     return f", {summary.not_judged} not judged" if summary.not_judged else ""

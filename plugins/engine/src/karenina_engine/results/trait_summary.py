@@ -68,8 +68,8 @@ class _Scores:
     def add(self, score: Any, label: str | None) -> None:
         self.n += 1
         if label is not None:
-            self.labels[label] += 1
-        if isinstance(score, bool):
+            self.labels[label] += 1  # the score is the number of a class, whose mean says nothing
+        elif isinstance(score, bool):
             self.truths.add(score)
         elif _is_number(score):
             self.numbers.add(score)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from karenina_core.catalog import read_catalog
+from karenina_core.catalog import official_first, read_catalog
+from karenina_core.config.setting_owners import not_loaded
 from karenina_core.errors import ConfigError, PluginError
 from karenina_core.text import did_you_mean
 from karenina_engine.scheduling.executor import AsyncioExecutor, Executor
@@ -56,6 +57,7 @@ def find_executor(plugins: Plugins, name: str) -> Executor:
     if len(found) == 1:
         return found[0][0]
     if found:
+        found.sort(key=lambda one: official_first(one[1].partition(" ")[0]))
         names = " and ".join(owner for _, owner in found)
         raise PluginError(
             f'two plugins offer the executor {name!r}: {names}; block one of them: [plugins] block = ["{found[-1][1]}"]'
@@ -63,4 +65,5 @@ def find_executor(plugins: Plugins, name: str) -> Executor:
     owner = read_catalog()["executors"].get(name)
     if owner is not None:
         raise PluginError(f"{name!r} needs another package: {plugins.why_absent(owner)}")
-    raise PluginError(f"there is no executor {name!r}{did_you_mean(name, [one.name for one, _ in offered])}")
+    known = did_you_mean(name, [one.name for one, _ in offered])
+    raise PluginError(f"there is no executor {name!r}{known}{not_loaded(plugins)}")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import BaseModel, ValidationError
 
 from karenina_core.catalog import read_catalog
+from karenina_core.config.setting_owners import not_loaded
 from karenina_core.data.rubrics import LLMRubricTrait
 from karenina_core.data.trust import NO_TRUST, Trust
 from karenina_core.namespaces import describe_unknown, namespace_of, owned_fields, read_owned, third_parties
@@ -52,7 +53,7 @@ class OwnedFields:
             where = f"field {place!r}: " if kind == "template_fields" else f"trait {place!r}: " if place else ""
             for name in values:
                 if name not in models and (kind != "trait_fields" or "." in name):
-                    why = describe_unknown(name, models, read_catalog()[kind])
+                    why = describe_unknown(name, models, read_catalog()[kind]) + not_loaded()
                     yield f"{where}{name}: {why}", (*path, name)
             for model in {models[name]: None for name in values if name in models}:
                 try:

@@ -17,7 +17,7 @@ from karenina_engine.cost.ledger import Ledger
 from karenina_engine.journal.fingerprint import Fingerprints
 from karenina_engine.journal.resume import ResultStore, ResumeState
 from karenina_engine.journal.rows import UnstorableRow
-from karenina_engine.results.aggregate import OutcomeTally
+from karenina_engine.results.aggregate import RunTally
 from karenina_engine.scheduling.events import RunFinished, RunStarted
 from karenina_engine.scheduling.indexed_result import IndexedResult
 from karenina_engine.scheduling.item_runner import ItemRunner
@@ -101,7 +101,7 @@ class RunSession:
             budget=self.budget,
             panel=prepared.matrix.panel,
         )
-        self._outcomes = OutcomeTally()
+        self._outcomes = RunTally()
         self._computed: PrecomputedPart | None = None
         self._pool: WorkerPool[AnswerTask] | None = None
         self._stopped: str | None = None
@@ -138,7 +138,7 @@ class RunSession:
         return self._stopped
 
     @property
-    def outcomes(self) -> OutcomeTally:
+    def outcomes(self) -> RunTally:
         """The counts of the results so far."""
         return self._outcomes
 
@@ -212,7 +212,7 @@ class RunSession:
         `computed` yields the results that need no call, if they are computed elsewhere.
         """
         self._computed = computed
-        outcomes = self._outcomes = OutcomeTally(self.prepared.matrix.per_question)
+        outcomes = self._outcomes = RunTally(self.prepared.config.core.replicate_count)
         began = time.monotonic()
         journal = self.journal if self.journal is not None and not self.journal.replaying else None
         keeps_replies = self.reply_store is not None and not self.prepared.offline
@@ -226,8 +226,9 @@ class RunSession:
         try:
             async with aclosing(self._stream()) as stream:
                 async for placed in stream:
-                    result = placed.result
-                    outcomes.add(result.outcome, result.question_id, result.template.verify_granular_result)
+                    result, meta = placed.result, placed.result.metadata
+                    group = (meta.answering_id, meta.parsing_id)
+                    outcomes.add(group, result.outcome, meta.question_id, result.template.verify_granular_result)
                     self.prepared.observers.item_finished(result)
                     yield placed
         finally:

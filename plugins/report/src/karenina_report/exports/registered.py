@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from karenina_core.catalog import official_first
+from karenina_core.config.setting_owners import not_loaded
 from karenina_core.errors import ConfigError
 from karenina_core.text import did_you_mean
 from karenina_report.exports.hookspecs import karenina_exporters
@@ -46,7 +48,8 @@ def choose(plugins: Plugins, name: str | None, output: Path | None) -> Exporter:
             f"the format of {output} is not known: end its name with {_suffixes(offered)}, or choose one with --format"
         )
     if not found:
-        raise ConfigError([missing])
+        raise ConfigError([missing + not_loaded(plugins)])
+    found.sort(key=lambda one: official_first(one.distribution))
     if len(found) > 1:
         both = " and ".join(f"{one.distribution} {one.version}" for one in found)
         raise ConfigError(

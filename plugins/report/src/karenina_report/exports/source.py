@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,20 +9,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 from karenina_core.errors import ConfigError
 from karenina_engine.journal.view import JournalView
-from karenina_engine.results.header import is_header
-from karenina_engine.results.result_file import default_journal
+from karenina_engine.results.header import read_header
 from karenina_engine.results.result_set import read_results
 from karenina_engine.results.table_columns import CALLS
 from karenina_engine.results.tables import RESULT_TABLES, Table, result_table, unknown_table
 from karenina_report.exports.registered import can_read, read_export
-from karenina_report.runs import is_journal, journal_results
+from karenina_report.runs import find_journal, is_journal, journal_results
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
     from karenina_core.plugins import Plugins
 
 _LINES: Final = (".jsonl", ".ndjson")
-_LONGEST_HEADER: Final = 1_000_000
+_LONGEST_LINE: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +63,11 @@ def open_results(path: Path, plugins: Plugins, note: Callable[[str], None], mode
     if is_journal(path):
         return _of_journal(path, path, model)
     if not can_read(plugins, path) or path.suffix.lower() in _LINES or _has_result_lines(path):
-        beside = default_journal(path)
-        if is_journal(beside) and path.is_file():
+        beside, header = find_journal(path), read_header(path)
+        if beside is not None and not header.get("rescored"):
             note(f"{path} is a result file: its journal {beside} is used.")
             return _of_journal(path, beside, model)
-        return ResultSource(path, lambda: read_results(path), model=model, distributions=_header(path))
+        return ResultSource(path, lambda: read_results(path), beside, model, _distributions(header))
     return ResultSource(path, lambda: read_export(plugins, path), model=model)
 
 
@@ -83,19 +81,15 @@ def _has_result_lines(path: Path) -> bool:
     return _first_line(path).startswith((b'{"run":{', b'{"metadata":{'))
 
 
-def _header(path: Path) -> Mapping[str, str]:
-    """Return the distributions that a file of results names in its first line; none if it has no such line."""
-    line = _first_line(path)
-    try:
-        found = json.loads(line)["run"]["distributions"] if is_header(line) else {}
-        return {str(name): str(version) for name, version in found.items()}
-    except (ValueError, KeyError, TypeError, AttributeError):
-        return {}
+def _distributions(header: Mapping[str, Any]) -> Mapping[str, str]:
+    """Return the distributions that the header of a result file names."""
+    found = header.get("distributions")
+    return {str(name): str(version) for name, version in found.items()} if isinstance(found, dict) else {}
 
 
 def _first_line(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
-            return file.readline(_LONGEST_HEADER)
+            return file.readline(_LONGEST_LINE)
     except OSError:
         return b""  # reading the results reports what is wrong

@@ -41,7 +41,7 @@ def _outcomes(page: PageRuns) -> PageSection:
 
 
 def _models(page: PageRuns) -> PageSection:
-    undecided = any(run.summary.pass_rate.undecided for run in page.runs)
+    undecided = any(run.summary.undecided for run in page.runs)
     columns = [
         Column("Name"),
         *_RATE,
@@ -57,17 +57,23 @@ def _models(page: PageRuns) -> PageSection:
     rows: list[list[Cell]] = []
     for label, run in zip(page.labels, page.runs, strict=True):
         summary, usage, cost = run.summary, run.usage, run.journal_info.cost
-        rate = summary.pass_rate
         dollars = float(to_dollars(cost.cost)) if cost is not None and (cost.known or cost.cost) else None
-        rows.append(
-            [
-                f"{label}: {run.name}",
-                *(rate.value, rate.low, rate.high),
-                *((rate.undecided, rate.if_undecided_wrong) if undecided else ()),
-                *(summary.judged, summary.not_judged),
-                *(usage.calls, usage.input_tokens, usage.output_tokens, run.seconds, dollars),
-            ]
-        )
+        used: list[Cell] = [usage.calls, usage.input_tokens, usage.output_tokens, run.seconds, dollars]
+        if len(summary.groups) > 1:
+            empty: list[Cell] = [None] * (3 + 2 * undecided)
+            rows.append([f"{label}: {run.name}", *empty, summary.judged, summary.not_judged, *used])
+            used = [None] * len(used)
+        for group in summary.groups:
+            rate = group.pass_rate
+            by = f", judged by {group.judge}" if len(summary.groups) > 1 else ""
+            rows.append(
+                [
+                    f"{label}: {run.name}{by}",
+                    *(rate.value, rate.low, rate.high),
+                    *((rate.undecided, rate.if_undecided_wrong) if undecided else ()),
+                    *(group.judged, group.not_judged, *used),
+                ]
+            )
     return PageSection("models", "By answering model", [TableBlock(columns, rows, note=_NOTE, plot=_PLOT)])
 
 

@@ -1,0 +1,118 @@
+"""Runs with several models under test: each has numbers of its own, which are never pooled."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from karenina_cli.app import build_app
+
+
+@dataclass(frozen=True)
+class Ended:
+    """The exit code and output of a command."""
+
+    code: int
+    out: str
+    err: str
+
+
+def karenina(*arguments: str | Path) -> Ended:
+    done = CliRunner(env={"COLUMNS": "400", "NO_COLOR": "1"}).invoke(
+        build_app(), [str(argument) for argument in arguments], catch_exceptions=False
+    )
+    return Ended(done.exit_code, done.stdout, done.stderr)
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in [name for name in os.environ if name.startswith("KARENINA_")]:
+        monkeypatch.delenv(name)
+    for name in ("CONFIG", "STATE"):
+        monkeypatch.setenv(f"KARENINA_{name}_HOME", str(tmp_path / name.lower()))
+
+
+@pytest.fixture
+def two_models() -> tuple[str, ...]:
+    """The arguments of a run in which `good` answers ten questions right, and `poor` five of them."""
+    answer = "{gene: {description: G, ground_truth: true, verify_with: {type: TraceContains, substring: BCL2}}}"
+    questions = "".join(f"  - {{id: q{n}, question: 'Q {n}?', answer: {answer}}}\n" for n in range(10))
+    Path("genes.yaml").write_text(f"karenina: 1\nname: Genes\nquestions:\n{questions}", "utf-8")
+    for name, right in (("good", 10), ("poor", 5)):
+        lines = [{"id": f"q{n}", "response": "BCL2" if n < right else "TP53"} for n in range(10)]
+        Path(f"{name}.jsonl").write_text("\n".join(map(json.dumps, lines)), "utf-8")
+    models = [
+        {"id": name, "interface": "manual", "model_name": name, "manual_traces": f"{name}.jsonl"}
+        for name in ("good", "poor")
+    ]
+    Path("models.json").write_text(json.dumps({"answering_models": models}), "utf-8")
+    return "genes.yaml", "-c", "models.json", "--no-journal"
+
+
+@pytest.mark.parametrize(
+    ("limits", "unmet"),
+    [
+        (["0.6"], ["The pass rate of poor, 0.5, is below --fail-under 0.6."]),
+        (["0.6", "poor=0.5"], []),
+        (["0.5", "good=1", "poor judged by poor=0.9"], ["The pass rate of poor, 0.5, is below --fail-under 0.9."]),
+        (["poor=0.4"], []),
+    ],
+)
+def test_each_model_must_reach_the_pass_rate(two_models: tuple[str, ...], limits: list[str], unmet: list[str]) -> None:
+    done = karenina("run", *two_models, *(f"--fail-under={limit}" for limit in limits))
+
+    assert done.code == (1 if unmet else 0)
+    assert [line for line in done.err.splitlines() if "--fail-under" in line] == unmet
+
+
+def test_rates_of_several_models_are_never_pooled(two_models: tuple[str, ...]) -> None:
+    summary = json.loads(karenina("run", *two_models, "--json").out)["summary"]
+    printed = karenina("run", *two_models, "--quiet").out
+
+    assert {group["name"]: group["pass_rate"]["value"] for group in summary["groups"]} == {"good": 1.0, "poor": 0.5}
+    assert [summary[name] for name in ("pass_rate", "worst", "best", "mean_granular")] == [None] * 4
+    assert (summary["items"], summary["outcomes"]) == (20, {"correct": 15, "wrong": 5})
+    assert "75.0%" not in printed
+
+
+def test_each_model_has_its_limit_of_unjudged_items(two_models: tuple[str, ...]) -> None:
+    lines = Path("poor.jsonl").read_text("utf-8").splitlines()
+    Path("poor.jsonl").write_text("\n".join(lines[:8]), "utf-8")
+    allowed = ("run", *two_models, "--partial")
+
+    failed = karenina(*allowed, "--max-unjudged=1", "--max-unjudged=good=0")
+    assert failed.code == 1
+    assert "2 items of poor not judged, more than --max-unjudged 1." in failed.err
+    assert karenina(*allowed, "--max-unjudged=0", "--max-unjudged=poor=2").code == 0
+
+
+def test_a_model_without_a_judged_item_is_named(two_models: tuple[str, ...]) -> None:
+    Path("poor.jsonl").write_text('{"id": "q0", "response": ""}', "utf-8")
+    done = karenina("run", *two_models, "--partial", "--fail-under=0.5")
+
+    assert done.code == 1
+    assert "No item of poor was judged" in done.err
+    assert "There is no pass rate of poor to compare with --fail-under" in done.err
+
+
+@pytest.mark.parametrize(
+    ("option", "says"),
+    [
+        ("--fail-under=pore=0.5", "'pore'; did you mean 'poor'?"),
+        ("--fail-under=poor=70", "70 is not a share from 0 to 1: write 0.7 for 70%"),
+        ("--fail-under=half", "'half' is not a valid share"),
+        ("--max-unjudged=poor=-1", "'-1' is not a valid number of items"),
+    ],
+)
+def test_a_limit_that_cannot_hold_is_refused_first(two_models: tuple[str, ...], option: str, says: str) -> None:
+    refused = karenina("run", *two_models, option)
+
+    assert refused.code == 2
+    assert says in " ".join(refused.err.split())
+    assert not Path("genes.results.jsonl").exists()
