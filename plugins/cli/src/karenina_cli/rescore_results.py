@@ -14,7 +14,7 @@ from karenina_core.data.outcome import Outcome
 from karenina_core.errors import ConfigError
 from karenina_engine.offline.rescore_report import RescoreReport
 from karenina_engine.offline.rescoring import find_change
-from karenina_engine.results.aggregate import OutcomeTally
+from karenina_engine.results.aggregate import RunTally
 from karenina_engine.results.result_set import VerificationResultSet, read_results
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def rescore_results(path: Path, benchmark: Benchmark, trust: Trust, output: Path
     `output` gets the new results. Raises `ConfigError` if no result is about a question of the benchmark.
     """
     began = time.monotonic()
-    before, after = OutcomeTally(), OutcomeTally()
+    before, after = RunTally(), RunTally()
     changes: list[Change] = []
     done: list[VerificationResult] = []
     gone = 0
@@ -44,8 +44,9 @@ def rescore_results(path: Path, benchmark: Benchmark, trust: Trust, output: Path
             gone += 1
             continue
         now = _rescore(then, question, trust)
-        before.add(then.outcome, then.question_id, then.template.verify_granular_result)
-        after.add(now.outcome, now.question_id, now.template.verify_granular_result)
+        group = (then.metadata.answering_id, then.metadata.parsing_id)
+        before.add(group, then.outcome, then.question_id, then.template.verify_granular_result)
+        after.add(group, now.outcome, now.question_id, now.template.verify_granular_result)
         change = find_change(then, now)
         changes += [change] if change is not None else []
         done.append(now)
