@@ -132,6 +132,23 @@ def test_questions_that_share_a_context_are_about_it(tmp_path: Path) -> None:
     assert benchmark.load_notes[0].startswith("the rows are `data.*.paragraphs.*.qas.*` of squad.json")
 
 
+def test_names_of_files_are_no_contexts(tmp_path: Path) -> None:
+    rows = [{"document": f"part-{n % 2}.md", "question": f"What does the document say of {n}?"} for n in range(6)]
+    (tmp_path / "a.json").write_text(json.dumps([{**row, "answer": 7} for row in rows]), "utf-8")
+
+    assert [one.question for one in Benchmark.load(tmp_path / "a.json")] == [row["question"] for row in rows]
+
+
+def test_a_part_of_an_object_can_be_the_right_answer(tmp_path: Path) -> None:
+    rows = [{"description": f"What is {n} + {n}?", "evaluation": {"match": str(2 * n)}} for n in range(3)]
+    (tmp_path / "a.json").write_text(json.dumps(rows), "utf-8")
+    benchmark = Benchmark.load(tmp_path / "a.json", columns={"question": "description", "answer": "evaluation.match"})
+
+    assert [one.raw_answer for one in benchmark] == ["0", "2", "4"]
+    with pytest.raises(CheckpointError, match=r"the file has no column 'evaluation\.mtch'"):
+        Benchmark.load(tmp_path / "a.json", columns={"question": "description", "answer": "evaluation.mtch"})
+
+
 def test_rows_of_a_json_document_are_found_or_named(tmp_path: Path) -> None:
     by_id = Benchmark.load(written(tmp_path, "a.json", {"7": {"QUESTION": "A?", "final_decision": "yes"}, "8": {"QUESTION": "B?", "final_decision": "no"}}))  # fmt: skip  # noqa: E501
     assert by_id.ids == ("7", "8")

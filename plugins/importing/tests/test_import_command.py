@@ -113,14 +113,37 @@ def test_sentences_can_be_graded_by_a_judge_that_sees_them(tmp_path: Path) -> No
     assert not benchmark.check().errors
 
 
-def test_sentences_get_no_template_by_themselves(tmp_path: Path) -> None:
+def test_sentences_get_a_trait_and_others_a_template(tmp_path: Path) -> None:
     answer = "It blocks the receptor, so that the cell stops growing."
-    done = import_file(write_lines(tmp_path / "prose.jsonl", [{"question": "Why?", "answer": answer}]))
+    rows = [{"question": "Why?", "answer": answer}, {"question": "Which gene?", "answer": "BCL2"}]
+    done = import_file(write_lines(tmp_path / "prose.jsonl", rows))
 
     assert done.code == 0, done.err
-    assert "1 of 1 answer is a sentence such as 'It blocks the receptor" in done.err
-    assert "--map answer=text compares them word for word" in done.err
-    assert "ExactMatch" not in Path("out.yaml").read_text("utf-8")
+    assert "1 of 2 answers is a sentence such as 'It blocks the receptor" in done.err
+    assert "a judge that sees the sentence scores whether a response agrees with it" in done.err
+    assert "--map answer=text compares word for word" in done.err
+    benchmark = Benchmark.load("out.yaml")
+    why, gene = benchmark
+    assert why.answer_template is None
+    assert why.rubric is not None
+    assert str(why.rubric.llm_traits[0].description).endswith(answer)
+    assert gene.answer_template is not None
+    assert gene.rubric is None
+    assert not benchmark.check().errors
+
+
+@pytest.mark.parametrize(("column", "word", "joined"), [("acceptable_answers", "or", " or "), ("facts", "and", "; ")])
+def test_lists_of_sentences_are_sentences(column: str, word: str, joined: str, tmp_path: Path) -> None:
+    facts = ["It melts because its bonds are weak.", "Its atoms move more and more when it is heated."]
+    source = write_lines(tmp_path / "prose.jsonl", [{"question": "Why?", column: facts}])
+    done = import_file(source, "--map", f"raw_answer={column}")
+
+    assert done.code == 0, done.err
+    (question,) = Benchmark.load("out.yaml")
+    assert question.answer_template is None
+    assert question.rubric is not None
+    assert str(question.rubric.llm_traits[0].description).endswith(f"{facts[0]}\n{word}: {facts[1]}")
+    assert question.raw_answer == joined.join(facts)
 
 
 def test_any_item_of_a_column_of_aliases_is_right(tmp_path: Path) -> None:
@@ -191,13 +214,24 @@ def test_changes_that_do_not_fit_are_errors(source: Path, change: str, problem: 
 
 
 def test_one_id_with_two_questions_is_a_problem(tmp_path: Path) -> None:
-    source = write_lines(tmp_path / "a.jsonl", [{"id": 1, **ROWS[0]}, {"id": 1, **ROWS[1]}, {"id": 1, **ROWS[0]}])
+    rows = [{"id": 1, **ROWS[0]}, {"id": 1, **ROWS[1]}, {"id": 1, **ROWS[0]}]
+    rows += [{"id": 2, "question": "Which gas do plants take in?", "answer": "CO2"}]
+    source = write_lines(tmp_path / "a.jsonl", rows)
 
     done = import_file(source, "--partial", "--json")
 
     assert done.json["repeats"] == 2
     assert [one["place"] for one in done.json["problems"]] == ["line 2"]
     assert "its question differs from that of line 1, which has the same id '1'" in done.json["problems"][0]["problem"]
+
+
+def test_an_id_that_most_questions_share_is_none(tmp_path: Path) -> None:
+    rows = [{"id": 1 + n // 3, "question": f"What is {n} + {n}?", "answer": 2 * n} for n in range(6)]
+    done = import_file(write_lines(tmp_path / "a.jsonl", rows))
+
+    assert done.code == 0, done.err
+    assert "'id' repeats for other questions, so it is not their id" in done.err
+    assert len(Benchmark.load("out.yaml")) == 6
 
 
 def test_options_that_could_be_meant_twice_are_a_problem(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ of cell becomes:
 - *list*: lists of JSON, Python and NumPy, also as text; items with semicolons or line breaks between them; 1,2,3 or
   A, C if the question offers such options.
 - *letter*: B, (b) or B. if the text of the question has lettered options.
-- *prose*: sentences, and more than 12 words.
+- *prose*: sentences, more than 12 words, and lists of them.
 - *text*: all else: names, F, NO, MAR1, SEPT2, 1E10 among wells, 007, telephone numbers, 1.2.3, months, quarters, times
   of day, 5-10, None.
 - *empty*: nothing, N/A, -, ?, null and the like.
@@ -258,8 +258,8 @@ def _readings(cell: Cell, marks: _Marks) -> dict[Kind, Answer]:
         found |= {} if boolean is None else {"yes or no": boolean}
         return {**found, "list": Answer("list", [text], is_certain=False)}
     if isinstance(value, list):
-        flat = all(isinstance(item, str | int | float) for item in value)
-        return {"list": Answer("list", [cell_text(item).strip() for item in value])} if flat else {}
+        items = _flat_items(value)
+        return {"list": Answer("list", items)} if items else {}
     if not isinstance(value, str):
         return {}
     text = value.strip()
@@ -347,8 +347,7 @@ def _items(text: str) -> list[str]:
     """Return the items of a list in brackets, or with semicolons or line breaks between them; else none."""
     found = parse_list(text)
     if found is not None:
-        flat = all(isinstance(item, str | int | float) for item in found)
-        return [cell_text(item).strip() for item in found] if flat else []
+        return _flat_items(found)
     if _ENTITY.search(text) or _CODE.search(text):
         return []
     separator = ";" if ";" in text else "\n"
@@ -356,6 +355,14 @@ def _items(text: str) -> list[str]:
     parts = [part for part in parts if part]
     short = all(_count_words(part) <= _ITEM_WORDS and not is_prose(part) for part in parts)
     return parts if len(parts) > 1 and short else []
+
+
+def _flat_items(values: Sequence[Any]) -> list[str]:
+    """Return the items of a list as texts; none if some are no scalars, or if most are sentences."""
+    if not all(isinstance(item, str | int | float) for item in values):
+        return []
+    items = [cell_text(item).strip() for item in values]
+    return items if 2 * sum(map(is_prose, items)) <= len(items) else []
 
 
 def _read_marks(cells: Sequence[Cell]) -> _Marks:

@@ -113,6 +113,7 @@ class Roles:
     right answers by name (`answer.gene`, `gold.gene`), with their `descriptions` (`description.gene`). `contexts` are
     all columns of contexts, of which `columns` has the first; `grades` are columns that look like a right answer and
     hold verdicts, and `unused` the rest. `rivals` are those of `unused` that have the name of a right answer too.
+    `repeated_id` is a column with the name of an id whose values repeat for different questions.
     """
 
     columns: Mapping[str, str] = field(default_factory=dict)
@@ -123,6 +124,7 @@ class Roles:
     grades: tuple[str, ...] = ()
     unused: tuple[str, ...] = ()
     rivals: tuple[str, ...] = ()
+    repeated_id: str = ""
 
     def get(self, role: str) -> str | None:
         """Return the column of a role; None if there is none."""
@@ -189,6 +191,11 @@ def choose_roles(
         free.remove(column)
     if contexts:
         chosen.setdefault(CONTEXT, contexts[0])
+    repeated = find_role(free, ID) if ID not in chosen else None
+    if repeated is not None and _identifies(repeated, [chosen.get(QUESTION), *contexts], rows):
+        repeated = None
+    if repeated is not None:
+        free.remove(repeated)
     for role in (CHOICES, RESPONSE, MODEL, ID, KEYWORDS, REPLICATE):
         if role not in chosen and not (role == CHOICES and options):
             _take(chosen, free, role)
@@ -209,6 +216,7 @@ def choose_roles(
         tuple(grades),
         tuple(one for one in columns if one in unused),
         tuple(one for one in rivals if one in unused),
+        repeated or "",
     )
 
 
@@ -217,6 +225,13 @@ def _take(chosen: dict[str, str], free: list[str], role: str) -> None:
     if found is not None:
         chosen[role] = found
         free.remove(found)
+
+
+def _identifies(column: str, of: Sequence[str | None], rows: Sequence[Mapping[str, Any]]) -> bool:
+    """Return whether a column tells rows apart that differ in others; single repetitions are mistakes in it."""
+    filled = [row for row in rows if row.get(column) is not None]
+    different = {tuple(str(row.get(name)) for name in of if name) for row in filled}
+    return 2 * len({str(row[column]) for row in filled}) > len(different) or not filled
 
 
 def ranked_columns(columns: Iterable[str], role: str) -> list[str]:

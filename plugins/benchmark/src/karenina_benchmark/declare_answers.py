@@ -305,7 +305,8 @@ def _report(done: DeclaredAnswers, cells: Sequence[Cell], *, any_of: bool) -> No
     nested = [
         at
         for at, one in enumerate(kinds.answers)
-        if one.kind in ("text", "prose") and isinstance(cells[at].value, list | Mapping)
+        if (one.kind == "text" or (one.kind == "prose" and not done.refused))
+        and isinstance(cells[at].value, list | Mapping)
     ]
     if nested:
         what = (

@@ -38,6 +38,8 @@ _MENTION: Final = 0.1
 """The share of questions that must mention a text for the contexts to be joined."""
 _SHARED: Final = 1.5
 """The questions to one context, on the average, from which they are questions about it."""
+_FEWEST_WORDS: Final = 4
+"""The words from which a context is a text."""
 _PLACES: Final = {"index": "index", "idx": "index", "number": "number"}
 """The ends of names of columns that say from where places of options are counted."""
 _ENTITY: Final = re.compile(r"&(?:[a-zA-Z]{2,8}|#[0-9]{1,6}|#x[0-9a-fA-F]{1,5});")
@@ -242,6 +244,8 @@ def _needs_context(rows: Sequence[QuestionRow], contexts: Sequence[str], roles: 
     for one, context in zip(rows, contexts, strict=True):
         by_question.setdefault(one.asked, set()).add(context)
     repeated = any(len(found) > 1 for found in by_question.values())
+    if not repeated and all(len(context.split()) < _FEWEST_WORDS for context in contexts):
+        return False  # names of files, or of topics
     mentions = sum(bool(_ABOUT_A_TEXT.search(one.asked)) for one in rows)
     is_input = (roles.get(CONTEXT) or "").casefold() == "input"  # beside an instruction, which is nothing without it
     given = [context for context in contexts if context]
@@ -281,6 +285,8 @@ def _describe(done: QuestionRows, *, joined: bool, has_context: bool, option: st
     elif has_context:
         cure = f"{option} 'question={{{context}}}\\n\\n{{{roles.columns[QUESTION]}}}' joins it before each question"
         done.notes.append(f"{context!r} is not part of the questions; {cure}")
+    if roles.repeated_id:
+        done.notes.append(f"{roles.repeated_id!r} repeats for other questions, so it is not their id")
     truth = roles.get(TRUTH)
     grades = [one for one in roles.grades if not (truth and fold_name(one).startswith(_EXPECTED) and _same(one, truth))]
     others = [one for one in roles.grades if one not in grades]
@@ -299,10 +305,7 @@ def _describe(done: QuestionRows, *, joined: bool, has_context: bool, option: st
         rivals = ", ".join(map(repr, roles.rivals))
         done.warnings.append(f"{roles.get(TRUTH)!r} is the right answer, and not {rivals}; {cure}")
     if roles.get(RESPONSE):
-        count = sum(one.row.values.get(roles.columns[RESPONSE]) not in (None, "") for one in done.rows)
-        done.notes.append(
-            f"{roles.columns[RESPONSE]!r} holds {quantity(count, 'answer')} of a model, which `karenina import` records"
-        )
+        done.notes.append(f"{roles.columns[RESPONSE]!r} holds answers of a model, which `karenina import` records")
     without = Counter(bool(one.options) for one in done.rows)
     if without[True] and without[False]:
         done.warnings.append(f"{quantity(without[False], 'question')} of {len(done.rows)} without options")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from shlex import quote
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from karenina_benchmark.column_roles import (
     CHOICES,
@@ -58,8 +58,9 @@ def read_table(path: Path, columns: Mapping[str, str] | None = None) -> Benchmar
 
     The names of columns say what they hold, in upper or lower case: the question, its right answer, its options, the
     text that it is about, and fields of questions such as `id` and `author` (`column_roles` has the names). `columns`
-    maps some of `COLUMNS` to other columns, or `question` to a text with columns in braces, `answer.NAME` to the column
-    of one of several right answers, and has the values of `READING`. Unless a row has its own template, the extracted
+    maps some of `COLUMNS` to other columns, or to a part of an object such as `evaluation.match`, `question` to a text
+    with columns in braces too, `answer.NAME` to the column of one of several right answers, and has the values of
+    `READING`. Unless a row has its own template, the extracted
     answer is compared with the right one by the kind of the column's answers (`declare_answers`); of a question with
     options, their letters are. Raises `CheckpointError`.
     """
@@ -68,6 +69,7 @@ def read_table(path: Path, columns: Mapping[str, str] | None = None) -> Benchmar
     table = read_rows(path, rows=reading.get("rows"), encoding=reading.get("encoding"))
     if (problem := find_header_problem(table.columns, table.rows)) is not None and path.suffix.lower() in TABLES:
         raise CheckpointError(path, "", *problem)
+    table = _with_parts(table, given.values())
     chosen = _choose_columns(table, given)
     roles = chosen.roles
     by = reading.get("choice_by")
@@ -112,9 +114,9 @@ def read_table(path: Path, columns: Mapping[str, str] | None = None) -> Benchmar
         benchmark.load_warnings.append(f"unused columns: {name_columns(unused)}; map them with --columns")
     if found.refused:
         benchmark.missing_answers = (
-            f"{found.refused}: `karenina draft` drafts a template for each answer, traits score responses "
-            "without one (--set evaluation_mode=rubric_only; `karenina import FILE --map answer=graded` writes traits "
-            "that compare with the sentences), and --exact compares them word for word"
+            f"{found.refused}: `karenina draft` drafts a template for each answer, `karenina import` writes a trait "
+            "for each, whose judge compares responses with the sentence, other traits need --set "
+            "evaluation_mode=rubric_only, and --exact compares word for word"
         )
     elif roles.get(TRUTH) is not None:
         benchmark.load_notice = _describe_comparison(path, roles, found)
@@ -127,6 +129,24 @@ class _Chosen:
 
     roles: Roles
     fields: Mapping[str, str] = field(default_factory=dict)
+
+
+def _with_parts(table: Table, names: Iterable[str]) -> Table:
+    """Return a table with a column for each name that is the path to a part of the objects in another column."""
+    paths = {name for name in names if "." in name and name not in table.columns}
+    rows = table.rows
+    for path in paths:
+        parts = [_part_of(row.values, path.split(".")) for row in rows]
+        if any(part is not None for part in parts):
+            rows = tuple(replace(row, values={**row.values, path: part}) for row, part in zip(rows, parts, strict=True))
+            table = replace(table, columns=(*table.columns, path), rows=rows)
+    return table
+
+
+def _part_of(value: object, keys: Sequence[str]) -> Any:
+    for key in keys:
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value
 
 
 def _choose_columns(table: Table, columns: Mapping[str, str]) -> _Chosen:

@@ -8,10 +8,12 @@ from string import ascii_uppercase
 from typing import Any, Final
 
 from karenina_benchmark.answer_kinds import Cell
+from karenina_benchmark.column_roles import TRUTH
 from karenina_benchmark.declare_answers import declare_answers, exact_match, holds_alternatives
 from karenina_benchmark.lettered_options import Options, find_right_options
 from karenina_benchmark.table_answers import declare_letters
 from karenina_importing.field_mapping import FieldMapping
+from karenina_importing.texts import as_texts
 from karenina_toolkit.patterns import PatternTimeout, search
 from karenina_toolkit.printable import quantity
 
@@ -62,21 +64,26 @@ def declare_graded(mapping: FieldMapping, truths: Sequence[str]) -> list[dict[st
     """Return the rubric of a question whose responses a judge compares with the right answers. Raises `NoAnswer`."""
     if not truths:
         raise NoAnswer("it has no right answer; map raw_answer")
-    shown = "\nor: ".join(dict.fromkeys(extract(mapping, truths)))
+    return _agrees(extract(mapping, truths), any_of=True)
+
+
+def _agrees(truths: Sequence[str], *, any_of: bool) -> list[dict[str, Any]]:
+    shown = ("\nor: " if any_of else "\nand: ").join(dict.fromkeys(truths))
     return [{"type": "llm", "name": "agrees", "description": AGREES.format(shown)}]
 
 
 def declare_by_kind(
     mapping: FieldMapping, cells: Sequence[Cell], options: Sequence[Options]
 ) -> tuple[list[dict[str, Any] | None], list[str]]:
-    """Return the declared fields of all right answers by their kinds, None for those without one, and notes.
+    """Return what decides each question by the kind of its right answer, None without one, and notes.
 
-    Questions with options have their letters.
+    That is `{"answer": fields}`, of questions with options with their letters, or, of sentences, `{"rubric": traits}`
+    with a trait that shows its judge the sentence.
     """
     right = find_right_options([cell.value for cell in cells], options, mapping.choice_by)
     several = right.several
-    fields: list[dict[str, Any] | None] = [
-        {"answer": declare_letters(list(one), letters, several=several)} if letters else None
+    decided: list[dict[str, Any] | None] = [
+        {"answer": {TRUTH: declare_letters(list(one), letters, several=several)}} if letters else None
         for one, letters in zip(options, right.letters, strict=True)
     ]
     lettered = sum(map(bool, right.letters))
@@ -93,16 +100,21 @@ def declare_by_kind(
             continue
         column = path[0].rpartition(".")[2] if path else ""
         found = declare_answers([cells[at] for at in chosen], any_of=any_of, column=column)
-        for at, declared in zip(chosen, found.fields, strict=True):
-            fields[at] = None if declared is None else {"answer": declared}
+        for at, declared, answer in zip(chosen, found.fields, found.kinds.answers, strict=True):
+            if declared is not None:
+                decided[at] = {"answer": {TRUTH: declared}}
+            elif answer.kind == "prose":
+                truths = as_texts(cells[at].value)
+                needed = {} if any_of or len(truths) < 2 else {"raw_answer": "; ".join(truths)}
+                decided[at] = {"rubric": _agrees(truths, any_of=any_of), **needed}
         notes += [f"answer: {note}" for note in (*found.notes, *found.warnings)]
         if found.refused:
             notes.append(
-                f"answer: {found.refused}, so these have no template: --map 'answer_pattern=...' finds a short answer "
-                "in them, `karenina draft` drafts a template for each, --map answer=graded has a judge compare "
-                "responses with them, and --map answer=text compares them word for word"
+                f"answer: {found.refused}, so a judge that sees the sentence scores whether a response agrees with it "
+                "(trait 'agrees', as with --map answer=graded): --map 'answer_pattern=...' finds a short answer in "
+                "them, `karenina draft` drafts a template for each, and --map answer=text compares word for word"
             )
-    return fields, notes
+    return decided, notes
 
 
 def extract(mapping: FieldMapping, truths: Sequence[str]) -> list[str]:

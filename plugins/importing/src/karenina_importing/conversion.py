@@ -249,20 +249,22 @@ class _Converter:
                     "for word, which hardly any response passes; `karenina draft` drafts templates for them"
                 ] = None
         cells = [cell for cell, _ in self.found.values()]
-        fields, notes = declare_by_kind(self.mapping, cells, [options for _, options in self.found.values()])
+        decided, notes = declare_by_kind(self.mapping, cells, [options for _, options in self.found.values()])
         done.notes.update(dict.fromkeys(notes))
-        for (id, (cell, options)), declared in zip(self.found.items(), fields, strict=True):
+        for (id, (cell, options)), declared in zip(self.found.items(), decided, strict=True):
             if declared is None:
                 continue
             try:
-                _check({**done.questions[id], "answer": declared})
+                _check({**done.questions[id], **declared})
             except _RowError as error:
                 done.notes[f"{cell.place}: no template: {error}"] = None
             else:
-                done.questions[id]["answer"] = declared
-                answer = declared.get(TRUTH, {})
+                done.questions[id] |= declared
+                answer = declared.get("answer", {}).get(TRUTH, {})
                 needed = answer.get("ground_truth") if answer.get("type") == "list[str]" else cell.value
-                if not options and isinstance(needed, list) and answer.get("type") != "str":  # all of them are needed
+                if (
+                    answer and not options and isinstance(needed, list) and answer.get("type") != "str"
+                ):  # all of them are needed
                     done.questions[id]["raw_answer"] = "; ".join(map(str, needed))
 
     def _show_truths(self, truths: list[str], choices: list[str]) -> str:
