@@ -17,6 +17,7 @@ from karenina_engine.journal import view
 from karenina_engine.journal.file import JournalError
 from karenina_engine.journal.view import JournalView
 from karenina_engine.results.aggregate import Totals
+from karenina_engine.results.header import read_header
 from karenina_engine.results.result_set import read_results
 
 if TYPE_CHECKING:
@@ -191,11 +192,13 @@ def find_journal(source: Source) -> Path | None:
 def _read_journal_info(source: Source) -> JournalInfo:
     """Return the information in the source's journal; empty if it has none, or if it cannot be read."""
     journal = find_journal(source)
-    if journal is None:
+    if journal is None or not isinstance(source, str | Path):
         return JournalInfo()
     with suppress(JournalError), JournalView(journal) as opened:
         command = opened.command() or {}
-        settings, content = command.get("config"), command.get("content")
+        settings = command.get("config")
+        rescored = not is_journal(Path(source)) and read_header(Path(source)).get("rescored")
+        content = None if rescored else command.get("content")  # rescored with a benchmark as it was later
         return JournalInfo(
             sum_counts(line.spent for line in opened.spent()),
             content if isinstance(content, str) else None,
