@@ -360,3 +360,12 @@ def test_pages_of_the_dataset_server_name_classes_and_cuts(tmp_path: Path) -> No
 
     assert "row 1: question: question is cut by the server" in done.err
     assert next(iter(Benchmark.load("out.yaml"))).raw_answer == "A. 2"
+
+
+def test_a_conversation_that_no_recording_can_hold_is_named(tmp_path: Path) -> None:
+    response = [{"role": "narrator", "content": "It is B."}]
+    source = write_lines(tmp_path / "a.jsonl", [{"question": "Which city?", "answer": "B", "response": response}])
+    done = import_file(source, "--recordings", "answers.jsonl")
+
+    assert done.code == 2
+    assert "no recording can hold it: entry 1: its role is 'narrator'" in done.err

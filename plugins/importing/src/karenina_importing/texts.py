@@ -58,12 +58,18 @@ def as_response(value: Any) -> Any:
 
     An answer that is a JSON object is returned as the text of that object.
     """
-    if is_conversation(value):
+    if is_conversation(value) or (
+        isinstance(value, Mapping) and not {"content", "role"} <= value.keys() and traces.is_conversation(value)
+    ):
+        try:
+            traces.convert_recording(value)
+        except traces.TraceFormatError as error:
+            raise NotText(f"no recording can hold it: {error}") from error
         return value
-    if isinstance(value, Mapping) and "content" in value and "role" in value:
-        return as_text(value["content"])
     if isinstance(value, Mapping):
-        return value if traces.is_conversation(value) else as_text(json.dumps(value, ensure_ascii=False))
+        return as_text(
+            value["content"] if {"content", "role"} <= value.keys() else json.dumps(value, ensure_ascii=False)
+        )
     return as_text(value)
 
 
