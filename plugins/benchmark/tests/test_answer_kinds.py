@@ -189,9 +189,36 @@ def test_a_list_with_commas_is_warned_of_if_the_question_asks_for_several_items(
     assert (named.kinds.answers[0].truth, named.warnings) == (["red", "green", "blue"], [])
 
 
-@pytest.mark.parametrize("value", [{"gene": "A", "year": 5}, [["a"], ["b"]]])
-def test_an_answer_made_of_several_values_is_warned_of(value: Any) -> None:
-    assert "give each value a column answer.NAME" in declare_answers([Cell(value)]).warnings[0]
+@pytest.mark.parametrize("value", [{"gene": "A", "year": 5}, [["a"], ["b"]], '{"gene": "A", "year": 5}'])
+def test_an_object_is_compared_by_no_rule(value: Any) -> None:
+    found = declare_answers([Cell(value)])
+    assert found.fields == [None]
+    assert found.objects.startswith("1 of 1 answer is an object or a list of several values such as ")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Киану Ривз сыграл Нео.",  # noqa: RUF001
+        "서비스 지역은 북미임.",
+        "Yes, it is mandatory.",
+        "Pickup takes 5 days; delivery is free from 1000 RUB.",
+    ],
+)
+def test_short_sentences_are_sentences(text: str) -> None:
+    assert find_kinds([Cell(text)]).kind == "prose"
+
+
+@pytest.mark.parametrize("text", ["New York City.", "Bank of America.", "Acme Widgets Inc.", "Paris.", "It melts."])
+def test_names_with_a_full_stop_are_texts(text: str) -> None:
+    (field,) = declare_answers([Cell(text)]).fields
+    assert field is not None
+    assert field["verify_with"]["normalize"][-1]["mapping"] == {text.casefold().rstrip("."): text.casefold()}
+
+
+def test_texts_among_sentences_are_sentences() -> None:
+    cells = ["It is the largest of all of these islands.", "Yes, it has been so for a long time.", "d = 512"]
+    assert [one.kind for one in find_kinds([Cell(text) for text in cells]).answers] == ["prose"] * 3
 
 
 @pytest.mark.parametrize(
@@ -411,7 +438,7 @@ def test_what_was_found_is_noted_with_counts(tmp_path: Path) -> None:
         "'answer': 1 number, with or without a unit (NumberWithUnit)",
         "'answer': 1 date (DateMatch)",
         "'answer': 1 yes or no (BooleanMatch)",
-        "'answer': 1 name or short text (ExactMatch)",
+        "'answer': 1 name or short text (ExactMatch), such as 'BCL2' (line 5)",
     ]
     assert "karenina import" in benchmark.load_notice
 

@@ -132,6 +132,52 @@ def test_questions_that_share_a_context_are_about_it(tmp_path: Path) -> None:
     assert benchmark.load_notes[0].startswith("the rows are `data.*.paragraphs.*.qas.*` of squad.json")
 
 
+def test_a_question_of_messages_is_asked_as_text(tmp_path: Path) -> None:
+    asked = [{"role": "user", "content": "What is 1 + 1?"}]
+    several = [{"role": "system", "content": "Be short."}, *asked]
+    rows = [{"input": asked, "target": 2}, {"input": several, "target": 2}]
+    (tmp_path / "a.json").write_text(json.dumps(rows), "utf-8")
+    questions = [one.question for one in Benchmark.load(tmp_path / "a.json")]
+    assert questions == ["What is 1 + 1?", "System: Be short.\n\nUser: What is 1 + 1?"]
+
+    image = [{"role": "user", "content": [{"type": "image", "image": "a.png"}]}]
+    (tmp_path / "b.json").write_text(json.dumps([{"input": image, "target": 2}]), "utf-8")
+    with pytest.raises(CheckpointError, match="it holds a part of the type 'image', not only texts"):
+        Benchmark.load(tmp_path / "b.json")
+
+
+def test_rows_that_are_too_short_are_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "a.csv").write_text("id,question,answer,category\n1,How many?,2,x\n2,Which gas?,geo\n", "utf-8")
+    Benchmark.load(tmp_path / "a.csv")
+    assert "rows with fewer cells than the header are taken to end with empty ones: line 3" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("column", "cells", "right", "wrong"),
+    [
+        ("report_contains", ["orders", "users"], "Users and orders", "orders"),
+        ("must_include_any", ["orders", "users"], "the users", "none"),
+        ("expected_keywords", [["20", "twenty"], ["days"]], "Twenty days", "20 weeks"),
+    ],
+)
+def test_names_of_columns_say_how_a_response_is_searched(
+    column: str, cells: list[Any], right: str, wrong: str, tmp_path: Path
+) -> None:
+    (tmp_path / "a.json").write_text(json.dumps([{"question": "What?", column: cells}]), "utf-8")
+    (question,) = Benchmark.load(tmp_path / "a.json", columns={"answer": column})
+    template = template_of(question)
+    assert template is not None
+    bound = template.for_question(question.id)
+    verdicts = [bound.bind({"answer": None}, text).verify() for text in (right, wrong)]
+    assert verdicts == [True, False]
+
+
+def test_file_names_are_no_right_answers(tmp_path: Path) -> None:
+    row = {"question": "How many days?", "expected_docs": ["leave_2026.md"], "expected_files": ["a.md"]}
+    (tmp_path / "a.json").write_text(json.dumps([row]), "utf-8")
+    assert Benchmark.load(tmp_path / "a.json").check().errors
+
+
 def test_names_of_files_are_no_contexts(tmp_path: Path) -> None:
     rows = [{"document": f"part-{n % 2}.md", "question": f"What does the document say of {n}?"} for n in range(6)]
     (tmp_path / "a.json").write_text(json.dumps([{**row, "answer": 7} for row in rows]), "utf-8")

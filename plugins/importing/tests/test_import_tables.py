@@ -185,3 +185,28 @@ def test_yes_or_no_about_something_else_is_warned_of() -> None:
     assert "a judge is asked whether the response answers the question with yes or true, which most" in said
     rows = [{"question": f"Is box {n} open?", "answer": n > 1} for n in range(4)]
     assert "a judge is asked" not in imported("b.json", rows)[2]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "cases:\n  - question: Do I need a visa?\n    must_mention: [visa, passport]\n",
+        "- query: Do I need a visa?\n  must_mention: [visa, passport]\n",
+    ],
+)
+def test_cases_in_yaml_are_rows(text: str) -> None:
+    Path("cases.yaml").write_text(text, "utf-8")
+    done = import_file(Path("cases.yaml"))
+    assert done.code == 0, done.err
+    (question,) = Benchmark.load("out.yaml")
+    assert (question.question, question.raw_answer) == ("Do I need a visa?", "visa; passport")
+    assert question.answer_template is not None
+    assert "TraceRegex" in question.answer_template
+
+
+def test_right_answers_that_nothing_compares_are_named() -> None:
+    cases = [{"inputs": "What is 1 + 1?", "expected_output": "2", "evaluators": [{"LLMJudge": "It is short"}]}]
+    Path("cases.yaml").write_text(json.dumps({"cases": cases, "evaluators": []}), "utf-8")
+    done = import_file(Path("cases.yaml"), "--from", "pydantic-evals")
+    assert done.code == 0, done.err
+    assert "the right answers of 1 question are compared by nothing" in done.err

@@ -14,7 +14,8 @@ of cell becomes:
 - *list*: lists of JSON, Python and NumPy, also as text; items with semicolons or line breaks between them; 1,2,3 or
   A, C if the question offers such options.
 - *letter*: B, (b) or B. if the text of the question has lettered options.
-- *prose*: sentences, more than 12 words, and lists of them.
+- *prose*: sentences, more than 12 words, and lists of them; all texts of a column in which most texts are prose.
+- *object*: an object, or a list of objects or lists, of which no rule compares the whole.
 - *text*: all else: names, F, NO, MAR1, SEPT2, 1E10 among wells, 007, telephone numbers, 1.2.3, months, quarters, times
   of day, 5-10, None.
 - *empty*: nothing, N/A, -, ?, null and the like.
@@ -22,6 +23,7 @@ of cell becomes:
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections import Counter
@@ -43,7 +45,7 @@ from karenina_template.templates.primitives.quantity_parser import DecimalMark, 
 from karenina_template.templates.primitives.units import find_unit
 from karenina_toolkit.folding import fold
 
-Kind = Literal["number", "date", "yes or no", "list", "letter", "text", "prose", "empty"]
+Kind = Literal["number", "date", "yes or no", "list", "letter", "text", "prose", "object", "empty"]
 
 KINDS: Final[Mapping[str, Kind]] = {
     **dict.fromkeys(("number", "numeric", "integer", "int", "float", "quantity", "money", "percent", "year"), "number"),
@@ -87,9 +89,15 @@ _CLAUSE: Final = re.compile(f"[{_CHARACTERS}]{{8}}[\uff0c,]|[\uff0c,][{_CHARACTE
 """A comma beside what is too long for an item of a list."""
 _MOST_WORDS: Final = 12
 _SENTENCE: Final = 6
+_SHORT_SENTENCE: Final = 3
+"""The words from which a text with a full stop at its end is a sentence, if it is not written like a name."""
+_OF_NAMES: Final = "a an and at by da de del der des di do dos du e el en et for in la le of on the to van von y"
+_SMALL_WORDS: Final = frozenset(_OF_NAMES.split())
+"""Words that are in lower case in names."""
 _SENTENCE_OF_CHARACTERS: Final = 4
 _ITEM_WORDS: Final = 8
 _MOST_DIGITS: Final = 11
+_LONGEST_OBJECT: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +169,7 @@ def find_kinds(cells: Sequence[Cell]) -> ColumnKinds:
             if not isinstance(cells[at].value, bool):
                 readings[at].pop("yes or no", None)
     answers = [_alone(found) or _as_text(cell) for cell, found in zip(cells, readings, strict=True)]
-    answers = _without_lists_of_lines(cells, answers)
+    answers = _with_sentences(cells, _without_lists_of_lines(cells, answers))
     found_kinds = {answers[place].kind for place in filled}
     return ColumnKinds(tuple(answers), found_kinds.pop() if len(found_kinds) == 1 else None)
 
@@ -203,8 +211,21 @@ def is_prose(text: str) -> bool:
     words = _count_words(text)
     if words > _MOST_WORDS or _CLAUSE.search(text) is not None:
         return True
+    plain = _SHORT_WORDS.sub("", text)
+    if _SENTENCE_END.search(plain) is None:
+        return False
     fewest = _SENTENCE_OF_CHARACTERS if _CHARACTER.search(text) else _SENTENCE
-    return words >= fewest and _SENTENCE_END.search(_SHORT_WORDS.sub("", text)) is not None
+    return words >= fewest or (words >= _SHORT_SENTENCE and _ends_sentence(plain) and not _is_name(text))
+
+
+def _ends_sentence(text: str) -> bool:
+    return any(match.end() == len(text.rstrip()) for match in _SENTENCE_END.finditer(text.rstrip()))
+
+
+def _is_name(text: str) -> bool:
+    """Return whether all words after the first one begin as those of names do, or are small."""
+    words = text.split()[1:]
+    return all(word[0].isupper() or word[0].isdigit() or word.casefold() in _SMALL_WORDS for word in words)
 
 
 def _count_words(text: str) -> int:
@@ -237,11 +258,39 @@ def _without_lists_of_lines(cells: Sequence[Cell], answers: Sequence[Answer]) ->
     return [texts.get(at, one) for at, one in enumerate(answers)]
 
 
+def _with_sentences(cells: Sequence[Cell], answers: Sequence[Answer]) -> list[Answer]:
+    """Return answers in which all texts are prose if most of them are."""
+    split = [one.kind == "list" and isinstance(cells[at].value, str) for at, one in enumerate(answers)]
+    texts = [
+        at for at, one in enumerate(answers) if one.kind in ("text", "prose") or (split[at] and ";" in cells[at].value)
+    ]
+    prose = sum(answers[at].kind == "prose" for at in texts)
+    if 2 * prose <= len(texts):
+        return list(answers)
+    changed = {at: Answer("prose", cell_text(cells[at].value)) for at in texts}
+    return [changed.get(at, one) for at, one in enumerate(answers)]
+
+
 def _as_text(cell: Cell) -> Answer:
     if is_empty(cell.value):
         return Answer("empty")
     text = cell_text(cell.value)
+    if _is_object(cell.value):
+        return Answer("object", text)
     return Answer("prose" if is_prose(text) else "text", text)
+
+
+def _is_object(value: Any) -> bool:
+    if isinstance(value, str):
+        if not value.lstrip().startswith("{") or len(value) > _LONGEST_OBJECT:
+            return False
+        try:
+            return isinstance(json.loads(value), dict)
+        except (ValueError, RecursionError):
+            return False
+    return isinstance(value, Mapping) or (
+        isinstance(value, list) and any(isinstance(one, Mapping | list) for one in value)
+    )
 
 
 def _readings(cell: Cell, marks: _Marks) -> dict[Kind, Answer]:
@@ -354,7 +403,8 @@ def _items(text: str) -> list[str]:
     parts = [part.strip().removeprefix("- ").removeprefix("* ").strip() for part in text.split(separator)]
     parts = [part for part in parts if part]
     short = all(_count_words(part) <= _ITEM_WORDS and not is_prose(part) for part in parts)
-    return parts if len(parts) > 1 and short else []
+    clauses = separator == ";" and _ends_sentence(text) and any(_count_words(part) > _SHORT_SENTENCE for part in parts)
+    return parts if len(parts) > 1 and short and not clauses else []
 
 
 def _flat_items(values: Sequence[Any]) -> list[str]:

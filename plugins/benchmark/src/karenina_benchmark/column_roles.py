@@ -71,11 +71,13 @@ _TRUTHS: Final = (
     "answers?|finalanswers?|finaldecision|shortanswers?|outputanswer|outputsanswer",
     "solution|key",
     "labels?",
+    "(must|should)(include|contain|mention)s?(all)?|containsall|(required|expected|musthave)(keywords|terms|phrases)",
 )
 """Names of the right answer, from specific to general."""
 _LABELS: Final = ("label", "labels")
 _NOT_TRUTH: Final = re.compile(
     r"(score|reason|reasoning|explanation|rationale|comment|notes?|type|source|url|urls|link|context|contexts|count|"
+    r"docs?|files?|filenames?|chunks?|ids|skills?|citations?|sources|"
     r"documents?|passages?|evidence|behaviou?r|format|tools?|model|by|correctness|correction|difficulty|level|"
     r"confidence|latency|tokens|grade|rating|accuracy|points|pages?)$|^(reference|gold|expected)id$"
 )

@@ -59,7 +59,9 @@ _SHOWN_KINDS: Final[Mapping[Kind, tuple[str, str, str]]] = {
 """By kind: the name of one answer and of several, and the rule."""
 _ALTERNATIVES: Final = ("list of right answers", "lists of right answers", "ExactMatch, any of them")
 _IN_RESPONSE: Final = re.compile(
-    r"(?:.*_)?(?:(?:must|should)_(?P<no>not_)?(?:include|contain|mention)s?(?:_all)?|contains_all|required_(?:terms|keywords))"
+    r"(?:.*_)?(?:must|should)_(?P<no>not_)?(?:include|contain|mention)s?(?:_(?:all|(?P<any>any)))?|"
+    r"(?:.+_)?(?P<never>not_)?contains?(?:_(?:all|(?P<some>any)))?|"
+    r"(?:required|expected|must_have)_(?:terms|keywords|phrases|substrings)"
 )
 """Names of columns of what a response must contain, or must not."""
 _MANY: Final = re.compile(
@@ -70,6 +72,7 @@ _ALL: Final = re.compile(
     r"\b(?:list|name (?:all|the|two|three|four|five|\d)|(?:which|what are the) (?:two|three|four|five))\b",
     re.IGNORECASE,
 )
+_STOPS: Final = ".\u3002"
 _LABEL: Final = re.compile(r"[a-z]+(?:[_-][a-z]+)*")
 _FEWEST_LABELS: Final = 3
 _MOST_LABELS: Final = 20
@@ -92,6 +95,8 @@ class DeclaredAnswers:
     notes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     refused: str = ""
+    objects: str = ""
+    """Why objects are not compared; empty if there are none."""
     asks_the_question: bool = True
     """Whether the fields have no subject or description of their own."""
 
@@ -131,7 +136,8 @@ def declare_answers(
     """
     name = re.sub(r"[^a-z]+", "_", column.casefold()).strip("_")
     if contained := _IN_RESPONSE.fullmatch(name):
-        return _declare_contained(cells, forbidden=contained["no"] is not None)
+        forbidden = bool(contained["no"] or contained["never"])
+        return _declare_contained(cells, forbidden=forbidden, any_of=bool(contained["any"] or contained["some"]))
     cells = [_unwrapped(cell) for cell in cells] if any_of else cells
     kinds = _one_of_several(find_kinds(cells)) if any_of else find_kinds(cells)
     if types is not None:
@@ -143,6 +149,7 @@ def declare_answers(
     count = sum(kinds.counts.values())
     if prose and not exact and (count < _FEW or len(prose) > _MOST_PROSE * count):
         done.refused = _refusal(cells, prose, count)
+    done.objects = _describe_objects(cells, [at for at, one in enumerate(kinds.answers) if one.kind == "object"], count)
     for at, (cell, answer) in enumerate(zip(cells, kinds.answers, strict=True)):
         declared = None if answer.kind == "prose" and done.refused else _declare(cell, answer, any_of=any_of)
         if declared is not None:
@@ -154,22 +161,30 @@ def declare_answers(
     return done
 
 
-def _declare_contained(cells: Sequence[Cell], *, forbidden: bool) -> DeclaredAnswers:
-    """Declare that a response has all texts of each cell, or none of them, in upper or lower case."""
+def _declare_contained(cells: Sequence[Cell], *, forbidden: bool, any_of: bool) -> DeclaredAnswers:
+    """Declare that a response has all texts of each cell, or any or none of them, in upper or lower case."""
     done = DeclaredAnswers([], find_kinds(cells))
-    what = "Whether the response contains one of the texts" if forbidden else "Whether the response contains all texts"
+    one_of = forbidden or any_of
+    what = "Whether the response contains one of the texts" if one_of else "Whether the response contains all texts"
     for cell in cells:
         found = parse_list(cell.value) if isinstance(cell.value, str) else cell.value
-        items = map(cell_text, found if isinstance(found, list) else [cell.value])
-        texts = [re.escape(item.strip()) for item in items if item.strip()]
-        pattern = "|".join(texts) if forbidden else "".join([r"\A", *(f"(?=.*{text})" for text in texts)])
+        items = found if isinstance(found, list) else [cell.value]
+        texts = [text for item in items if (text := _pattern_of(item))]
+        pattern = "|".join(texts) if one_of else "".join([r"\A", *(f"(?=.*{text})" for text in texts)])
         rule = {"type": "TraceRegex", "pattern": pattern, "flags": ["IGNORECASE", "DOTALL"]}
         declared = {"type": "bool", "description": what, "ground_truth": not forbidden, "verify_with": rule}
         done.fields.append(declared if texts else None)
     count = sum(declared is not None for declared in done.fields)
-    word = "must not contain" if forbidden else "must contain"
+    word = "must not contain" if forbidden else "must contain one of" if any_of else "must contain"
     done.notes.append(f"{quantity(count, 'answer')} with texts that the response {word} (TraceRegex)")
     return done
+
+
+def _pattern_of(item: object) -> str:
+    """Return the pattern of a text that a response must have, or of a list of texts of which it must have one."""
+    alternatives = [cell_text(one).strip() for one in (item if isinstance(item, list) else [item])]
+    found = [re.escape(one) for one in alternatives if one]
+    return f"(?:{'|'.join(found)})" if len(found) > 1 else "".join(found)
 
 
 def _unwrapped(cell: Cell) -> Cell:
@@ -208,7 +223,7 @@ def _declare(cell: Cell, answer: Answer, *, any_of: bool) -> dict[str, Any] | No
     """Return the declared field of an answer without its description; None if it has no answer."""
     truth = answer.truth
     match answer.kind:
-        case "empty":
+        case "empty" | "object":
             return None
         case "number":
             return {"type": "str", "ground_truth": truth, "verify_with": _number_rule(cell, answer)}
@@ -226,12 +241,16 @@ def _declare(cell: Cell, answer: Answer, *, any_of: bool) -> dict[str, Any] | No
             rule = {"type": "SetContainment", "mode": "exact", "normalize": ["lowercase", "strip"]}
             return {"type": "list[str]", "ground_truth": truth, "verify_with": rule}
         case _:
-            return {"type": "str", "ground_truth": truth, "verify_with": "ExactMatch"}
+            return {"type": "str", "ground_truth": truth, "verify_with": exact_match([truth])}
 
 
 def exact_match(truths: Sequence[str]) -> Any:
-    """Return `ExactMatch` with the first truth, which stands for other right answers too."""
+    """Return `ExactMatch` with the first truth, which stands for other right answers too.
+
+    The full stop at the end of a truth may be missing in a response.
+    """
     first, *rest = (fold(truth).casefold().strip() for truth in truths)
+    rest += [one.rstrip(_STOPS) for one in (first, *rest) if one.rstrip(_STOPS) and one[-1:] in _STOPS]
     others = {other: first for other in rest if other not in ("", first)}
     if not others:
         return "ExactMatch"
@@ -266,9 +285,11 @@ def _report(done: DeclaredAnswers, cells: Sequence[Cell], *, any_of: bool) -> No
     """Add what was found, and what does not have the kind of its column."""
     kinds = done.kinds
     for kind, count in kinds.counts.most_common():
-        if kind != "prose" or not done.refused:
+        if kind != "object" and (kind != "prose" or not done.refused):
             one, several, rule = _ALTERNATIVES if kind == "list" and any_of else _SHOWN_KINDS[kind]
-            done.notes.append(f"{count:,} {one if count == 1 else several} ({rule})")
+            first = [at for at, answer in enumerate(kinds.answers) if answer.kind == kind][:1]
+            example = f", such as {_examples(cells, first)}" if kind == "text" else ""
+            done.notes.append(f"{count:,} {one if count == 1 else several} ({rule}){example}")
     if any(one.decimal == "," for one in kinds.answers):
         done.notes.append("numbers have decimal commas, so 1,234 is a little more than 1")
     if kinds.kind is not None and kinds.unfit:
@@ -305,8 +326,7 @@ def _report(done: DeclaredAnswers, cells: Sequence[Cell], *, any_of: bool) -> No
     nested = [
         at
         for at, one in enumerate(kinds.answers)
-        if (one.kind == "text" or (one.kind == "prose" and not done.refused))
-        and isinstance(cells[at].value, list | Mapping)
+        if (one.kind == "text" or (one.kind == "prose" and not done.refused)) and isinstance(cells[at].value, list)
     ]
     if nested:
         what = (
@@ -323,6 +343,13 @@ def _report(done: DeclaredAnswers, cells: Sequence[Cell], *, any_of: bool) -> No
     if placeholders:
         what = f"{quantity(len(placeholders), 'placeholder')} in place of an answer: {_examples(cells, placeholders)}"
         done.warnings.append(f"{what}; their questions have no template")
+
+
+def _describe_objects(cells: Sequence[Cell], objects: Sequence[int], count: int) -> str:
+    if not objects:
+        return ""
+    what = "is an object or a list of several" if len(objects) == 1 else "are objects or lists of several"
+    return f"{len(objects)} of {quantity(count, 'answer')} {what} values such as {_examples(cells, objects[:1])}"
 
 
 def _asks_yes_or_no(question: str) -> bool:

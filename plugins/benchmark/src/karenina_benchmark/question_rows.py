@@ -23,6 +23,7 @@ from karenina_benchmark.lettered_options import (
     read_options,
     strip_marks,
 )
+from karenina_benchmark.message_texts import NotText, as_text, is_conversation
 from karenina_benchmark.table_reader import Row
 from karenina_toolkit.files import find_column
 from karenina_toolkit.printable import quantity, shorten
@@ -93,6 +94,8 @@ class QuestionRows:
     notes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     blanks: list[Row] = field(default_factory=list)
+    unreadable: list[tuple[Row, str]] = field(default_factory=list)
+    """The rows whose question is messages with more than text, such as images, and why each cannot be read."""
     unused: list[str] = field(default_factory=list)
     joined: bool = False
     """Whether the contexts are part of the questions."""
@@ -117,6 +120,11 @@ def cell_text(cell: Any) -> str:
     return cell if isinstance(cell, str) else json.dumps(cell, ensure_ascii=False) if _is_json(cell) else str(cell)
 
 
+def _question_text(cell: Any) -> str:
+    """Return the text of a question, which may be messages. Raises `NotText` for messages with more than text."""
+    return as_text(cell) if is_conversation(cell) else cell_text(cell)
+
+
 def _is_json(cell: Any) -> bool:
     return isinstance(cell, list | Mapping)
 
@@ -133,7 +141,11 @@ def make_question_rows(
     contexts: list[str] = []
     for row in rows:
         asked = fill(template, row.values, roles) if template else row.values.get(question)
-        text = "" if asked is None else cell_text(asked).strip()
+        try:
+            text = "" if asked is None else _question_text(asked).strip()
+        except NotText as error:
+            done.unreadable.append((row, str(error)))
+            continue
         if not text:
             done.blanks.append(row)
             continue

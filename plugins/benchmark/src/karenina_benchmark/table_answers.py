@@ -22,13 +22,14 @@ class RowTemplates:
     """The declared fields of each row of a table, None for rows without a right answer.
 
     `notes` say which kinds of answers were found, `warnings` what could not be compared by its kind, and `refused` why
-    sentences are not compared. `types` is the column of types, if the table has one.
+    sentences are not compared, `objects` why objects are not. `types` is the column of types, if the table has one.
     """
 
     fields: list[dict[str, Any] | None]
     notes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     refused: str = ""
+    objects: str = ""
     types: str | None = None
 
     def _add(self, name: str, found: DeclaredAnswers) -> None:
@@ -36,6 +37,8 @@ class RowTemplates:
         self.warnings += [f"{name}: {warning}" for warning in found.warnings]
         if found.refused:
             self.refused = self.refused or f"{name}: {found.refused}"
+        if found.objects:
+            self.objects = self.objects or f"{name}: {found.objects}"
 
 
 def declare_rows(
@@ -97,7 +100,7 @@ def _declare_column(
     done._add(repr(column), found)
     for at, declared, answer in zip(places, found.fields, found.kinds.answers, strict=True):
         fields = done.fields[at]
-        if declared is None and answer.kind == "prose":
+        if declared is None and answer.kind in ("prose", "object"):
             done.fields[at] = None
         elif declared is not None and fields is not None:
             fields[name or TRUTH] = declared

@@ -49,6 +49,7 @@ READING: Final = ("rows", "encoding", "choice_by", "exact")
 _FIELD: Final = re.compile(r"(answer|gold|description)\.([^\W\d]\w*)")
 _NO_ANSWER: Final = re.compile(r"(?:id|url|link|date|time|timestamp|author|source|difficulty|split)$")
 _LONGEST: Final = 500
+_MOST_SHOWN: Final = 3
 _RAW_ANSWER: Final = "raw_answer"
 _OWN_FIELDS: Final = tuple(name for name in FIELDS if name not in (QUESTION, _RAW_ANSWER, ID, KEYWORDS))
 
@@ -79,6 +80,14 @@ def read_table(path: Path, columns: Mapping[str, str] | None = None) -> Benchmar
     done = make_question_rows(table.rows, roles, choice_by=by)
     if done.problem:
         raise CheckpointError(path, "", done.problem, done.cure)
+    if done.unreadable:
+        row, why = done.unreadable[0]
+        cure = "delete the row, or import the file with `karenina import --partial`"
+        raise CheckpointError(path, row.where(), f"the question cannot be asked as text: {why}", cure)
+    short = [row.where() for row in table.rows if row.is_short] if path.suffix.lower() != ".xlsx" else []
+    if short:
+        shown = ", ".join(short[:_MOST_SHOWN]) + (f" and {len(short) - _MOST_SHOWN} more" * (len(short) > _MOST_SHOWN))
+        done.warnings.append(f"rows with fewer cells than the header are taken to end with empty ones: {shown}")
     own = chosen.fields.get("answer_template", "")
     compared = [one for one in done.rows if one.row.values.get(own) is None]
     try:
@@ -117,6 +126,11 @@ def read_table(path: Path, columns: Mapping[str, str] | None = None) -> Benchmar
             f"{found.refused}: `karenina draft` drafts a template for each answer, `karenina import` writes a trait "
             "for each, whose judge compares responses with the sentence, other traits need --set "
             "evaluation_mode=rubric_only, and --exact compares word for word"
+        )
+    elif found.objects:
+        benchmark.missing_answers = (
+            f"{found.objects}, which no rule compares: name one of their parts, such as --columns "
+            f"answer={roles.get(TRUTH) or 'COLUMN'}.PART"
         )
     elif roles.get(TRUTH) is not None:
         benchmark.load_notice = _describe_comparison(path, roles, found)

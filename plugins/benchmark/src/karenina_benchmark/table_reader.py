@@ -16,7 +16,8 @@ from typing import Any, Final
 
 from karenina_benchmark.column_roles import ID, QUESTION, find_role
 from karenina_benchmark.errors import CheckpointError
-from karenina_benchmark.text_files import to_checkpoint_error
+from karenina_benchmark.text_files import read_text, to_checkpoint_error
+from karenina_benchmark.yaml_reader import read as read_yaml
 from karenina_toolkit import bounded_files
 from karenina_toolkit.bounded_files import FileError
 from karenina_toolkit.files import (
@@ -34,6 +35,7 @@ from karenina_toolkit.files import (
 )
 
 _JSON: Final = ".json"
+_YAML: Final = (".yaml", ".yml")
 _PARQUET: Final = ".parquet"
 _EXCEL: Final = ".xlsx"
 _ZIP: Final = b"PK\x03\x04"
@@ -46,14 +48,16 @@ _LOOKED_AT: Final = 20
 class Row:
     """A row of a file: its values by column, and its place.
 
-    `line` is the line of the file (or the row of the sheet) where it ends, and `place` the same in words: `line 3`, or
-    `data.0.qas.1` in a JSON document. `problem` says why a row could not be read, which then has no values.
+    `is_short` says that a row of CSV had fewer cells than the header. `line` is the line of the file (or the row of the
+    sheet) where it ends, and `place` the same in words: `line 3`, or `data.0.qas.1` in a JSON document. `problem` says
+    why a row could not be read, which then has no values.
     """
 
     line: int
     values: Mapping[str, Any]
     place: str = ""
     problem: str = ""
+    is_short: bool = False
 
     def where(self) -> str:
         """Return the place for messages."""
@@ -105,24 +109,23 @@ def open_rows(
     Without `encoding`, cp1252 and UTF-16 are recognized. Without `rows`, the rows of a JSON document are the only list
     in it whose rows have a question; they have the scalars of the objects around them too, and the key of a row as
     `id`. Cells of Excel and Parquet are values of JSON: dates and times in ISO 8601. With `keep_problems`, a line that
-    cannot be read is a row with its `problem`, and texts of a document may hold halves of characters. Raises
-    `CheckpointError`.
+    cannot be read is a row with its `problem`, and texts of a document may hold halves of characters. YAML, which is
+    read only with this `suffix`, has the rules of JSON. Raises `CheckpointError`.
     """
     file = Path(path)
     ending = (suffix or file.suffix).lower()
-    if ending not in SUFFIXES:
+    if ending not in SUFFIXES and not (suffix is not None and ending in _YAML):
         what = f"tables with the file name ending {ending!r} are not supported"
         raise CheckpointError(file, "", what, f"convert the file to one of {', '.join(SUFFIXES)}")
     if sheet is not None and ending != _EXCEL:
         raise CheckpointError(file, "", "only Excel files have sheets", "leave `sheet` out")
-    if rows is not None and ending != _JSON:
+    if rows is not None and ending not in (_JSON, *_YAML):
         raise CheckpointError(file, "", "only JSON documents have a path to their rows", "leave --rows out")
     _check_content(file, ending)
     notes: list[str] = []
-    if ending == _JSON:
-        return TableRows(
-            file, (), notes, _read_document(file, rows, encoding, notes, max_bytes, surrogates=keep_problems)
-        )
+    if ending in (_JSON, *_YAML):
+        found = _read_document(file, ending, rows, encoding, notes, max_bytes, surrogates=keep_problems)
+        return TableRows(file, (), notes, found)
     try:
         records = read_records(
             file,
@@ -189,17 +192,27 @@ def _plain_rows(records: Records, ending: str, *, keep_problems: bool) -> Iterat
                 continue
             if ending in (_EXCEL, _PARQUET):
                 values = name_classes({str(name): _plain_value(cell) for name, cell in values.items()}, classes)
-            yield Row(record.number, values, record.where)
+            yield Row(record.number, values, record.where, is_short=record.is_short)
 
 
 def _read_document(
-    path: Path, rows: str | None, encoding: str | None, notes: list[str], max_bytes: int | None, *, surrogates: bool
+    path: Path,
+    ending: str,
+    rows: str | None,
+    encoding: str | None,
+    notes: list[str],
+    max_bytes: int | None,
+    *,
+    surrogates: bool,
 ) -> Iterator[Row]:
-    data = bounded_files.read_bytes(path, max_bytes=max_bytes)
-    if encoding is None:
-        encoding, note = recognize_encoding(BytesIO(data), path)
-        notes += [note] if note else []
-    document = parse_json(data, path, encoding=encoding, surrogates=surrogates)
+    if ending == _JSON:
+        data = bounded_files.read_bytes(path, max_bytes=max_bytes)
+        if encoding is None:
+            encoding, note = recognize_encoding(BytesIO(data), path)
+            notes += [note] if note else []
+        document = parse_json(data, path, encoding=encoding, surrogates=surrogates)
+    else:
+        document = read_yaml(read_text(path), path).value
     chosen = rows or find_rows(document, path)
     if chosen is not None and not rows:
         notes.append(f"the rows are `{chosen}` of {path.name}; name other ones with --rows")

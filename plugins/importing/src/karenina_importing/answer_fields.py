@@ -11,9 +11,9 @@ from karenina_benchmark.answer_kinds import Cell
 from karenina_benchmark.column_roles import TRUTH
 from karenina_benchmark.declare_answers import declare_answers, exact_match, holds_alternatives
 from karenina_benchmark.lettered_options import Options, find_right_options
+from karenina_benchmark.message_texts import as_texts
 from karenina_benchmark.table_answers import declare_letters
 from karenina_importing.field_mapping import FieldMapping
-from karenina_importing.texts import as_texts
 from karenina_toolkit.patterns import PatternTimeout, search
 from karenina_toolkit.printable import quantity
 
@@ -108,6 +108,11 @@ def declare_by_kind(
                 needed = {} if any_of or len(truths) < 2 else {"raw_answer": "; ".join(truths)}
                 decided[at] = {"rubric": _agrees(truths, any_of=any_of), **needed}
         notes += [f"answer: {note}" for note in (*found.notes, *found.warnings)]
+        if found.objects:
+            notes.append(
+                f"answer: {found.objects}, which no rule compares, so these have no template: map one of their parts "
+                f"with --map raw_answer={path[0] if path else 'PATH'}.PART"
+            )
         if found.refused:
             notes.append(
                 f"answer: {found.refused}, so a judge that sees the sentence scores whether a response agrees with it "

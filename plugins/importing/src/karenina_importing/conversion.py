@@ -18,6 +18,7 @@ from karenina_benchmark.content import BenchmarkContent
 from karenina_benchmark.document import Document, Section
 from karenina_benchmark.errors import CheckpointError, explain_error
 from karenina_benchmark.lettered_options import Options, read_options
+from karenina_benchmark.message_texts import NotText, as_text, as_texts, is_conversation
 from karenina_benchmark.question_ids import make_question_id
 from karenina_benchmark.template_declarations import DeclarationError, make_template_source
 from karenina_core.data.question import Question
@@ -34,7 +35,7 @@ from karenina_importing.answer_fields import (
 from karenina_importing.field_mapping import AUTO, GRADED, FieldMapping
 from karenina_importing.field_paths import find_first
 from karenina_importing.source_row import SourceRow
-from karenina_importing.texts import NotText, as_response, as_text, as_texts, is_conversation
+from karenina_importing.texts import as_response
 from karenina_importing.verdicts import make_label, settle_scales
 from karenina_toolkit.printable import quantity
 from karenina_toolkit.value_limits import find_problem
@@ -155,6 +156,16 @@ class _Converter:
         except NotText as error:
             raise _RowError(f"{name}: {error}") from error
 
+    def _truths(self, row: SourceRow) -> list[str]:
+        """Return the right answers of a row; of a list within the list, which has alternatives, one text."""
+        found = self._value(row, "raw_answer")
+        if isinstance(found, list) and found and all(isinstance(one, list) and one for one in found):
+            try:
+                return [" or ".join(as_texts(one)) for one in found]
+            except NotText as error:
+                raise _RowError(f"raw_answer: {error}") from error
+        return self._texts(row, "raw_answer")
+
     def _choices(self, row: SourceRow) -> list[str]:
         found = self._value(row, "choices")
         if found is None:
@@ -204,7 +215,7 @@ class _Converter:
         return id
 
     def _make_question(self, row: SourceRow, id: str, text: str, choices: list[str]) -> dict[str, Any]:
-        truths = self._texts(row, "raw_answer")
+        truths = self._truths(row)
         data: dict[str, Any] = {"id": id, "question": text}
         if truths:
             data["raw_answer"] = self._show_truths(truths, choices)
@@ -265,7 +276,9 @@ class _Converter:
                 if (
                     answer and not options and isinstance(needed, list) and answer.get("type") != "str"
                 ):  # all of them are needed
-                    done.questions[id]["raw_answer"] = "; ".join(map(str, needed))
+                    done.questions[id]["raw_answer"] = "; ".join(
+                        " or ".join(map(str, one)) if isinstance(one, list) else str(one) for one in needed
+                    )
 
     def _show_truths(self, truths: list[str], choices: list[str]) -> str:
         """Return the right answers as text; that of a multiple-choice question is the option, if it is known."""
@@ -362,10 +375,29 @@ def convert(rows: Iterable[SourceRow], mapping: FieldMapping, choose: ChooseMapp
         converter.add(row)
     converter.declare_found()
     done = converter.imported
-    done.notes.update(dict.fromkeys((*notes, *settle_scales(done.labels))))
+    done.notes.update(dict.fromkeys((*notes, *settle_scales(done.labels), *_describe_uncompared(done))))
     if "response" not in done.found:  # a source without answers: no row lacks one
         done.unanswered.clear()
     return done
+
+
+def _describe_uncompared(done: Imported) -> Iterator[str]:
+    """Yield a note if questions have right answers that neither a field nor a trait compares."""
+    compared = done.mapping.answer == GRADED
+    left = [
+        id
+        for id, one in done.questions.items()
+        if "raw_answer" in one
+        and "answer" not in one
+        and "rubric" in one
+        and not compared
+        and not any(one["raw_answer"] in str(trait.get("description")) for trait in one["rubric"])
+    ]
+    if left:
+        yield (
+            f"the right answers of {quantity(len(left), 'question')} are compared by nothing, because the source "
+            "scores these in other ways; --map answer=graded adds a trait that compares them"
+        )
 
 
 def read_with(

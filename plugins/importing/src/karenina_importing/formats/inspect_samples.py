@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
+from karenina_benchmark.message_texts import NotText, as_text, as_texts
 from karenina_importing.answer_fields import AGREES, NoAnswer, declare_answer
 from karenina_importing.field_mapping import FieldMapping
 from karenina_importing.source_row import SourceRow
-from karenina_importing.texts import NotText, as_text, as_texts
 
 _GRADED: Final = {
     "model_graded_fact": AGREES,

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from karenina_benchmark.errors import CheckpointError
+from karenina_benchmark.message_texts import is_conversation
 from karenina_importing.field_mapping import FieldMapping
 from karenina_importing.file_head import FileHead
 from karenina_importing.formats.promptfoo_assertions import convert, expected_answer
@@ -26,7 +27,6 @@ from karenina_importing.formats.promptfoo_tests import EXPECTED, RUN_IT
 from karenina_importing.import_format import Fit, make_import_format
 from karenina_importing.source_files import bounded, read_json, read_lines
 from karenina_importing.source_row import SourceRow
-from karenina_importing.texts import is_conversation
 from karenina_toolkit import bounded_files
 from karenina_toolkit.files import TABLES
 

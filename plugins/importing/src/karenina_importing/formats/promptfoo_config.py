@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from karenina_benchmark.document import Document
 from karenina_benchmark.errors import CheckpointError
+from karenina_benchmark.message_texts import is_conversation
 from karenina_importing.formats.promptfoo_assertions import convert, expected_answer
 from karenina_importing.formats.promptfoo_files import FILE, YAML, Folder, NotRead, is_table, read_document
 from karenina_importing.formats.promptfoo_keys import (
@@ -32,7 +33,6 @@ from karenina_importing.formats.promptfoo_providers import describe_providers
 from karenina_importing.formats.promptfoo_templates import NotFilled, fill, fill_all, fill_variables, names_in
 from karenina_importing.formats.promptfoo_tests import RUN_IT, Test, expand, read_test_file, read_tests
 from karenina_importing.source_row import SourceRow
-from karenina_importing.texts import is_conversation
 
 KEYS: Final = frozenset({"prompts", "providers", "targets", "tests", "scenarios", "defaultTest", "redteam"})
 """The keys of a configuration, of which it has some."""

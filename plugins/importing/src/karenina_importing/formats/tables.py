@@ -13,10 +13,13 @@ from karenina_benchmark.errors import CheckpointError
 from karenina_benchmark.question_rows import ALIASES, QuestionRows, make_question_rows, name_columns, names_in
 from karenina_benchmark.table_headers import find_header_problem
 from karenina_benchmark.table_reader import Row, open_rows
+from karenina_benchmark.text_files import read_text
+from karenina_benchmark.yaml_reader import read as read_yaml
 from karenina_core.errors import ConfigError
 from karenina_importing.field_mapping import FieldMapping
 from karenina_importing.file_head import FileHead, head_of
 from karenina_importing.formats.dataset_rows import is_page, page_rows
+from karenina_importing.formats.promptfoo_files import YAML
 from karenina_importing.import_format import Fit, make_import_format
 from karenina_importing.source_files import read_json
 from karenina_importing.source_row import SourceRow
@@ -33,6 +36,10 @@ def _detect(head: FileHead) -> Fit:
         return Fit.YES
     if head.start.startswith(_PARQUET) or head.path.suffix.lower() in TABLES:
         return Fit.MAYBE
+    if head.path.suffix.lower() in YAML:
+        found = _read_yaml(head.path)
+        rows = isinstance(found, list) and bool(found) and all(isinstance(one, Mapping) for one in found)
+        return Fit.MAYBE if rows or (isinstance(found, Mapping) and suggest_rows(found)) else Fit.NO
     if isinstance(head.document, Mapping) and len(head.lines) < 2 and suggest_rows(head.document):
         return Fit.MAYBE
     found = head.document
@@ -42,13 +49,22 @@ def _detect(head: FileHead) -> Fit:
     return Fit.MAYBE if is_list or is_lines else Fit.NO
 
 
+def _read_yaml(path: Path) -> Any:
+    """Return the value of a YAML file; None if it has none that benchmarks may have."""
+    try:
+        return read_yaml(read_text(path), path).value
+    except CheckpointError:
+        return None
+
+
 def _rows(path: Path) -> Iterator[SourceRow]:
     yield from _rows_at(path, None, None)
 
 
 def _rows_at(path: Path, rows: str | None, encoding: str | None) -> Iterator[SourceRow]:
     """Yield the rows of a file, of a JSON document those at the path `rows`."""
-    suffix = ".json" if rows is not None else _suffix_of(head_of(path)) if encoding is None else path.suffix
+    suffix = path.suffix.lower() if path.suffix.lower() in YAML else ".json" if rows is not None else ""
+    suffix = suffix or (_suffix_of(head_of(path)) if encoding is None else path.suffix)
     if suffix == ".json" and rows is None and encoding is None and is_page(found := read_json(path)):
         yield from page_rows(found)
         return
@@ -59,8 +75,13 @@ def _rows_at(path: Path, rows: str | None, encoding: str | None) -> Iterator[Sou
     problem = find_header_problem(opened.columns, first) if opened.columns and suffix in TABLES else None
     if problem is not None:
         raise CheckpointError(path, "", *problem)
+    notes = list(opened.notes)
     for row in chain(first, opened):
-        yield SourceRow(row.where(), row.values, row.problem, notes=tuple(opened.notes))
+        if row.is_short and suffix != ".xlsx" and len(notes) == len(opened.notes):
+            notes.append(
+                f"{row.where()} has fewer cells than the header, and is taken to end with empty ones; look for others"
+            )
+        yield SourceRow(row.where(), row.values, row.problem, notes=tuple(notes))
 
 
 def _suffix_of(head: FileHead) -> str:

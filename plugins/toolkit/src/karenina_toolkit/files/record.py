@@ -21,7 +21,8 @@ class Record:
     `value` is a mapping from the columns to the cells, of which empty ones are None, or any JSON value. Excel and
     Parquet have values of their own types, such as dates. `around` are the objects around the row of a JSON document,
     the nearest one last, each with its path without `*`; `key` is the row's key if rows are the values of an object.
-    `problem` says why a row could not be read, which then has no value.
+    `is_short` says that a row of text had fewer cells than the header, which are None. `problem` says why a row could
+    not be read, which then has no value.
     """
 
     file: Path
@@ -31,6 +32,7 @@ class Record:
     around: tuple[tuple[str, Mapping[str, Any]], ...] = ()
     key: str | None = None
     problem: FileError | None = None
+    is_short: bool = False
 
     @property
     def values(self) -> Mapping[str, Any]:

@@ -141,8 +141,7 @@ def iter_records(
         if len(cells) > width and any(cell is not None for cell in cells[width:]):
             what = f"the row has {len(cells)} cells, but the file has {width} columns"
             raise FileError(path, where(number), what, "put texts that contain the delimiter into quotes")
-        if len(cells) < width:
-            cells += [None] * (width - len(cells))
-        found = dict(zip(kept, cells, strict=False))
+        missing = width - len(cells)
+        found = dict(zip(kept, [*cells, *[None] * missing], strict=False))
         found.pop(None, None)
-        yield Record(path, where(number), number, found)
+        yield Record(path, where(number), number, found, is_short=missing > 0)

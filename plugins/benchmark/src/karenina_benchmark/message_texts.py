@@ -1,0 +1,85 @@
+"""The texts of questions and answers in cells that are values of JSON: texts, numbers, prompts of messages, lists."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from karenina_toolkit.value_limits import has_lone_surrogate
+
+
+class NotText(ValueError):
+    """An error for a value that is not a text; the message says what it is."""
+
+
+def as_text(value: Any) -> str:
+    """Return a text, number, boolean, prompt of messages or list of content parts as text. Raises `NotText`."""
+    if isinstance(value, str):
+        if has_lone_surrogate(value):
+            raise NotText("the text holds half of a character (a lone surrogate)")
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise NotText(f"the number {value} is not finite")
+        return str(int(value)) if value.is_integer() and abs(value) < 2**53 else str(value)
+    if is_conversation(value):
+        return _render_messages(value)
+    if _is_parts(value):
+        return _join_parts(value)
+    raise NotText(f"it is {_describe(value)}, not a text")
+
+
+def as_texts(value: Any) -> list[str]:
+    """Return a list as the texts of its items, and any other value as one text. Raises `NotText`."""
+    if isinstance(value, list) and not is_conversation(value) and not _is_parts(value):
+        return [as_text(one) for one in value]
+    return [as_text(value)]
+
+
+def is_conversation(value: Any) -> bool:
+    """Return whether a value is a list of messages with roles."""
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and all(isinstance(one, Mapping) and isinstance(one.get("role"), str) and "content" in one for one in value)
+    )
+
+
+def _is_parts(value: Any) -> bool:
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and all(isinstance(one, Mapping) and isinstance(one.get("type"), str) for one in value)
+    )
+
+
+def _join_parts(parts: Sequence[Mapping[str, Any]]) -> str:
+    """Return the text of content parts; reasoning is left out. Raises `NotText` for images and other media."""
+    texts = []
+    for part in parts:
+        if part["type"] in ("text", "output_text", "input_text") and isinstance(part.get("text"), str):
+            texts.append(part["text"])
+        elif part["type"] not in ("reasoning", "thinking"):
+            raise NotText(f"it holds a part of the type {part['type']!r:.40}, not only texts")
+    return as_text("\n".join(texts))
+
+
+def _render_messages(messages: Sequence[Mapping[str, Any]]) -> str:
+    """Return a prompt of messages as text: one message of a user as it is, others with their roles."""
+    shown = [(str(one["role"]), as_text(one["content"] or "")) for one in messages]
+    if len(shown) == 1:
+        return shown[0][1]
+    return "\n\n".join(f"{role.capitalize()}: {text}" for role, text in shown)
+
+
+def _describe(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return f"an object with the keys {', '.join(map(str, list(value)[:6]))}" if value else "an empty object"
+    if isinstance(value, list):
+        return "a list" if value else "an empty list"
+    return f"a value of the type {type(value).__name__}"
