@@ -5,15 +5,11 @@
 
 from __future__ import annotations
 
-import ast
-import io
-import tokenize
 import tomllib
-from collections.abc import Iterable
 from configparser import ConfigParser
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+from source_counts import ROOT, lines_of_code, packages
 
 
 def fence() -> ConfigParser:
@@ -26,18 +22,6 @@ def fence() -> ConfigParser:
 def lines(value: str) -> list[str]:
     """Return the entries of a setting of several lines."""
     return [line.strip() for line in value.splitlines() if line.strip()]
-
-
-def packages() -> dict[str, Path]:
-    """Return the folder of each member's package, by the package's name."""
-    files = [ROOT / name / "pyproject.toml" for name in ("karenina_core", "karenina")]
-    files += [*ROOT.glob("plugins/*/pyproject.toml"), *ROOT.glob("adapters/*/pyproject.toml")]
-    folders = [
-        file.parent / source
-        for file in files
-        for source in tomllib.loads(file.read_text("utf-8"))["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
-    ]
-    return {folder.name: folder for folder in folders}
 
 
 def test_no_import_is_exempt() -> None:
@@ -102,19 +86,3 @@ def test_lines_of_code_are_neither_blank_nor_comments_nor_docstrings(tmp_path: P
     file.write_text(text)
 
     assert lines_of_code(file) == 5
-
-
-def lines_of_code(file: Path) -> int:
-    """Count the lines of a file that are not blank, a comment or part of a docstring."""
-    text = file.read_text("utf-8")
-    documented = {line for node in ast.walk(ast.parse(text)) for line in _documentation(node)}
-    layout = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
-    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
-    code = {line for one in tokens if one.type not in layout for line in range(one.start[0], one.end[0] + 1)}
-    return len(code - documented)
-
-
-def _documentation(node: ast.AST) -> Iterable[int]:
-    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
-        return range(node.lineno, (node.end_lineno or node.lineno) + 1)
-    return ()

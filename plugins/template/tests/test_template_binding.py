@@ -252,7 +252,8 @@ def test_a_class_never_gets_the_source_of_its_namesake():
         truth = template.for_question("q").expected()
         if template.own_source is not None:
             found.append(load_template(template.own_source).for_question("q").expected() == truth)
-    assert found == [True]
+    assert found
+    assert all(found)  # before Python 3.13, one of the two has no source: a class does not know its line there
 
 
 def test_a_class_that_uses_outer_names_has_no_source():

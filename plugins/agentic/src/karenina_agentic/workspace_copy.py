@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from karenina_agentic.workspace_paths import WorkspaceError, is_created_name, printable_path
+from karenina_toolkit.file_names import resolve_links
 from karenina_toolkit.nofollow_files import FOLDER, open_file_at, open_folder
 
 DEEPEST: Final = 100
@@ -172,8 +173,8 @@ class _Copying:
 def _find_link_problem(link: Path, root: Path, inside: tuple[Path, ...]) -> str | None:
     """Return why a link cannot be followed from within the folders `inside`, or None if it can."""
     try:
-        target = link.resolve()
-    except RuntimeError:
+        target = resolve_links(link)
+    except OSError:
         return "is a circular link"
     if not target.is_relative_to(root):
         return "is a link out of the workspace root"

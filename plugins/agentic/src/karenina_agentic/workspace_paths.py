@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final, Literal
 
 from karenina_core.errors import KareninaError
+from karenina_toolkit.file_names import resolve_links
 
 LONGEST_BASE: Final = 80
 """Characters of a folder's name that the names of its copies keep."""
@@ -28,9 +29,9 @@ def resolve_root(root: Path | None) -> Path:
             "no workspace root is set: set workspace_root in the configuration, or benchmark.workspace_root"
         )
     try:
-        found = root.resolve()
+        found = resolve_links(root)
         exists = found.is_dir()
-    except (OSError, RuntimeError, ValueError) as error:
+    except (OSError, ValueError) as error:
         raise WorkspaceError(f"the workspace root {root} cannot be used: {error}") from None
     if not exists:
         raise WorkspaceError(f"the workspace root {root} is not a folder: create it, or set workspace_root to another")
@@ -46,9 +47,9 @@ def resolve_folder(root: Path, path: str) -> Path:
     if wanted.is_absolute() or ".." in wanted.parts or "\0" in path:
         raise WorkspaceError(f"workspace_path {path!r} is refused: give a path relative to the root, without '..'")
     try:
-        found = (root / wanted).resolve()
+        found = resolve_links(root / wanted)
         exists = found.is_dir()
-    except (OSError, RuntimeError) as error:
+    except OSError as error:
         raise WorkspaceError(f"workspace_path {path!r} cannot be used: {error}") from None
     if not found.is_relative_to(root):
         raise WorkspaceError(f"workspace_path {path!r} is refused: it is a link out of the workspace root {root}")

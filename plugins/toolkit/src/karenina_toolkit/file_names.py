@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 from pathlib import Path
 from typing import Final
@@ -17,6 +19,19 @@ def is_plain_name(text: str) -> bool:
 def stays_below(folder: Path, name: str) -> bool:
     """Return whether a path, relative to `folder`, stays in it with all links resolved."""
     try:
-        return (folder / name).resolve().is_relative_to(folder.resolve())
-    except (OSError, ValueError, RuntimeError):  # a loop of links, a NUL byte
+        return resolve_links(folder / name).is_relative_to(resolve_links(folder))
+    except (OSError, ValueError):  # a loop of links, a NUL byte
         return False
+
+
+def resolve_links(path: Path) -> Path:
+    """Return the path, of which the end may be absent, with all links resolved. Raises `OSError` for a loop of links.
+
+    `Path.resolve` raises `RuntimeError` for a loop before Python 3.13, and nothing since then.
+    """
+    try:
+        return Path(os.path.realpath(path, strict=True))
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise
+        return Path(os.path.realpath(path))

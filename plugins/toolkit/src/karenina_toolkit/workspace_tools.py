@@ -19,6 +19,7 @@ from typing import IO, Any, ClassVar, Final
 from anyio import to_thread
 
 from karenina_core.models.ports import Tool
+from karenina_toolkit.file_names import resolve_links
 from karenina_toolkit.files import replace_file
 from karenina_toolkit.nofollow_files import NotAFileError, open_file, open_folder
 from karenina_toolkit.tool_error import ToolError
@@ -85,13 +86,16 @@ class _WorkspaceTool(ABC):
         """Return the result of the tool. Raises `ToolError` and `OSError`."""
 
     def locate(self, path: str) -> Path:
-        """Return the resolved place of `path`. Raises `ToolError` if it lies outside the workspace."""
+        """Return the resolved place of `path`, which may be absent.
+
+        Raises `ToolError` if it lies outside the workspace, and `OSError` if it is a loop of links.
+        """
         wanted = PurePosixPath(path)
         if wanted.is_absolute() or ".." in wanted.parts or "\0" in path:
             raise ToolError(f"{path!r} is refused: give a path relative to the workspace, without '..'")
         if len(wanted.parts) > DEEPEST:
             raise ToolError(f"the path is refused: it names more than {DEEPEST} folders")
-        found = (self._root / wanted).resolve()
+        found = resolve_links(self._root / wanted)
         if not found.is_relative_to(self._root):
             raise ToolError(f"{path!r} is refused: it is a link that leaves the workspace")
         return found
@@ -127,10 +131,9 @@ class _WorkspaceTool(ABC):
     def _run(self, arguments: Mapping[str, Any]) -> str:
         try:
             return self.work(arguments)
-        except (OSError, RuntimeError) as error:  # RuntimeError: a loop of links, from Path.resolve
-            reason = error.strerror if isinstance(error, OSError) and error.strerror else "it is a loop of links"
+        except OSError as error:
             where = arguments.get("path", ".")
-            raise ToolError(f"{self.name} failed for {where!r}: {reason}") from None
+            raise ToolError(f"{self.name} failed for {where!r}: {error.strerror or error}") from None
 
     def _locate_existing(self, arguments: Mapping[str, Any]) -> Path:
         path = arguments.get("path", ".")
