@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from karenina_engine.results.tables import result_table
+from karenina_report.runs import answer_id
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
@@ -33,6 +34,7 @@ def make_item(result: VerificationResult, rules: FieldRules, calls: Iterable[Row
     return {
         "result": values,
         "why": result.why(),
+        "answer_id": answer_id(result) if result.template.raw_llm_response.strip() else None,
         "fields": [
             {
                 "name": row["field"],

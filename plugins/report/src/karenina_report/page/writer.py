@@ -233,14 +233,16 @@ def _items(
     for source in sources:
         journal = find_journal(source)
         view = opened.enter_context(JournalView(journal)) if journal is not None else None
+        prices = view.prices() if view is not None else {}
         numbers: dict[str, int] = {}
         for result in iterate_results(source):
             meta = result.metadata
             if model not in (None, meta.answering_id) or meta.result_id not in known:
                 continue
             number = numbers.setdefault(meta.answering_id, first + len(numbers))
-            index.add(number, result)
-            yield make_item(result, rules.get(meta.template_id, {}), _calls(view, result), prompts)
+            calls = list(_calls(view, result))
+            index.add(number, result, _cost(calls, prices))
+            yield make_item(result, rules.get(meta.template_id, {}), calls, prompts)
         first += len(numbers)
     if len(index) != sum(len(run.results) for run in runs):
         raise ConfigError(["the results changed while they were read: write the report again"])
@@ -255,3 +257,15 @@ def _calls(view: JournalView | None, result: VerificationResult) -> Iterator[Row
     for row in view.calls_of_answer(meta.question_id, meta.replicate or 1):
         if row["model"] in others or row["port"] == "service":
             yield row
+
+
+def _cost(calls: Sequence[Row], prices: Mapping[str, Mapping[str, float]]) -> float | None:
+    """Return the cost of calls in US dollars without discounts for caches; None if there are none or one is unknown."""
+    total = 0.0
+    for row in calls:
+        rates = prices.get(f"{row['model']} ({row['interface']}:{row['model_name']})")
+        if rates is None:
+            return None
+        tokens = ((row["input_tokens"], rates["input"]), (row["output_tokens"], rates["output"]))
+        total += sum(count * rate / 10**6 for count, rate in tokens if isinstance(count, int))
+    return total if calls else None
