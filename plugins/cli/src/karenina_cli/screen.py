@@ -107,7 +107,7 @@ def get_screen(context: typer.Context) -> Screen:
 
 
 def name_checkout(text: str) -> str:
-    """Return a message whose commands `pip install 'karenina[x]'` name the checkout that Karenina was installed from.
+    """Return a message whose commands `pip install 'karenina[ray]'` name the checkout that Karenina was installed from.
 
     The package index may not have its distributions, or older ones. Other commands are not changed.
     """
