@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+import sys
 import tomllib
 from pathlib import Path
 
 import pytest
+
+from karenina_engine.results.tables import LibraryMissing, result_table
 
 ROOT = Path(__file__).parent.parent
 NAMED = re.compile(r"""['"](?P<name>karenina[\w-]*|\.(?:/[\w/]+)?)\[(?P<extras>[\w,]+)\]['"]""")
@@ -48,3 +51,14 @@ FILES = [
 def test_an_extra_that_is_named_exists(file: Path) -> None:
     for found in NAMED.finditer(file.read_text("utf-8")):
         assert set(found["extras"].split(",")) <= extras_of(folder_of(found["name"])) | {"tests"}, found[0]
+
+
+@pytest.mark.parametrize("frame", ["to_pandas", "to_polars", "to_arrow"])
+def test_the_extra_of_a_missing_library_of_frames_exists(frame: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for library in ("pandas", "polars", "pyarrow"):
+        monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(LibraryMissing) as caught:
+        getattr(result_table([]), frame)()
+    found = NAMED.search(str(caught.value))
+    assert found is not None
+    assert found["extras"] in extras_of(folder_of(found["name"]))
