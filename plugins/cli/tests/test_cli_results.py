@@ -294,8 +294,8 @@ def test_a_long_list_of_traits_is_cut() -> None:
 def test_show_prints_the_rule_excerpts_and_reasons(tmp_path: Path) -> None:
     benchmark = tmp_path / "numbers.yaml"
     benchmark.write_text(
-        "karenina: 1\nname: Numbers\nquestions:\n  - id: q1\n    question: How many?\n    answer:\n      number: {type: "
-        "float, description: The number, ground_truth: 40, verify_with: {type: NumericTolerance, tolerance: 0.5}}\n",
+        "karenina: 1\nname: Numbers\nquestions:\n  - id: q1\n    question: How many?\n    answer:\n      number: "
+        "{type: float, description: N, ground_truth: 40, verify_with: {type: NumericTolerance, tolerance: 0.5}}\n",
         "utf-8",
     )
     bound = template_of(next(iter(Benchmark.load(benchmark))))
