@@ -16,6 +16,11 @@ from browser import OpenPage
 from playwright.sync_api import expect
 from runs import RIGHT, errant_run, karenina, result, save
 
+from karenina_calibration.answers import collect_answers
+from karenina_calibration.label_file import read_labels
+from karenina_engine.results.result_set import read_results
+from karenina_report import write_report
+
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext
 
@@ -83,6 +88,34 @@ def test_ten_labels_by_keyboard_are_saved_and_calibrate(run: Path, context: Brow
     assert len(found["worst"]) == table["correct"]["not right"] + table["not correct"]["right"]
     assert "10 labels were read" in karenina("label", run, "--from", file).err
     assert "10 of 60 drawn answers are labelled" in karenina("label", run, "--labeller", "ann", type="q\n").err
+
+
+def test_labels_given_in_a_report_are_read_as_not_blind(run: Path, context: BrowserContext) -> None:
+    report = run.with_name("report.html")
+    write_report(run, output=report)
+    opened = OpenPage(context, report, "#item?at=1")
+    expect(opened.part("label-file")).to_have_count(0)
+    opened.part("label").get_by_role("button", name="Not right").click()
+    opened.page.reload()
+    opened.page.goto(f"{report.as_uri()}#item?at=2")
+    opened.part("label").get_by_role("button", name="Right", exact=True).click()
+    opened.part("labeller").fill("ann")
+    with opened.page.expect_download() as started:
+        opened.part("save-labels").click()
+    saved = run.with_name(started.value.suggested_filename)
+    started.value.save_as(saved)
+    assert opened.problems == []
+
+    done = karenina("label", run, "--from", saved)
+
+    assert "2 labels were read" in done.err
+    labels = read_labels([saved])
+    assert sorted((label.labeller, label.right, label.blind) for label in labels) == [
+        ("ann", False, False),
+        ("ann", True, False),
+    ]
+    known = collect_answers(read_results(run)).by_id
+    assert {label.item for label in labels} <= known.keys()
 
 
 def test_a_blind_page_contains_no_verdict(run: Path) -> None:

@@ -82,6 +82,12 @@ def test_each_summary_is_the_first_paragraph_of_the_help() -> None:
     }
 
 
+def test_commands_are_listed_with_their_whole_summaries() -> None:
+    listed = " ".join(run(build_app(), "--help").split())
+    assert [name for name, (_, summary) in COMMANDS.items() if summary.partition(". ")[0] not in listed] == []
+    assert "..." not in listed.partition("Commands:")[2]
+
+
 def test_commands_of_plugins_are_available() -> None:
     class Adds:
         @hookimpl

@@ -116,6 +116,14 @@ def test_one_task_or_family_can_be_chosen(tmp_path: Path, task: str, expected: l
     assert {one["task"] for one in listed["tasks"]} == set(expected)
 
 
+@pytest.mark.parametrize("arguments", [("--task",), ("-t",), ("--task", "--json")])
+def test_without_a_name_the_tasks_are_listed(arguments: tuple[str, ...]) -> None:
+    done = run_karenina("prompts", *arguments, plugins=plugins())
+    assert done.code == 0, done.err
+    assert "mood" in done.out
+    assert "tour" in done.out
+
+
 def test_the_question_can_be_chosen(tmp_path: Path) -> None:
     file = write_benchmark(tmp_path, "a", "b")
     assert run_karenina("prompts", file, *ONLY, "-q", "b", "--json", plugins=plugins()).json["question"] == "b"

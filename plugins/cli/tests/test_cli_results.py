@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -10,14 +11,16 @@ import pytest
 from command_runs import make_result, run_karenina, write_results
 from rich.console import Console
 
+from karenina_benchmark import Benchmark
 from karenina_cli.result_output import MAX_ROWS, print_result, print_table
 from karenina_cli.summary_output import print_summary
 from karenina_core.data.outcome import Outcome
 from karenina_core.data.result import VerificationResult
-from karenina_core.data.sections import VerificationResultRubric, VetoRecord
+from karenina_core.data.sections import VerificationResultDeepJudgment, VerificationResultRubric, VetoRecord
 from karenina_engine.results.result_set import VerificationResultSet
 from karenina_engine.results.result_text import field_rows
 from karenina_engine.results.summary_text import MAX_TRAITS
+from karenina_template.question_template import template_of
 from karenina_toolkit.printable import clean, shorten
 
 JUDGED: dict[str, Any] = {
@@ -286,3 +289,49 @@ def test_a_long_list_of_traits_is_cut() -> None:
     text = summarized(scored(1, regex_trait_scores={f"t{number}": True for number in range(MAX_TRAITS + 2)}))
 
     assert "and 2 more, in `summary().traits` and --json" in text
+
+
+def test_show_prints_the_rule_excerpts_and_reasons(tmp_path: Path) -> None:
+    benchmark = tmp_path / "numbers.yaml"
+    benchmark.write_text(
+        "karenina: 1\nname: Numbers\nquestions:\n  - id: q1\n    question: How many?\n    answer:\n      number: "
+        "{type: float, description: N, ground_truth: 40, verify_with: {type: NumericTolerance, tolerance: 0.5}}\n",
+        "utf-8",
+    )
+    bound = template_of(next(iter(Benchmark.load(benchmark))))
+    assert bound is not None
+    one = make_result(
+        outcome=Outcome.WRONG,
+        metadata={"template_id": bound.template_id},
+        template={
+            "parsed_llm_response": {"number": 6},
+            "parsed_gt_response": {"number": 40},
+            "field_results": {"number": False},
+        },
+    )
+    judged = VerificationResultDeepJudgment(
+        extracted_excerpts={"number": [{"text": "It is 6.", "confidence": "high"}]},
+        attribute_reasoning={"number": "The response says six."},
+    )
+    file = write_results(tmp_path / "r.jsonl", one.model_copy(update={"deep_judgment": judged}))
+
+    shown = run_karenina("show", file, "--benchmark", benchmark).out
+
+    assert "number  6          40     NumericTolerance (tolerance 0.5)" in shown
+    assert "number: The response says six." in shown
+    assert "number: \u201cIt is 6.\u201d (high confidence)" in shown
+    assert "NumericTolerance" not in run_karenina("show", file).out
+
+
+@pytest.mark.parametrize("printing", ["table", "summary"])
+def test_errors_are_printed_whole(printing: str) -> None:
+    cause = "the server refused the request " + "because of this and that " * 20 + "set the key: the cure"
+    one = make_result(outcome=Outcome.MODEL_ERROR, metadata={"error": cause})
+    if printing == "summary":
+        text = summarized(one)
+    else:
+        console = Console(width=200, record=True, file=io.StringIO())
+        print_table(console, [one])
+        text = console.export_text()
+    assert "cure" in text
+    assert "\u2026" not in text

@@ -269,3 +269,12 @@ def test_unused_search_settings_are_warnings_before_the_run(case: str, caplog: p
     told = [record.getMessage() for record in caplog.records]
     assert len(told) == (said is not None)
     assert said is None or said in told[0]
+
+
+def test_deep_judgment_refuses_traits_that_show_the_truth() -> None:
+    trait = LLMRubricTrait.model_validate({"name": "agrees", "include_ground_truth": True})
+    question = Question(question="What?", raw_answer="BCL2", rubric=Rubric.of(trait))
+    deep = VerificationConfig(deep_judgment_rubric_mode="enable_all")
+
+    with pytest.raises(ConfigError, match=r"trait 'agrees' .* deep judgment never shows the ground truth"):
+        DeepJudgmentRubricAutoFail().included(deep, question)

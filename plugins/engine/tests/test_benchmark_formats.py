@@ -60,6 +60,17 @@ def test_the_built_in_formats_are_offered_through_the_hook() -> None:
     assert all(one.plugin is not None for one in offered)
 
 
+@pytest.mark.parametrize("suffix", [".cards.txt", ".cards.json", ".yaml.gz"])
+def test_the_longest_suffix_of_a_name_selects_the_format(tmp_path: Path, suffix: str) -> None:
+    file = tmp_path / f"capitals.V2{suffix.upper()}"
+    file.write_text("What is the capital of France?\tParis\n")
+    with use_plugins(with_plugins(Flashcards(suffix))):
+        benchmark = Benchmark.load(file)
+        benchmark.save(tmp_path / f"again{suffix}")
+        assert [one.question for one in benchmark] == ["What is the capital of France?"]
+        assert (tmp_path / f"again{suffix}").read_text("utf-8") == file.read_text("utf-8")
+
+
 def test_a_plugins_format_is_read_and_written(tmp_path: Path) -> None:
     file = tmp_path / "capitals.cards"
     file.write_text("What is the capital of France?\tParis\n")

@@ -24,6 +24,8 @@ from karenina_report.page.writer import ReportOptions, write_page
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext
 
+    from karenina_core.data.result import VerificationResult
+
 pytest_plugins = ("chromium",)
 
 MANY = 10_000
@@ -75,6 +77,8 @@ def test_each_view_opens_without_a_request_or_an_error(browser: Browser, rich: P
         opened.page.wait_for_timeout(200)
         assert opened.problems == []
         assert opened.page.evaluate("document.documentElement.scrollWidth") <= width
+        sideways = "[...document.querySelectorAll('.wide, .rows')].filter(box => box.scrollWidth > box.clientWidth)"
+        assert opened.page.evaluate(f"{sideways}.length") == 0
 
 
 def test_the_summary_has_rates_plots_and_their_tables(context: BrowserContext, rich: Path) -> None:
@@ -183,6 +187,94 @@ def test_the_comparison_shows_flips_first(context: BrowserContext, rich: Path) -
     expect(opened.part("flip")).to_have_count(2)
     opened.part("flip").locator("summary").first.click()
     expect(opened.page.locator(".pair")).to_contain_text(re.compile(r"percentage points of pass rate, A minus B: \d"))
+
+
+def measured(seconds: dict[str, float], verdict: bool, model: str) -> list[VerificationResult]:
+    """Return an item for each id that took this time, with a keyword, an extracted number and its truth."""
+    found = []
+    for id, time in seconds.items():
+        one = result(id, verdict, model=model, keywords=[f"k{id}", "all"], extracted={"number": 40 if verdict else 6})
+        one.template.parsed_gt_response, one.template.field_results = {"number": 40}, {"number": verdict}
+        one.metadata.execution_time = time
+        found.append(one)
+    return found
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> Path:
+    a = [
+        *measured({"q1": 3.0, "q2": 20.0}, True, "a"),
+        *measured({"q3": 1.0}, False, "a"),
+        result("q4", True, model="a"),
+    ]
+    b = [
+        *measured({"q1": 5.0, "q2": 4.0}, False, "b"),
+        *measured({"q3": 2.0}, True, "b"),
+        result("q4", None, model="b"),
+    ]
+    return write(tmp_path, a, b)
+
+
+def test_items_are_a_table_that_sorts_and_has_chosen_columns(context: BrowserContext, two: Path) -> None:
+    opened = OpenPage(context, two, "#items")
+    expect(opened.part("cell-extracted")).to_contain_text(["40", "40", "6"])
+    expect(opened.part("cell-truth")).to_contain_text(["40", "40", "40"])
+    expect(opened.part("cell-answer")).to_contain_text(["a on q1, 1", "a on q2, 1"])
+    expect(opened.part("sort-cost")).to_have_count(0)  # no cost is known
+    opened.part("sort-seconds").click()
+    expect(opened.part("cell-seconds")).to_contain_text(["1.00 s", "2.00 s", "2.00 s", "2.00 s", "3.00 s", "4.00 s"])
+    opened.part("sort-seconds").click()
+    expect(opened.part("cell-seconds")).to_contain_text(["20 s", "5.00 s", "4.00 s"])
+    opened.part("columns").locator("summary").click()
+    opened.part("column-truth").uncheck()
+    opened.part("column-keywords").check()
+    expect(opened.part("cell-truth")).to_have_count(0)
+    expect(opened.part("cell-keywords")).to_contain_text(["kq2, all"])
+    opened.part("item-row").first.click()
+    expect(opened.page.locator("[data-view=item] h2")).to_have_text("What is q2?")
+    opened.page.keyboard.press("j")
+    expect(opened.page.locator("[data-view=item] h2")).to_have_text("What is q1?")  # in the order of the list
+    assert opened.problems == []
+
+
+def test_flips_show_values_and_are_filtered(context: BrowserContext, two: Path) -> None:
+    opened = OpenPage(context, two, "#comparison")
+    expect(opened.part("flip-values")).to_have_text(
+        [re.compile(r"number\s+40 \u2192 6, truth 40")] * 2 + [re.compile("6 \u2192 40")]
+    )
+    opened.part("flip-direction").select_option("b")
+    expect(opened.part("flip").locator(".question")).to_have_text(["What is q3?"])
+    opened.part("flip-direction").select_option("a")
+    opened.part("flip-keyword").select_option("kq2")
+    expect(opened.part("flip").locator(".question")).to_have_text(["What is q2?"])
+    expect(opened.part("flip-count")).to_have_text("1 of 3 questions")
+
+
+def test_what_is_left_out_is_above_the_difference(context: BrowserContext, two: Path) -> None:
+    for view in ("#summary", "#comparison"):
+        opened = OpenPage(context, two, view)
+        expect(opened.part("left-out")).to_contain_text("1 question without a verdict in one of the runs")
+        expect(opened.part("difference")).to_contain_text("95% CI")
+        tops = [opened.part(part).bounding_box() for part in ("left-out", "difference")]
+        assert tops[0] is not None
+        assert tops[1] is not None
+        assert tops[0]["y"] < tops[1]["y"]
+
+
+def test_one_plot_has_all_runs_for_each_keyword(context: BrowserContext, two: Path) -> None:
+    section = OpenPage(context, two, "#summary").page.locator("[data-section=keywords]")
+    expect(section.locator("figure.plot")).to_have_count(1)
+    expect(section.locator("figure .series")).to_contain_text(["Run A", "Run B"])
+    titles = section.locator("svg[role=img] title").all_text_contents()
+    assert {"kq1, Run A: 100.0%", "kq1, Run B: 0.0%"} <= set(titles)
+
+
+def test_an_item_begins_with_its_fields_and_folds_its_metadata(context: BrowserContext, two: Path) -> None:
+    opened = OpenPage(context, two, "#item?at=1")
+    expect(opened.page.locator("[data-view=item] h3").first).to_have_text("Fields")
+    expect(opened.part("metadata").locator("dl")).to_be_hidden()
+    opened.part("metadata").locator("summary").click()
+    expect(opened.part("metadata").locator("dl")).to_contain_text("Question id")
 
 
 @pytest.mark.parametrize("view", VIEWS)

@@ -18,6 +18,7 @@ from page_results import HOSTILE, SURROGATE, rich_results
 from result_builders import run, save
 
 import karenina_report
+from karenina_benchmark import Benchmark
 from karenina_core import hookimpl
 from karenina_core import plugins as plugin_room
 from karenina_core.data.outcome import Outcome
@@ -26,6 +27,7 @@ from karenina_core.plugins import Plugins
 from karenina_report.commands import commands
 from karenina_report.page.section import Column, IntervalPlot, PageRuns, PageSection, TableBlock, TextBlock
 from karenina_report.page.writer import ReportOptions, write_page
+from karenina_template.question_template import template_of
 
 MOST_BYTES = 400_000
 
@@ -283,10 +285,17 @@ def test_rules_of_fields_come_from_the_benchmark(tmp_path: Path) -> None:
         "karenina: 1\nname: B\nquestions:\n  - {id: q0, question: 'What?', answer: {year: {description: The year, "
         "ground_truth: 2016, verify_with: {type: NumericTolerance, tolerance: 1, mode: absolute}}}}\n"
     )
-    results = save(tmp_path / "r.jsonl", rich_results([True]))
-    assert report(results, "-o", tmp_path / "report.html", "--benchmark", benchmark).code == 0
-    fields = {one["name"]: one["rule"] for one in blocks(tmp_path / "report.html")["chunk-0"][0]["fields"]}
-    assert fields == {"gene": None, "year": "NumericTolerance (tolerance 1, mode absolute)"}
+    template = template_of(next(iter(Benchmark.load(benchmark))))
+    assert template is not None
+    (one,) = rich_results([True])
+    same = one.model_copy(update={"metadata": one.metadata.model_copy(update={"template_id": template.template_id})})
+    for result, rule in ((same, "NumericTolerance (tolerance 1, mode absolute)"), (one, None)):
+        results = save(tmp_path / "r.jsonl", [result])
+        done = report(results, "-o", tmp_path / "report.html", "--benchmark", benchmark)
+        assert done.code == 0
+        fields = {one["name"]: one["rule"] for one in blocks(tmp_path / "report.html")["chunk-0"][0]["fields"]}
+        assert fields == {"gene": None, "year": rule}
+        assert ("the rules of 1 question are left out: its template has changed" in done.err) == (rule is None)
 
 
 def test_every_outcome_has_a_class_and_a_place_in_the_order(tmp_path: Path) -> None:

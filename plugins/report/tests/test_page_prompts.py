@@ -33,10 +33,15 @@ def karenina(runs: ScriptedRuns, *arguments: str | Path) -> CommandResult:
 
 def calls_of_page() -> list[dict[str, Any]]:
     """Return the calls of all items of the page."""
+    return [call for calls in calls_of_items() for call in calls]
+
+
+def calls_of_items() -> list[list[dict[str, Any]]]:
+    """Return the calls of each item of the page."""
     text = Path("report.html").read_text("utf-8")
     found = re.findall(r'<script type="text/plain" id="karenina-chunk-\d+">([^<]*)</script>', text)
     chunks = [json.loads(gzip.decompress(base64.b64decode(block))) for block in found]
-    return [call for chunk in chunks for item in chunk for call in item["calls"]]
+    return [item["calls"] for chunk in chunks for item in chunk]
 
 
 def test_prompts_are_those_that_were_sent() -> None:
@@ -53,6 +58,25 @@ def test_prompts_are_those_that_were_sent() -> None:
     judging = [call for call in calls if call["task"] == "counting"]
     assert all('"words"' in call["request"] for call in judging)
     assert sorted(runs.calls) == sent  # the report makes no call
+
+
+def test_an_item_costs_what_its_calls_cost_at_the_prices_of_the_run() -> None:
+    runs = ScriptedRuns()
+    benchmark = write_benchmark(Path(), "a", "b")
+    prices = '{"m": {"input": 1000, "output": 0}, "j": {"input": 0, "output": 1000}}'
+    karenina(runs, "run", benchmark, *MODELS, "--set", f"prices={prices}", "-o", "r.results.jsonl")
+
+    karenina(runs, "report", "r.results.jsonl", "-o", "report.html")
+
+    found = re.search(r'id="karenina-head">([^<]*)<', Path("report.html").read_text("utf-8"))
+    assert found is not None
+    costs = json.loads(gzip.decompress(base64.b64decode(found[1])))["index"]["cost"]
+    by_item = [
+        sum(call["input_tokens" if call["model"] == "m" else "output_tokens"] for call in item) / 1000
+        for item in calls_of_items()
+    ]
+    assert costs == pytest.approx(by_item)
+    assert all(costs)
 
 
 def test_a_changed_question_has_no_prompt() -> None:

@@ -259,3 +259,18 @@ def test_help_and_import_load_neither_numpy_nor_results() -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 
     assert done.stdout.strip() == "[]"
+
+
+def test_listed_flips_are_chosen_by_direction_and_keyword(tmp_path: Path) -> None:
+    a = save(tmp_path / "a.jsonl", [result("q0", True, keywords=["x"]), result("q1", False, keywords=["y"])])
+    b = save(tmp_path / "b.jsonl", [result("q0", False, keywords=["x"]), result("q1", True, keywords=["y"])])
+
+    worse = compare(a, b, "--flips", "worse").out
+    y = compare(a, b, "--keyword", "y", "--json").json
+    unknown = compare(a, b, "--keyword", "units")
+
+    assert "correct -> wrong" in worse
+    assert "wrong -> correct" not in worse
+    assert [one["question_id"] for one in y["pairs"][0]["changes"]] == ["q1"]
+    assert y["pairs"][0]["changes"][0]["higher_in"] == "b"
+    assert (unknown.code, "has the keyword 'units'; there are: x, y" in unknown.err) == (2, True)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 from result_builders import result, run
 
 from karenina_benchmark import Benchmark
 from karenina_core.data.outcome import Outcome
+from karenina_core.data.result import VerificationResult
 from karenina_core.data.rubrics import LLMRubricTrait
 from karenina_core.errors import ConfigError
 from karenina_report import compare
-from karenina_report.comparison_result import Difference, Pair
+from karenina_report.comparison_result import Difference, FieldValues, Pair
+from karenina_template.question_template import template_of
 
 
 def only(pairs: object) -> Pair:
@@ -164,6 +169,90 @@ def test_a_flip_names_what_changed() -> None:
     ]
     assert flips[1].b.outcomes == {"abstained": 1}
     assert flips[1].b.answer == "I cannot say."
+
+
+def declared(tmp_path: Path, tolerance: float = 0.5) -> Benchmark:
+    """Return a benchmark whose question `q0` has a number with a tolerance."""
+    file = tmp_path / f"{tolerance}.yaml"
+    file.write_text(
+        "karenina: 1\nname: Numbers\nquestions:\n  - id: q0\n    question: How many?\n    answer:\n      number: "
+        "{type: float, description: The number, ground_truth: 40, "
+        f"verify_with: {{type: NumericTolerance, tolerance: {tolerance}}}}}\n",
+        "utf-8",
+    )
+    return Benchmark.load(file)
+
+
+def numbers(template: str, *found: float | None, model: str = "m") -> list[VerificationResult]:
+    """Return results of `q0` whose number was extracted and compared with 40; None: nothing was extracted."""
+    made = []
+    for at, number in enumerate(found, 1):
+        extracted = {"number": number} if number is not None else None
+        one = result("q0", number == 40 if extracted else None, replicate=at, model=model, extracted=extracted)
+        update = {
+            "parsed_gt_response": {"number": 40},
+            "field_results": {"number": number == 40} if extracted else None,
+        }
+        metadata = one.metadata.model_copy(update={"template_id": template, "keywords": ["count"]})
+        made.append(one.model_copy(update={"template": one.template.model_copy(update=update), "metadata": metadata}))
+    return made
+
+
+def test_a_flip_has_both_values_the_truth_and_the_rule(tmp_path: Path) -> None:
+    benchmark = declared(tmp_path)
+    template = template_of(next(iter(benchmark)))
+    assert template is not None
+    a, b = numbers(template.template_id, 40), numbers(template.template_id, 6, model="b")
+
+    found = compare(a, b, benchmark=benchmark)
+
+    (flip,) = only(found.pairs).flips
+    assert flip.values == [
+        FieldValues(name="number", a={"40": 1}, b={"6": 1}, truths=["40"], rule="NumericTolerance (tolerance 0.5)")
+    ]
+    assert "number: 40 -> 6, truth 40, rule NumericTolerance (tolerance 0.5)" in repr(found)
+
+
+def test_a_changed_template_lends_no_rule(tmp_path: Path) -> None:
+    template = template_of(next(iter(declared(tmp_path))))
+    assert template is not None
+    a, b = numbers(template.template_id, 40), numbers(template.template_id, 6, model="b")
+
+    found = compare(a, b, benchmark=declared(tmp_path, tolerance=2))
+
+    assert "number: 40 -> 6, truth 40\n" in repr(found)
+
+
+def test_values_of_replicates_are_counted() -> None:
+    text = repr(compare(numbers("t", 40, 40, 6), numbers("t", 6, 6, None, model="b")))
+
+    assert "number: 40 (2 of 3) or 6 (1 of 3) -> 6, truth 40" in text
+    assert "number: 0.667 -> 0" in text
+
+
+def test_changes_are_selected_by_direction_and_keyword() -> None:
+    a = [result("q0", True, keywords=["x"]), result("q1", False, keywords=["x"]), result("q2", True, keywords=["y"])]
+    b = [result(f"q{at}", right, keywords=["xxy"[at]], model="b") for at, right in enumerate([False, True, False])]
+    found = compare(a, b)
+
+    def selected(*arguments: Any) -> list[str]:
+        return [one.question_id for one in only(found.select_changes(*arguments).pairs).changes]
+
+    assert selected("worse") == ["q0", "q2"]
+    assert selected("better") == ["q1"]
+    assert selected("worse", ["x"]) == ["q0"]
+    with pytest.raises(ConfigError, match=r"has the keyword 'units'; there are: x, y"):
+        found.select_changes(None, ["units"])
+
+
+def test_what_is_left_out_is_said_before_the_rates() -> None:
+    a = [*run([True, None], model="a"), result("q8", True, template="old", model="a")]
+    b = [*run([True, True], model="b"), result("q8", True, template="new", model="b"), result("q9", True, model="b")]
+
+    text = repr(compare(a, b))
+
+    places = [text.index(f"\n{name} ") for name in ("Only in B", "Unpaired", "Changed", "Pass rate   A")]
+    assert places == sorted(places)
 
 
 def test_ordinal_traits_are_compared_by_means_and_cuts() -> None:

@@ -236,7 +236,7 @@ class Counting:
         def read(path: Path) -> Iterator[VerificationResult]:
             return iter([])
 
-        return [Exporter("count", "the number of results", (".count",), write, read=read)]
+        return [Exporter("count", "the number of results", (".count", ".count.csv"), write, read=read)]
 
 
 def test_a_third_party_adds_a_format(results: Path) -> None:
@@ -244,6 +244,9 @@ def test_a_third_party_adds_a_format(results: Path) -> None:
     assert export(results, "-o", "out.count", more=Counting()).code == 0
     assert Path("out.count").read_text("utf-8") == "3 results"
     assert export("out.count", "--format", "markdown", more=Counting()).code == 0
+    assert export(results, "-o", "out.count.csv", more=Counting()).code == 0
+    assert Path("out.count.csv").read_text("utf-8") == "3 results"
+    assert export("out.count.csv", "--format", "markdown", more=Counting()).code == 0
 
 
 def test_two_formats_of_one_name_are_an_error(results: Path) -> None:

@@ -24,10 +24,13 @@ def score(
     dynamic: Sequence[RubricTrait] | None = None,
     artifacts: Mapping[Any, object] | None = None,
     plugins: Sequence[object] = (),
+    raw_answer: str | None = None,
     **more: Any,
 ) -> StageRun:
     """Return the run of the stage for a question with these traits."""
-    question = Question(question="What does BCL2 do?", rubric=traits or None, dynamic_rubric=dynamic)  # type: ignore[arg-type]  # a list of traits is accepted
+    question = Question(
+        question="What does BCL2 do?", raw_answer=raw_answer, rubric=traits or None, dynamic_rubric=dynamic
+    )  # type: ignore[arg-type]  # a list of traits is accepted
     given = {Keys.RAW_LLM_RESPONSE: answer, **(artifacts or {})}
     return asyncio.run(
         run_stage(

@@ -9,8 +9,11 @@ import pytest
 from pydantic import BaseModel
 from rubric_runs import judge, judgement, named_traits, score, scripted_replies
 
-from karenina_core.data.rubrics import LLMRubricTrait
+from karenina_core import Question, VerificationConfig
+from karenina_core.data.rubrics import LLMRubricTrait, Rubric
+from karenina_core.data.trust import NO_TRUST
 from karenina_core.models.ports import ErrorCategory, ParserReply, PortError
+from karenina_rubric.evaluation import RubricEvaluation
 from karenina_rubric.judge_reply import batch_schema, trait_schema
 from karenina_testing import ScriptedModels
 
@@ -206,3 +209,39 @@ def test_a_batch_that_the_server_refuses_is_split() -> None:
 
 def test_what_the_judge_is_asked_is_json() -> None:
     assert json.loads(json.dumps(batch_schema(ALL)))["required"] == ["safe", "clear", "tone", "sources"]
+
+
+AGREES = LLMRubricTrait.model_validate(
+    {"name": "agrees", "description": "It agrees with the reference.", "include_ground_truth": True}
+)
+REFERENCE = "It blocks apoptosis at the mitochondria."
+
+
+@pytest.mark.parametrize(("strategy", "informed"), [("batch", 1), ("sequential", 2)])
+def test_only_traits_that_include_the_truth_show_it(strategy: str, informed: int) -> None:
+    models = judge({"safe": True, "clear": 7, "agrees": False, "also": True})
+    also = AGREES.model_copy(update={"name": "also"})
+
+    found = score(SAFE, AGREES, CLEAR, also, models=models, raw_answer=REFERENCE, rubric_evaluation_strategy=strategy)
+
+    assert found.field("llm_trait_scores") == {"safe": True, "clear": 7, "agrees": False, "also": True}
+    shown = [request for request in models.requests if REFERENCE in request.text]
+    assert len(shown) == informed
+    assert all("reference" in request.text and "side effects" not in request.text for request in shown)
+    assert [request.info.shows_truth for request in models.requests] == [one in shown for one in models.requests]
+
+
+def test_a_trait_without_a_truth_to_include_is_refused() -> None:
+    question = Question(question="What?", rubric=Rubric.of(AGREES))
+
+    stage = RubricEvaluation()
+    config = VerificationConfig(parsing_models=[{"id": "j", "interface": "scripted", "model_name": "j"}])
+
+    assert stage.checks_question(config, question)
+    with pytest.raises(ValueError, match=r"trait 'agrees'.* because the question has no raw_answer; give it one"):
+        stage.before_run(config, [question], NO_TRUST)
+
+
+def test_the_field_survives_a_file() -> None:
+    assert AGREES.model_dump()["include_ground_truth"] is True
+    assert LLMRubricTrait.model_validate(AGREES.model_dump()) == AGREES

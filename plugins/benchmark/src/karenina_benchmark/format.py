@@ -23,12 +23,12 @@ It raises if they may not be read. If it returns False, those outside of the ben
 class Format:
     """A kind of file that holds a benchmark.
 
-    `suffixes` are in lower case and begin with a dot; a format without suffixes is chosen by other plugins only. `read`
-    returns the benchmark of a file without executing anything in it; before it opens other files, it calls its second
-    argument with their names. `write` yields the new content of a file as text (written as UTF-8) or bytes; the file is
-    replaced after the last piece. `read_columns` reads a table with other column names, given a mapping of the names of
-    `karenina run --columns` to columns. Each raises `CheckpointError`. `recognizes` returns whether a table or a JSON
-    file that is no benchmark is surely of this format, whatever its suffix is.
+    `suffixes` are in lower case and begin with a dot (`.cards`, `.bench.json`); a format without suffixes is chosen by
+    other plugins only. `read` returns the benchmark of a file without executing anything in it; before it opens other
+    files, it calls its second argument with their names. `write` yields the new content of a file as text (written as
+    UTF-8) or bytes; the file is replaced after the last piece. `read_columns` reads a table with other column names,
+    given a mapping of the names of `karenina run --columns` to columns. Each raises `CheckpointError`. `recognizes`
+    returns whether a table or a JSON file that is no benchmark is surely of this format, whatever its suffix is.
     """
 
     name: str

@@ -31,6 +31,13 @@ def list_formats(plugins: Plugins) -> list[Offer[Format]]:
     return [*offered, *(Offer(one, OWNER, __version__, None) for one in FORMATS if one not in present)]
 
 
+def suffix_of(plugins: Plugins, path: Path) -> str:
+    """Return the longest suffix of a format that the name ends with (`.bench.json`), else the last part of the name."""
+    name = path.name.lower()
+    known = [suffix for one in list_formats(plugins) for suffix in one.value.suffixes]
+    return max((one for one in known if name.endswith(one) and name != one), key=len, default=path.suffix.lower())
+
+
 def find_format(plugins: Plugins, path: Path, suffix: str, *, writes: bool = False) -> Offer[Format]:
     """Return the format with this suffix; with `writes`, only formats that can be written count.
 

@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from karenina_benchmark.errors import CheckpointError
-from karenina_benchmark.format_registry import describe_suffixes, find_format, list_formats
+from karenina_benchmark.format_registry import describe_suffixes, find_format, list_formats, suffix_of
 from karenina_benchmark.row_files import has_rows
 from karenina_benchmark.text_files import read_text
 from karenina_core import plugins
@@ -89,7 +89,7 @@ def read_benchmark(path: Path, check_paths: CheckPaths, columns: Mapping[str, st
 
 def _read_any_format(path: Path, check_paths: CheckPaths, columns: Mapping[str, str] | None) -> BenchmarkContent:
     installed = plugins.active_plugins()
-    suffix = path.suffix.lower()
+    suffix = suffix_of(installed, path)
     if not columns and suffix in SUFFIXES and (suffix in TABLES or has_rows(path)):
         for offer in list_formats(installed):
             if offer.value.recognizes is not None and offer.value.recognizes(path):
@@ -138,7 +138,8 @@ def _read(
 def save_benchmark(benchmark: BenchmarkContent, path: Path) -> None:
     """Write a benchmark in the format that the suffix of `path` selects. Raises `CheckpointError`."""
     _check_functions(benchmark, path)
-    offer = find_format(plugins.active_plugins(), path, path.suffix.lower(), writes=True)
+    installed = plugins.active_plugins()
+    offer = find_format(installed, path, suffix_of(installed, path), writes=True)
     assert offer.value.write is not None, "find_format leaves out formats that cannot be written"
     texts = offer.value.write(benchmark, path)
     parts = (text if isinstance(text, bytes) else _encode(text, path) for text in texts)

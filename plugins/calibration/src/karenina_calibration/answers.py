@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
 from karenina_core.data.outcome import Outcome
-from karenina_core.text import compose
 from karenina_engine.results.tables import result_table
+from karenina_report.runs import answer_id
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
@@ -139,15 +139,6 @@ def collect_answers(results: Iterable[VerificationResult]) -> Answers:
         )
     found.missing = {model: len(ones) for model, ones in missing.items()}
     return found
-
-
-def answer_id(result: VerificationResult) -> str:
-    """Return the id of the answer that a result is about."""
-    meta = result.metadata
-    names = map(compose, (meta.question_id, meta.question_text, meta.answering_id))
-    parts = [*names, meta.replicate or 1]
-    text = json.dumps([*parts, result.template.raw_llm_response])
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _answer(id: str, result: VerificationResult) -> Answer:

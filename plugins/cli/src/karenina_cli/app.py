@@ -6,11 +6,10 @@ import logging
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
-from typer.core import TyperGroup
 from typer.models import CommandInfo
 
 from karenina_cli.hookspecs import karenina_commands
-from karenina_toolkit.lazy_commands import add_lazy_command
+from karenina_toolkit.lazy_commands import WholeSummaries, add_lazy_command
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,7 +51,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
         "Print the plan: the stages in order, what each waits for, and what is left out and why.",
     ),
     "prompts": (
-        "prompts_command:prompts",
+        "prompts_command:app",
         "Print every prompt of a question exactly as sent, without calling a model.",
     ),
     "plugins": (
@@ -148,7 +147,7 @@ _owners: Final[dict[str | None, str]] = {}
 """The distributions of the commands of plugins, each with its version."""
 
 
-class _Commands(TyperGroup):
+class _Commands(WholeSummaries):
     """The commands. The error about an unknown one names the plugins that could not be loaded."""
 
     def invoke(self, ctx: Any) -> Any:

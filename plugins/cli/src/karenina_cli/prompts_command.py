@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.text import Text
+from typer.core import TyperCommand
 
 from karenina_cli import completion_values
 from karenina_cli.configuration import parse_columns, read_configuration
@@ -38,6 +39,22 @@ if TYPE_CHECKING:
 TRUTH = "contains the ground truth, by design"
 
 
+class PromptsCommand(TyperCommand):
+    """A command whose option `--task` lists the tasks if no name follows it."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse arguments, with an empty name for the option if none follows it."""
+        given: list[str] = []
+        for at, word in enumerate(args):
+            bare = word in ("--task", "-t") and (at + 1 == len(args) or args[at + 1].startswith("-"))
+            given.append("--task=" if bare else word)
+        return super().parse_args(ctx, given)
+
+
+app = typer.Typer()
+
+
+@app.command(cls=PromptsCommand)
 def prompts(
     ctx: typer.Context,
     file: Annotated[
@@ -72,8 +89,8 @@ def prompts(
         typer.Option(
             "--task",
             "-t",
-            metavar="NAME",
-            help="Print only this task, or the tasks of this family.",
+            metavar="[NAME]",
+            help="Print only this task, or the tasks of this family; without a name, list the tasks.",
             autocompletion=completion_values.prompt_tasks,
         ),
     ] = None,
@@ -107,6 +124,9 @@ def prompts(
         if benchmark is not None:
             check_restricted_values(benchmark, chosen, trust)
         plugins = plugins_of(chosen)
+        if task and "" in task:
+            _list_tasks(screen, plugins, as_json=as_json)
+            return
         wanted = _check_task_names(task, plugins)
         if benchmark is not None:
             preview = _preview(benchmark, chosen, plugins, question, answer, trust)
@@ -221,6 +241,18 @@ def _print_prompt(screen: Screen, prompt: Prompt) -> None:
         place = "a workspace" if prompt.options.workspace is not None else "no workspace"
         _line(screen, f"-- at most {prompt.options.max_turns} turns, in {place}", "dim")
     _line(screen, "")
+
+
+def _list_tasks(screen: Screen, plugins: Plugins, *, as_json: bool) -> None:
+    """Print the name of each task with its stages, one a line."""
+    from karenina_engine.offline.prompt_preview import declared_tasks
+
+    tasks = list(declared_tasks(plugins))
+    if as_json:
+        screen.json({"tasks": [_task_json(one) for one in tasks]})
+        return
+    for one in sorted(tasks, key=lambda one: one.task.name):
+        _line(screen, _task_head(one).removeprefix("== "))
 
 
 def _print_tasks(screen: Screen, plugins: Plugins, wanted: set[str] | None, *, as_json: bool) -> None:

@@ -22,6 +22,7 @@ from karenina_engine.results.result_text import (
     outcome_symbol,
     trait_lines,
 )
+from karenina_engine.results.tables import result_table
 from karenina_toolkit.printable import clean, clip, quantity, shorten
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from karenina_core.data.result import VerificationResult
     from karenina_core.data.sections import StageRecord
+    from karenina_report.rules import FieldRules
 
 STYLES: Final[Mapping[Outcome, str]] = {
     Outcome.CORRECT: "green",
@@ -67,12 +69,14 @@ def print_result(
     detailed: bool = False,
     full: bool = False,
     most_answer: int = 1200,
+    rules: FieldRules | None = None,
 ) -> None:
     """Print one result: question, answer, extracted values next to the truth, verdict and reason.
 
     `position` ("3/12") is printed first. The answer is cut after `most_answer` characters, with a note on what is
     missing. `detailed` prints more of the answer (`full`: all of it, below), and vetoes, revisions, trait scores,
-    tokens and the stages. Other texts are cut like a detailed answer.
+    reasons, excerpts, tokens and the stages. Other texts are cut like a detailed answer. `rules` are the comparisons of
+    the template's fields, if they are known.
     """
     meta = result.metadata
     head = _head(console, result, position)
@@ -84,7 +88,7 @@ def print_result(
     grid.add_row("Answer", Group(answer, Text(models_text(result), style="dim")))
     rows = field_rows(result)
     if rows and (result.template.parsed_llm_response is not None or result.template.field_results):
-        grid.add_row("Fields", _fields(rows, result.undecided_fields(), console))
+        grid.add_row("Fields", _fields(rows, result.undecided_fields(), console, rules or {}))
     elif rows or meta.raw_answer:
         truths = "\n".join(f"{name}: {truth}" for name, _, truth, _ in rows)
         grid.add_row("Truth", _cut(truths or _raw_truth(result)))
@@ -145,11 +149,16 @@ def print_table(console: Console, results: Results, path: Path | None = None) ->
             Text("\n".join(f"{name}: {shorten(found, 60)}" for name, found, _, _ in rows)),
             Text("\n".join(shorten(truth, 60) for _, _, truth, _ in rows) or shorten(_raw_truth(result), 80)),
             verdict(result.outcome, console),
-            Text(shorten(result.why(), 200)),
+            _why(result),
         )
     console.print(table)
     failures.print(path)
     _print_selection(console, len(results), MAX_ROWS)
+
+
+def _why(result: VerificationResult) -> Text:
+    """Return the reason of the outcome; that of an item without a verdict, which says what to do, is whole."""
+    return Text(shorten(result.why(), 200)) if result.outcome.judged else _cut(result.why())
 
 
 def print_results(console: Console, results: Results, path: Path | None = None) -> None:
@@ -256,11 +265,15 @@ def _cut(text: str, most: int = MAX_DETAILED, way_on: str = "") -> Text:
 
 
 def _fields(
-    rows: Sequence[tuple[str, str, str, bool | None]], undecided: Sequence[str], console: Console
+    rows: Sequence[tuple[str, str, str, bool | None]],
+    undecided: Sequence[str],
+    console: Console,
+    rules: FieldRules,
 ) -> RenderableType:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("")
-    for name in ("field", "extracted", "truth"):
+    shown = any(name in rules for name, *_ in rows)
+    for name in ("field", "extracted", "truth", *(("rule",) if shown else ())):
         table.add_column(name, overflow="fold")
     good, bad = ("✓", "✗") if _unicode(console) else ("+", "x")
     for name, found, truth, passed in rows:
@@ -268,7 +281,8 @@ def _fields(
             mark = Text("?" if name in undecided else "")
         else:
             mark = Text(good, "green") if passed else Text(bad, "red")
-        table.add_row(mark, Text(clean(name)), _cut(found), _cut(truth))
+        rule = [_cut(rules.get(name, ""))] if shown else []
+        table.add_row(mark, Text(clean(name)), _cut(found), _cut(truth), *rule)
     return table
 
 
@@ -281,6 +295,12 @@ def _add_details(grid: Table, result: VerificationResult) -> None:
         grid.add_row("Revision", _cut(f"{text}: {change.reason}"))
     if template.verify_granular_result is not None:
         grid.add_row("Granular", Text(as_text(template.verify_granular_result)))
+    judged = result.deep_judgment
+    for name, reason in ((judged.attribute_reasoning or {}) if judged is not None else {}).items():
+        grid.add_row("Reason", _cut(f"{name}: {reason}"))
+    for row in result_table([result], "excerpts"):
+        sure = f" ({row['confidence']} confidence)" if row["confidence"] is not None else ""
+        grid.add_row("Excerpt", _cut(f"{row['name']}: \u201c{row['text']}\u201d{sure}"))
     for name, reason in (result.rubric.reasons() if result.rubric is not None else {}).items():
         grid.add_row("Reason", _cut(f"{name}: {reason}"))
     for name, passed in (template.regex_validation_results or {}).items():

@@ -37,6 +37,15 @@ def show(
             autocompletion=completion_values.result_ids,
         ),
     ] = None,
+    benchmark: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="The benchmark of another person's run, for the rules of its fields.",
+            show_default=False,
+            autocompletion=completion_values.benchmark_files,
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print results and summary as one JSON object.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print only the summary.")] = False,
     full: Annotated[bool, typer.Option("--full", help="Print long answers and equal failures in full.")] = False,
@@ -51,7 +60,9 @@ def show(
         from karenina_cli.summary_output import print_summary
         from karenina_engine.cost.ledger import make_spending_report
         from karenina_engine.results.result_set import VerificationResultSet, read_results
+        from karenina_report.benchmark_questions import load_benchmark
         from karenina_report.registered_notes import find_notes
+        from karenina_report.rules import find_rules
         from karenina_report.run_notes import NotedRun
 
         everything = VerificationResultSet(result for file in files for result in read_results(file))
@@ -74,9 +85,12 @@ def show(
             return
         if not quiet:
             failures = Failures(screen.out, len(items))
+            rules = find_rules(files, load_benchmark(benchmark) if benchmark is not None else None)
             for at, result in numbered:
                 if full or question or not failures.repeats(result, at + 1):
-                    print_result(screen.out, result, f"{at + 1}/{len(items)}", detailed=True, full=full)
+                    of_fields = rules.get(result.metadata.template_id)
+                    position = f"{at + 1}/{len(items)}"
+                    print_result(screen.out, result, position, detailed=True, full=full, rules=of_fields)
             failures.print(files[0] if len(files) == 1 else None)
         cost = cost_text(spent) if everything.usage().calls else None
         print_summary(screen.out, results, cost=cost, notes=[(one.name, one.text) for one in notes])

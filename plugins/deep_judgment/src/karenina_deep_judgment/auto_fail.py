@@ -97,7 +97,7 @@ class DeepJudgmentRubricAutoFail(AutoFailStage):
         """Include the stage if deep judgment of rubrics is on. Raises `ConfigError` for an unknown search tool."""
         if settings_of(config).deep_judgment_rubric_mode == "disabled":
             return Skip("deep_judgment_rubric_mode is disabled")
-        check_traits(question)
+        check_traits(config, question)
         if needs_search(config, question):
             check_search_tool(config, "deep_judgment_rubric_search_tool")
         return True

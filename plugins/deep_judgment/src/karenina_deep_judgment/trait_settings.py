@@ -73,11 +73,21 @@ def read_trait_fields(trait: LLMRubricTrait) -> TraitFields:
         raise ConfigError([f"trait {trait.name!r}: {name}: {message}" for name, message in found]) from error
 
 
-def check_traits(question: Question) -> None:
-    """Raise `ConfigError` if a trait of the question has an invalid setting."""
+def check_traits(config: VerificationConfig, question: Question) -> None:
+    """Raise `ConfigError` if a trait of the question has an invalid setting, or one that deep judgment lacks."""
+    settings = settings_of(config)
     for trait in _traits(question):
         if isinstance(trait, LLMRubricTrait):
             read_trait_fields(trait)
+            deep = resolve_trait_settings(trait, question.id, settings) is not None
+            if deep and trait.extra.get("include_ground_truth"):
+                raise ConfigError(
+                    [
+                        f"trait {trait.name!r} of question {question.id}: deep judgment never shows the ground truth: "
+                        "remove include_ground_truth, or turn deep judgment off for the trait "
+                        "(deep_judgment_rubric_mode)"
+                    ]
+                )
 
 
 def _traits(question: Question) -> list[RubricTrait]:

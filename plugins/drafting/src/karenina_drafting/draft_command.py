@@ -13,7 +13,7 @@ from karenina_cli.configuration import parse_columns, read_configuration
 from karenina_cli.model_specs import SPEC_HELP
 from karenina_cli.options import Columns, ConfigFile, Encoding, JournalPath, JSONObject, NoProgress, Rows, Settings
 from karenina_cli.screen import get_screen
-from karenina_toolkit.printable import in_one_line, quantity, shorten
+from karenina_toolkit.printable import in_one_line, quantity
 
 if TYPE_CHECKING:
     from karenina_cli.screen import Screen
@@ -27,7 +27,6 @@ EPILOG: Final = (
     "  3    the budget is spent; the same command with a larger one continues\n"
     "  4    the model failed for every question\n"
 )
-_MOST_REASON: Final = 160
 
 
 @app.command(epilog=EPILOG)
@@ -146,7 +145,7 @@ def _print(drafts: Sequence[Draft], target: Path, results: Path) -> None:
     if left:
         typer.echo(f"To you   {quantity(len(left), 'question')} without a draft:")
         for draft in left:
-            typer.echo(f"         {in_one_line(draft.question.id)}: {shorten(draft.reason or '', _MOST_REASON)}")
+            typer.echo(f"         {in_one_line(draft.question.id)}: {in_one_line(draft.reason or '')}")
     typer.echo(f"Review   {target}: read every field before you use it; `karenina show {results}` prints the calls")
 
 

@@ -7,11 +7,12 @@ import { canUnpack, readHead } from "./data.js";
 import { quantity } from "./format.js";
 import { Item } from "./item.js";
 import { Items, select } from "./items.js";
+import { LabelFile, useLabels } from "./labels.js";
 import { Summary } from "./summary.js";
 import { plain } from "./text.js";
 
 const FORMAT = 1;
-const FILTERS = ["text", "responses", "outcome", "run", "model", "judge", "keyword", "question", "flipped"];
+const FILTERS = ["text", "responses", "outcome", "run", "model", "judge", "keyword", "question", "flipped", "sort", "columns"];
 
 /** Return the address of a view: `#items?outcome=wrong`. */
 function link(view, values = {}) {
@@ -29,6 +30,7 @@ function Page({ head }) {
   const [{ view, values }, setAddress] = useState(readAddress);
   const [selected, setSelected] = useState(-1);
   const help = useRef(null);
+  const labels = useLabels(head);
   useEffect(() => {
     const changed = () => setAddress(readAddress());
     addEventListener("hashchange", changed);
@@ -85,11 +87,12 @@ function Page({ head }) {
         <button type="button" class="help" aria-label="Keys" onClick=${() => help.current.showModal()}>?</button>
       </nav>
     </header>
+    <${LabelFile} labels=${labels} />
     <main id="main" tabindex="-1">
       ${shown === "items"
         ? html`<${Items} head=${head} filters=${filters} selected=${selected} itemLink=${itemLink} setFilters=${(next) => history.replaceState(null, "", link("items", next)) ?? setAddress(readAddress())} />`
         : shown === "item"
-          ? html`<${Item} key=${at} head=${head} at=${at} link=${link} itemLink=${itemLink} closeLink=${link("items", filters)} neighbours=${neighbours} />`
+          ? html`<${Item} key=${at} head=${head} labels=${labels} at=${at} link=${link} itemLink=${itemLink} closeLink=${link("items", filters)} neighbours=${neighbours} />`
           : shown === "comparison" && head.comparison
             ? html`<${Comparison} head=${head} link=${link} />`
             : html`<${Summary} head=${head} link=${link} />`}

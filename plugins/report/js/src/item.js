@@ -2,11 +2,13 @@
 import { html } from "htm/preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { readItem } from "./data.js";
-import { count, number, seconds } from "./format.js";
+import { count, number, quantity, seconds } from "./format.js";
+import { Label } from "./labels.js";
 import { Outcome } from "./outcomes.js";
+import { Cells } from "./table.js";
 import { cut, Marked, splitAt } from "./text.js";
 
-export function Item({ head, at, link, itemLink, closeLink, neighbours }) {
+export function Item({ head, at, labels, link, itemLink, closeLink, neighbours }) {
   const [item, setItem] = useState(null);
   const [problem, setProblem] = useState(null);
   const title = useRef(null);
@@ -40,11 +42,12 @@ export function Item({ head, at, link, itemLink, closeLink, neighbours }) {
     </nav>
     <h2 tabindex="-1" ref=${title} class="asked"><${Marked} text=${meta.question_text} /></h2>
     <p class="verdict"><${Outcome} head=${head} outcome=${index.outcome[at]} /> <span><${Marked} text=${item.why} /></span></p>
-    <${Facts} head=${head} at=${at} meta=${meta} item=${item} />
-    <${Response} item=${item} />
     <${Fields} item=${item} />
+    <${Label} item=${item} labels=${labels} />
+    <${Response} item=${item} />
     <${Traits} item=${item} />
     <${Vetoes} item=${item} />
+    <${Facts} head=${head} at=${at} meta=${meta} item=${item} />
     <${Stages} item=${item} />
     <${Calls} head=${head} at=${at} item=${item} />
     <${Trace} item=${item} />
@@ -91,9 +94,13 @@ function Facts({ head, at, meta, item }) {
     ["Template", meta.template_id],
     ["Shown to the judge", item.result.evaluation_input === undefined ? null : "another text than the response (see the data below)"],
   ];
-  return html`<dl class="facts">
-    ${facts.filter(([, value]) => value).map(([name, value]) => html`<dt>${name}</dt><dd><${Marked} text=${value} /></dd>`)}
-  </dl>`;
+  const [first, ...others] = facts.filter(([, value]) => value);
+  return html`<details class="about-item" data-test="metadata">
+    <summary>Model, judge, time and other facts (item ${first[1]})</summary>
+    <dl class="facts">
+      ${others.map(([name, value]) => html`<dt>${name}</dt><dd><${Marked} text=${value} /></dd>`)}
+    </dl>
+  </details>`;
 }
 
 function Long({ text, test }) {
@@ -169,71 +176,40 @@ function shownValue(text) {
 function Fields({ item }) {
   if (!item.fields.length) return null;
   const rules = item.fields.some((field) => field.rule);
+  const columns = ["Field", "Extracted by the judge", "Truth", ...(rules ? ["Rule"] : []), "Result"].map((name) => ({ name }));
+  const rows = item.fields.map((field) => ({
+    "data-test": "field-row",
+    "data-passed": String(field.passed),
+    cells: [
+      html`<${Marked} text=${field.name} />`,
+      html`${shownValue(field.extracted)}<${Excerpts} of=${field.excerpts} kind="field" name=${field.name} />
+        ${field.reason && html`<p class="note"><${Marked} text=${field.reason} /></p>`}`,
+      shownValue(field.truth),
+      ...(rules ? [html`<${Marked} text=${field.rule ?? ""} />`] : []),
+      html`${verdict(field.passed)}${field.score !== null && field.score !== 0 && field.score !== 1 && html` (score ${number(field.score)})`}`,
+    ],
+  }));
   return html`<section>
     <h3>Fields</h3>
-    <div class="wide" tabindex="0" role="region" aria-label="Fields">
-      <table class="fields">
-        <thead>
-          <tr>
-            <th scope="col">Field</th>
-            <th scope="col">Extracted by the judge</th>
-            <th scope="col">Truth</th>
-            ${rules && html`<th scope="col">Rule</th>`}
-            <th scope="col">Result</th>
-          </tr>
-        </thead>
-        <tbody>
-          ${item.fields.map(
-            (field) =>
-              html`<tr data-test="field-row" data-passed=${String(field.passed)}>
-                <th scope="row"><${Marked} text=${field.name} /></th>
-                <td>
-                  ${shownValue(field.extracted)}<${Excerpts} of=${field.excerpts} kind="field" name=${field.name} />
-                  ${field.reason && html`<p class="note"><${Marked} text=${field.reason} /></p>`}
-                </td>
-                <td>${shownValue(field.truth)}</td>
-                ${rules && html`<td><${Marked} text=${field.rule ?? ""} /></td>`}
-                <td>
-                  ${verdict(field.passed)}${field.score !== null && field.score !== 0 && field.score !== 1 && html` (score ${number(field.score)})`}
-                </td>
-              </tr>`,
-          )}
-        </tbody>
-      </table>
-    </div>
+    <${Cells} label="Fields" kind="fields" columns=${columns} rows=${rows} />
   </section>`;
 }
 
 function Traits({ item }) {
   if (!item.traits.length) return null;
+  const rows = item.traits.map((trait) => ({
+    "data-test": "trait-row",
+    cells: [
+      html`<${Marked} text=${trait.name} />`,
+      html`<${Marked} text=${trait.kind ?? ""} />`,
+      html`${trait.error ? "not scored" : shownValue(trait.value)}${trait.label && html` (<${Marked} text=${trait.label} />)`}
+        <${Excerpts} of=${trait.excerpts} kind="trait" name=${trait.name} />`,
+      html`<${Marked} text=${trait.error ?? trait.reason ?? ""} />`,
+    ],
+  }));
   return html`<section>
     <h3>Traits</h3>
-    <div class="wide" tabindex="0" role="region" aria-label="Traits">
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">Trait</th>
-            <th scope="col">Kind</th>
-            <th scope="col">Score</th>
-            <th scope="col">Reason</th>
-          </tr>
-        </thead>
-        <tbody>
-          ${item.traits.map(
-            (trait) =>
-              html`<tr data-test="trait-row">
-                <th scope="row"><${Marked} text=${trait.name} /></th>
-                <td><${Marked} text=${trait.kind ?? ""} /></td>
-                <td>
-                  ${trait.error ? "not scored" : shownValue(trait.value)}${trait.label && html` (<${Marked} text=${trait.label} />)`}
-                  <${Excerpts} of=${trait.excerpts} kind="trait" name=${trait.name} />
-                </td>
-                <td><${Marked} text=${trait.error ?? trait.reason ?? ""} /></td>
-              </tr>`,
-          )}
-        </tbody>
-      </table>
-    </div>
+    <${Cells} label="Traits" columns=${["Trait", "Kind", "Score", "Reason"].map((name) => ({ name }))} rows=${rows} />
   </section>`;
 }
 
@@ -266,40 +242,23 @@ function Vetoes({ item }) {
 function Stages({ item }) {
   const stages = item.result.stages ?? [];
   if (!stages.length) return null;
+  const numbers = ["Time", "Calls", "Tokens in", "Tokens out"].map((name) => ({ name, number: true }));
+  const rows = stages.map((stage) => ({
+    "data-test": "stage-row",
+    cells: [
+      html`<${Marked} text=${stage.name} />`,
+      html`${stage.status}${(stage.reason || stage.error) && html`: <${Marked} text=${stage.error ?? stage.reason} />`}
+      ${stage.failed_calls > 0 && html` (${quantity(stage.failed_calls, "failed call")})`}`,
+      seconds(stage.seconds),
+      count(stage.calls),
+      count(stage.input_tokens),
+      count(stage.output_tokens),
+      html`<${Marked} text=${`${stage.distribution} ${stage.version}`} />`,
+    ],
+  }));
   return html`<section>
     <h3>Stages</h3>
-    <div class="wide" tabindex="0" role="region" aria-label="Stages">
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">Stage</th>
-            <th scope="col">State</th>
-            <th scope="col" class="number">Time</th>
-            <th scope="col" class="number">Calls</th>
-            <th scope="col" class="number">Tokens in</th>
-            <th scope="col" class="number">Tokens out</th>
-            <th scope="col">From</th>
-          </tr>
-        </thead>
-        <tbody>
-          ${stages.map(
-            (stage) =>
-              html`<tr data-test="stage-row">
-                <th scope="row"><${Marked} text=${stage.name} /></th>
-                <td>
-                  ${stage.status}${(stage.reason || stage.error) && html`: <${Marked} text=${stage.error ?? stage.reason} />`}
-                  ${stage.failed_calls > 0 && html` (${stage.failed_calls} failed calls)`}
-                </td>
-                <td class="number">${seconds(stage.seconds)}</td>
-                <td class="number">${count(stage.calls)}</td>
-                <td class="number">${count(stage.input_tokens)}</td>
-                <td class="number">${count(stage.output_tokens)}</td>
-                <td><${Marked} text=${`${stage.distribution} ${stage.version}`} /></td>
-              </tr>`,
-          )}
-        </tbody>
-      </table>
-    </div>
+    <${Cells} label="Stages" columns=${[{ name: "Stage" }, { name: "State" }, ...numbers, { name: "From" }]} rows=${rows} />
   </section>`;
 }
 

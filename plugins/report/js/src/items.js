@@ -2,14 +2,55 @@
 import { html } from "htm/preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { searchTexts } from "./data.js";
-import { count, quantity, seconds } from "./format.js";
+import { count, quantity, seconds, usd } from "./format.js";
 import { Outcome, wordsOf } from "./outcomes.js";
 import { Marked, plain } from "./text.js";
 
-const ROW = 64;
+const NARROW = matchMedia("(max-width: 40rem)");
 const SPARE = 6;
 
-/** Return the positions of the items that pass all filters. `texts` are those of responses, if they are searched. */
+/** The height of a row in pixels: three lines in a wide row, and one more for each value below the other. */
+function heightOf(shown) {
+  const below = shown.filter(({ wide }) => wide).length + (shown.some(({ wide }) => !wide) ? 1 : 0);
+  return NARROW.matches ? 68 + 20 * below : 72;
+}
+
+/** The columns of an item's values, in their order; those that are `first` are shown until others are chosen. */
+const COLUMNS = [
+  { name: "answer", title: "Answer", wide: true, first: true, of: ({ index }, at) => index.answer[at] },
+  { name: "extracted", title: "Extracted", wide: true, first: true, of: ({ index, values }, at) => values[index.extracted[at]] },
+  { name: "truth", title: "Truth", wide: true, first: true, of: ({ index, values }, at) => values[index.truth[at]] },
+  { name: "cost", title: "Cost", first: true, of: ({ index }, at) => index.cost[at], shown: usd },
+  { name: "seconds", title: "Seconds", first: true, of: ({ index }, at) => index.seconds[at], shown: seconds },
+  { name: "tokens", title: "Tokens", of: ({ index }, at) => index.tokens[at], shown: count },
+  { name: "keywords", title: "Keywords", wide: true, of: ({ index, keywords }, at) => index.keywords[at].map((one) => keywords[one]).join(", ") },
+];
+const SORTED = [
+  { name: "verdict", title: "Verdict", of: ({ index }, at) => index.outcome[at] },
+  { name: "question", title: "Question", of: ({ index, questions }, at) => questions[index.question[at]] },
+  ...COLUMNS,
+];
+
+/** Return the columns that the address names, separated by commas. A column without any value is not offered. */
+const offered = (head) => COLUMNS.filter(({ of }) => head.index.id.some((_, at) => ![null, ""].includes(of(head, at))));
+const chosen = (given, columns) => columns.filter(({ name, first }) => (given === null ? first : given.split(",").includes(name)));
+
+/** Return positions in the order that the address names: a column, with a minus if the largest is first. */
+function sorted(head, found, order) {
+  const column = SORTED.find(({ name }) => name === (order ?? "").replace(/^-/, ""));
+  if (!column) return found;
+  const sign = order.startsWith("-") ? -1 : 1;
+  const keys = new Map(found.map((at) => [at, column.of(head, at)]));
+  const compare = new Intl.Collator("en", { numeric: true }).compare;
+  const empty = (key) => key === null || key === "";
+  return [...found].sort((one, other) => {
+    const [a, b] = [keys.get(one), keys.get(other)];
+    if (empty(a) || empty(b)) return empty(a) - empty(b) || one - other;
+    return sign * (typeof a === "number" ? a - b : compare(a, b)) || one - other;
+  });
+}
+
+/** Return the positions of the items that pass all filters, sorted. `texts` are those of responses, if these are searched. */
 export function select(head, filters, texts) {
   const { index } = head;
   const words = (filters.text ?? "").toLowerCase().trim();
@@ -37,7 +78,7 @@ export function select(head, filters, texts) {
       continue;
     found.push(at);
   }
-  return found;
+  return sorted(head, found, filters.sort);
 }
 
 function Choice({ name, label, values, value, onChange }) {
@@ -75,7 +116,10 @@ export function Items({ head, filters, setFilters, itemLink, selected }) {
     typing.current = setTimeout(() => setFilters({ ...latest.current, text: value || null }), 60);
   };
   const pairs = (names) => names.map((name) => [name, name]);
-  const active = Object.values(filters).some(Boolean);
+  const { sort, columns, ...narrowing } = filters;
+  const active = Object.values(narrowing).some(Boolean);
+  const known = useMemo(() => offered(head), [head]);
+  const shown = chosen(columns, known);
   const total = head.index.id.length;
   return html`<div data-view="items" class="items">
     <form class="filters" role="search" onSubmit=${(event) => event.preventDefault()}>
@@ -103,23 +147,65 @@ export function Items({ head, filters, setFilters, itemLink, selected }) {
         flipped only</label
       >`}
       ${filters.question && html`<p class="note">Only question <b><${Marked} text=${filters.question} /></b></p>`}
-      ${active && html`<button type="button" data-test="clear" onClick=${() => setFilters({})}>Clear filters</button>`}
+      ${active && html`<button type="button" data-test="clear" onClick=${() => setFilters({ sort, columns })}>Clear filters</button>`}
     </form>
     <p class="count" data-test="count" role="status" aria-live="polite">
       ${reading ? "Reading the responses\u2026" : found.length === total ? quantity(total, "item") : `${count(found.length)} of ${quantity(total, "item")}`}
     </p>
-    <${Rows} head=${head} found=${found} itemLink=${itemLink} selected=${selected} />
+    <div class="listed">
+      <${Order} sort=${sort} shown=${shown} onChange=${change("sort")} />
+      <${Choices} known=${known} shown=${shown} onChange=${change("columns")} />
+    </div>
+    <${Rows} head=${head} found=${found} itemLink=${itemLink} selected=${selected} shown=${shown} />
   </div>`;
 }
 
-function Rows({ head, found, itemLink, selected }) {
+const layout = (shown) => `8.5rem minmax(0, 3fr) ${shown.map(({ wide }) => (wide ? "minmax(0, 2fr)" : "4.5rem")).join(" ")}`;
+
+/** The names of the columns, which sort by them: once, and once more in the other direction. */
+function Order({ sort, shown, onChange }) {
+  const next = (name) => (sort === name ? `-${name}` : sort === `-${name}` ? null : name);
+  return html`<div class="order" style=${{ gridTemplateColumns: layout(shown) }} role="group" aria-label="Sort by">
+    ${[...SORTED.slice(0, 2), ...shown].map(
+      ({ name, title, wide }) =>
+        html`<button type="button" data-test=${`sort-${name}`} class=${wide === undefined && COLUMNS.some((one) => one.name === name) ? "number" : ""} aria-pressed=${sort === name || sort === `-${name}`} onClick=${() => onChange(next(name))}>
+          ${title}${sort === name ? html` <span aria-label="ascending">\u2191</span>` : sort === `-${name}` ? html` <span aria-label="descending">\u2193</span>` : ""}
+        </button>`,
+    )}
+  </div>`;
+}
+
+function Choices({ known, shown, onChange }) {
+  const turn = (name) => known.filter((one) => shown.includes(one) !== (one.name === name)).map((one) => one.name);
+  return html`<details class="choices" data-test="columns">
+    <summary>Columns</summary>
+    ${known.map(
+      (one) =>
+        html`<label class="check"
+          ><input type="checkbox" data-test=${`column-${one.name}`} checked=${shown.includes(one)} onChange=${() => onChange(turn(one.name).join(",") || "none")} /> ${one.title}</label
+        >`,
+    )}
+  </details>`;
+}
+
+function Rows({ head, found, itemLink, selected, shown }) {
+  const [, setNarrow] = useState(NARROW.matches);
+  useEffect(() => {
+    const changed = () => setNarrow(NARROW.matches);
+    NARROW.addEventListener("change", changed);
+    return () => NARROW.removeEventListener("change", changed);
+  }, []);
+  const ROW = heightOf(shown);
   const place = useRef(null);
   const [top, setTop] = useState(0);
   const [height, setHeight] = useState(600);
   const wanted = useRef(null);
   useLayoutEffect(() => {
     const box = place.current;
-    const observer = new ResizeObserver(() => setHeight(box.clientHeight || 600));
+    const observer = new ResizeObserver(() => {
+      setHeight(box.clientHeight || 600);
+      box.parentElement.style.setProperty("--bar", `${box.offsetWidth - box.clientWidth}px`); // for the names above
+    });
     observer.observe(box);
     const at = found.indexOf(selected);
     if (at >= 0) box.scrollTop = Math.max(0, at * ROW - box.clientHeight / 2);
@@ -152,7 +238,7 @@ function Rows({ head, found, itemLink, selected }) {
     setTop(box.scrollTop + 0.001 * Math.random());
   };
   const rows = [];
-  for (let at = first; at < last; at += 1) rows.push(html`<${Row} key=${found[at]} head=${head} item=${found[at]} at=${at} all=${found.length} itemLink=${itemLink} />`);
+  for (let at = first; at < last; at += 1) rows.push(html`<${Row} key=${found[at]} head=${head} item=${found[at]} at=${at} all=${found.length} itemLink=${itemLink} shown=${shown} height=${ROW} />`);
   const list = useRef(null);
   useLayoutEffect(() => {
     list.current.style.paddingTop = `${first * ROW}px`;
@@ -166,19 +252,27 @@ function Rows({ head, found, itemLink, selected }) {
   </div>`;
 }
 
-function Row({ head, item, at, all, itemLink }) {
+function Row({ head, item, at, all, itemLink, shown, height }) {
   const { index } = head;
   const facts = [`#${item + 1}`];
   if (head.runs.length > 1) facts.push(`run ${head.runs[index.run[item]].label}`);
   if (head.models.length > 1) facts.push(head.models[index.model[item]]);
   if (head.judges.length > 1) facts.push(`judge ${head.judges[index.judge[item]]}`);
   if (index.replicate[item] > 1) facts.push(`replicate ${index.replicate[item]}`);
-  facts.push(seconds(index.seconds[item]));
-  return html`<li aria-setsize=${all} aria-posinset=${at + 1}>
-    <a class="row" data-test="item-row" data-row=${at} href=${itemLink(item)}>
+  return html`<li aria-setsize=${all} aria-posinset=${at + 1} style=${{ height: `${height}px` }}>
+    <a class="row" data-test="item-row" data-row=${at} href=${itemLink(item)} style=${{ gridTemplateColumns: layout(shown) }}>
       <${Outcome} head=${head} outcome=${index.outcome[item]} />
-      <span class="question"><${Marked} text=${head.questions[index.question[item]].slice(0, 300)} /></span>
-      <span class="about">${index.flip[item] ? html`<b class="flip">flipped</b> ` : ""}<${Marked} text=${facts.join(" \u00b7 ")} /></span>
+      <span class="asked-for">
+        <span class="question"><${Marked} text=${head.questions[index.question[item]].slice(0, 300)} /></span>
+        <span class="about">${index.flip[item] ? html`<b class="flip">flipped</b> ` : ""}<${Marked} text=${facts.join(" \u00b7 ")} /></span>
+      </span>
+      ${shown.map(({ name, title, wide, of, shown: format }) => {
+        const value = of(head, item);
+        const text = value === null || value === "" ? "" : format ? format(value) : String(value);
+        return html`<span class=${wide ? "value" : "value number"} data-test=${`cell-${name}`}
+          ><span class="of">${title}${" "}</span>${text ? html`<${Marked} text=${text} />` : html`<span class="of">none</span>`}</span
+        >`;
+      })}
     </a>
   </li>`;
 }

@@ -4,7 +4,7 @@ import { html } from "htm/preact";
 import { useEffect, useRef } from "preact/hooks";
 import { colorOf, wordsOf } from "./outcomes.js";
 import { share } from "./format.js";
-import { plain } from "./text.js";
+import { Marked, plain } from "./text.js";
 
 const MOST_ROWS = 60;
 const LONGEST_LABEL = 28;
@@ -30,10 +30,22 @@ export function Plot({ table, title }) {
   return html`<figure class="plot">
     <div ref=${place}></div>
     <figcaption>
+      ${seriesOf(table).map(
+        (name, at) =>
+          html`<span class="series"
+            ><svg width="12" height="12" viewBox="0 0 12 12" aria-hidden="true">${keyOf(SERIES[at % SERIES.length])}</svg> <${Marked} text=${`${table.plot.series} ${name}`}
+          /></span>`,
+      )}
       ${rows > MOST_ROWS && html`<span>The first ${MOST_ROWS} of ${rows} rows. </span>`}
       <button type="button" data-test="save-svg" onClick=${() => save(place.current.firstChild, title)}>Save as SVG</button>
     </figcaption>
   </figure>`;
+}
+
+function keyOf({ stroke: fill, symbol }) {
+  if (symbol === "circle") return html`<circle cx="6" cy="6" r="5" fill=${fill} />`;
+  if (symbol === "square") return html`<rect x="1" y="1" width="10" height="10" fill=${fill} />`;
+  return html`<path d=${symbol === "triangle" ? "M6 1 11 11H1Z" : "M6 0 12 6 6 12 0 6Z"} fill=${fill} />`;
 }
 
 function records({ columns, rows }) {
@@ -50,11 +62,11 @@ function labelsOf(found, label) {
   });
 }
 
-function frame(found, labels, width, options) {
+function frame(found, labels, width, options, line = 26) {
   const left = Math.min(width * 0.4, 12 + 7 * Math.max(4, ...labels.map((text) => text.length)));
   return plot({
     width,
-    height: 46 + 26 * found.length,
+    height: 46 + line * found.length,
     marginLeft: left,
     marginRight: 16,
     marginTop: 8,
@@ -65,19 +77,49 @@ function frame(found, labels, width, options) {
   });
 }
 
+const SERIES = [
+  { stroke: "#0072b2", symbol: "circle" },
+  { stroke: "#d55e00", symbol: "square" },
+  { stroke: "#009e73", symbol: "triangle" },
+  { stroke: "#cc79a7", symbol: "diamond" },
+];
+const APART = 13;
+
+const seriesOf = ({ plot: { series }, rows, columns }) =>
+  series ? [...new Set(rows.map((row) => row[columns.findIndex(({ name }) => name === series)]))] : [];
+
+/** Rows with one label share a line: those of each series are drawn a little below those of the one before. */
 function intervals(table, width) {
-  const { label, value, low, high } = table.plot;
-  const found = records(table);
-  const known = found.filter((row) => row[value] !== null);
-  return frame(found, labelsOf(found, label), width, {
-    x: { domain: [0, 1], tickFormat: (at) => `${Math.round(100 * at)}%`, label: value, grid: true, ticks: width < 420 ? 3 : 5 },
-    y: { type: "point" },
-    marks: [
-      ruleX([0]),
-      link(known, { x1: low, x2: high, y1: "at", y2: "at", stroke: "#0072b2", strokeWidth: 2 }),
-      dot(known, { x: value, y: "at", fill: "#0072b2", r: 4.5, title: (row) => `${plain(row[label])}: ${share(row[value])}` }),
-    ],
+  const { label, value, low, high, series } = table.plot;
+  const names = seriesOf(table);
+  const labels = new Map();
+  const found = records(table).map((row) => {
+    const key = series ? row[label] : row.at;
+    if (!labels.has(key)) labels.set(key, { at: labels.size, [label]: row[label] });
+    return { ...row, at: labels.get(key).at };
   });
+  const lines = [...labels.values()];
+  const drawn = (series ? names : [null]).flatMap((name, place, all) => {
+    const known = found.filter((row) => row[value] !== null && (!series || row[series] === name));
+    const { stroke, symbol } = SERIES[place % SERIES.length];
+    const dy = (place - (all.length - 1) / 2) * APART;
+    const whose = series ? `, ${series} ${plain(name)}` : "";
+    return [
+      link(known, { x1: low, x2: high, y1: "at", y2: "at", stroke, strokeWidth: 2, dy }),
+      dot(known, { x: value, y: "at", fill: stroke, symbol, r: 4.5, dy, title: (row) => `${plain(row[label])}${whose}: ${share(row[value])}` }),
+    ];
+  });
+  return frame(
+    lines,
+    labelsOf(lines, label),
+    width,
+    {
+      x: { domain: [0, 1], tickFormat: (at) => `${Math.round(100 * at)}%`, label: value, grid: true, ticks: width < 420 ? 3 : 5 },
+      y: { type: "point" },
+      marks: [ruleX([0]), ...drawn],
+    },
+    Math.max(26, 12 + APART * names.length),
+  );
 }
 
 function bars(table, width) {

@@ -1,5 +1,6 @@
 // The summary: facts and rates of each run, and the sections.
 import { html } from "htm/preact";
+import { Headline, LeftOut } from "./comparison.js";
 import { count, quantity, seconds, share, usd } from "./format.js";
 import { Outcome } from "./outcomes.js";
 import { Section, Table } from "./table.js";
@@ -10,6 +11,15 @@ export function Summary({ head, link }) {
   return html`<div data-view="summary">
     ${head.problem && html`<p class="warning">The runs are not compared: <${Marked} text=${head.problem} /></p>`}
     <div class="cards">${head.runs.map((run, at) => html`<${Run} head=${head} run=${run} at=${at} link=${link} />`)}</div>
+    ${head.comparison?.pairs.map(
+      (pair) =>
+        html`<section class="pair">
+          <h2>Difference <span class="letter">${pair.a}</span> \u2212 <span class="letter">${pair.b}</span></h2>
+          <${LeftOut} pair=${pair} />
+          <${Headline} pair=${pair} />
+          <p><a href=${link("comparison")}>${quantity(pair.changes.filter(({ flipped }) => flipped).length, "flipped question")}</a></p>
+        </section>`,
+    )}
     ${head.sections.map((section) => html`<${Section} section=${section} />`)}
     ${head.runs.map((run) => html`<${Statistics} run=${run} several=${head.runs.length > 1} />`)}
   </div>`;

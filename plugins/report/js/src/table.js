@@ -1,39 +1,49 @@
-// Tables, and the blocks of sections.
+// Tables, and the blocks of sections. On a narrow screen each row is a list of its cells with the names of the columns.
 import { html } from "htm/preact";
 import { useState } from "preact/hooks";
 import { cell, isNumeric } from "./format.js";
 import { Plot } from "./plots.js";
-import { Marked } from "./text.js";
+import { Marked, plain } from "./text.js";
 
 const FIRST_ROWS = 12;
 
-export function Table({ columns, rows, caption, label }) {
-  const [all, setAll] = useState(false);
-  const shown = all ? rows : rows.slice(0, FIRST_ROWS);
-  return html`<div class="wide" tabindex="0" role="region" aria-label=${label ?? "Table"}>
-    <table>
-      ${caption && html`<caption>${html`<${Marked} text=${caption} />`}</caption>`}
-      <thead>
-        <tr>
-          ${columns.map(({ name, kind }) => html`<th scope="col" class=${isNumeric(kind) ? "number" : ""}><${Marked} text=${name} /></th>`)}
+/** A table of nodes: columns are { name, number }, and rows { cells, ...attributes }. Its roles hold in any layout. */
+export function Cells({ columns, rows, caption, label, kind }) {
+  return html`<div class="wide" tabindex="0" role="region" aria-label=${label}>
+    <table role="table" class=${kind}>
+      ${caption && html`<caption><${Marked} text=${caption} /></caption>`}
+      <thead role="rowgroup">
+        <tr role="row">
+          ${columns.map(({ name, number }) => html`<th scope="col" role="columnheader" class=${number ? "number" : ""}><${Marked} text=${name} /></th>`)}
         </tr>
       </thead>
-      <tbody>
-        ${shown.map(
-          (row) =>
-            html`<tr>
-              ${row.map((value, at) => {
-                const kind = columns[at].kind;
-                const text = html`<${Marked} text=${cell(kind, value)} />`;
-                return at === 0 ? html`<th scope="row">${text}</th>` : html`<td class=${isNumeric(kind) ? "number" : ""}>${text}</td>`;
-              })}
+      <tbody role="rowgroup">
+        ${rows.map(
+          ({ cells, ...attributes }) =>
+            html`<tr role="row" ...${attributes}>
+              ${cells.map((content, at) =>
+                at === 0
+                  ? html`<th scope="row" role="rowheader">${content}</th>`
+                  : html`<td role="cell" class=${columns[at].number ? "number" : ""} data-name=${plain(columns[at].name)}><div>${content}</div></td>`,
+              )}
             </tr>`,
         )}
       </tbody>
     </table>
-    ${rows.length > shown.length &&
-    html`<button type="button" onClick=${() => setAll(true)}>Show all ${rows.length} rows</button>`}
   </div>`;
+}
+
+export function Table({ columns, rows, caption, label }) {
+  const [all, setAll] = useState(false);
+  const shown = all ? rows : rows.slice(0, FIRST_ROWS);
+  return html`<${Cells}
+      label=${label ?? "Table"}
+      caption=${caption}
+      columns=${columns.map(({ name, kind }) => ({ name, number: isNumeric(kind) }))}
+      rows=${shown.map((row) => ({ cells: row.map((value, at) => html`<${Marked} text=${cell(columns[at].kind, value)} />`) }))}
+    />
+    ${rows.length > shown.length &&
+    html`<button type="button" onClick=${() => setAll(true)}>Show all ${rows.length} rows</button>`}`;
 }
 
 export function Section({ section }) {

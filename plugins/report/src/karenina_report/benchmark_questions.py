@@ -23,13 +23,15 @@ class BenchmarkQuestions:
     scales: Mapping[str, tuple[float, float]]
 
 
-def load_benchmark(benchmark: str | Path | Benchmark) -> Benchmark:
-    """Return a benchmark, which is loaded if a file is given. Raises `CheckpointError`."""
+def load_benchmark(
+    benchmark: str | Path | Benchmark, *, columns: Mapping[str, str] | None = None, skip_broken: bool = False
+) -> Benchmark:
+    """Return a benchmark, which is loaded as `Benchmark.load` does if a file is given. Raises `CheckpointError`."""
     if not isinstance(benchmark, str | Path):
         return benchmark
     from karenina_benchmark import Benchmark as Loaded
 
-    return Loaded.load(benchmark)
+    return Loaded.load(benchmark, columns=columns, skip_broken=skip_broken)
 
 
 def read_benchmark_questions(benchmark: str | Path | Benchmark) -> BenchmarkQuestions:

@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING, Final
 
-from karenina_report.comparison_result import Change, Side
+from karenina_core.text import compose
+from karenina_engine.results.result_text import field_rows
+from karenina_report.comparison_result import Change, FieldValues, Side
 from karenina_report.metrics import NOT_JUDGED, RATE, verdict
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
     from karenina_report.paired_values import PairedQuestion
     from karenina_report.pairing import Pairing, Results
+    from karenina_report.rules import Rules
 
 
-def find_changes(pairing: Pairing, paired: Mapping[str, Sequence[PairedQuestion]]) -> list[Change]:
+def find_changes(pairing: Pairing, paired: Mapping[str, Sequence[PairedQuestion]], rules: Rules) -> list[Change]:
     """Return the questions whose verdicts, partial credit or traits differ, flips first, largest change first.
 
     Those that are undecided in one run only follow the flips.
 
-    `paired` are the questions of each metric, by its name, including those that only one run has judged.
+    `paired` are the questions of each metric, by its name, including those that only one run has judged, and `rules`
+    those of the templates.
     """
     values: dict[str, dict[str, tuple[float | None, float | None]]] = {}
     for metric, questions in paired.items():
@@ -31,7 +35,7 @@ def find_changes(pairing: Pairing, paired: Mapping[str, Sequence[PairedQuestion]
             if a != b:
                 pair = (None if a is None else float(a), None if b is None else float(b))
                 values.setdefault(one.id, {})[metric] = pair
-    found = [_change(id, *pairing.questions[id], values[id]) for id in pairing.questions if id in values]
+    found = [_change(id, *pairing.questions[id], values[id], rules) for id in pairing.questions if id in values]
     return sorted(found, key=lambda change: (not change.flipped, not change.undecided, -_size(change)))
 
 
@@ -41,16 +45,23 @@ def _size(change: Change) -> float:
 
 
 def _change(
-    id: str, ours: Results, theirs: Results, metrics: Mapping[str, tuple[float | None, float | None]]
+    id: str,
+    ours: Results,
+    theirs: Results,
+    metrics: Mapping[str, tuple[float | None, float | None]],
+    rules: Rules,
 ) -> Change:
     a, b = metrics.get(RATE, (None, None))
+    fields = dict(_fields(ours, theirs))
     return Change(
         question_id=id,
         question=(ours or theirs)[0].metadata.question_text,
+        keywords=list(dict.fromkeys(map(compose, (ours or theirs)[0].metadata.keywords or ()))),
         flipped=a is not None and b is not None,
         changed=[name for name, fact in _FACTS.items() if _counted(ours, fact) != _counted(theirs, fact)],
         metrics={name: pair for name, pair in metrics.items() if name != NOT_JUDGED},
-        fields=dict(_fields(ours, theirs)),
+        fields=fields,
+        values=list(_values(ours, theirs, fields, rules)),
         a=_side(ours),
         b=_side(theirs),
     )
@@ -94,6 +105,37 @@ def _passed(results: Iterable[VerificationResult]) -> dict[str, list[bool]]:
                 if passed is not None:
                     found.setdefault(name, []).append(passed)
     return found
+
+
+def _values(ours: Results, theirs: Results, differing: Container[str], rules: Rules) -> Iterator[FieldValues]:
+    """Yield the fields of which other values were extracted, and those that are `differing` for another reason."""
+    sides = [_extracted(ours), _extracted(theirs)]
+    truths: dict[str, dict[str, None]] = {}
+    texts: dict[str, str] = {}
+    for result in (*ours, *theirs):
+        texts.update(rules.get(result.metadata.template_id, {}))
+        for name, _, truth, _ in field_rows(result):
+            if truth:
+                truths.setdefault(name, {})[truth] = None
+    for name in dict.fromkeys([*sides[0], *sides[1]]):
+        a, b = (side.get(name, Counter()) for side in sides)
+        if name in differing or _shares(a) != _shares(b):
+            yield FieldValues(name=name, a=dict(a), b=dict(b), truths=list(truths.get(name, ())), rule=texts.get(name))
+
+
+def _extracted(results: Results) -> dict[str, Counter[str]]:
+    """Return the texts of each field's extracted values; those of results without an extraction are left out."""
+    found: dict[str, Counter[str]] = {}
+    for result in results:
+        for name, text, _, _ in field_rows(result):
+            values = found.setdefault(name, Counter())
+            if result.template.parsed_llm_response is not None:
+                values[text] += 1
+    return found
+
+
+def _shares(counts: Counter[str]) -> dict[str, float]:
+    return {value: count / counts.total() for value, count in counts.items()}
 
 
 def _side(results: Results) -> Side:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -35,6 +36,13 @@ EPILOG: Final = (
     "  1    the condition of --fail-on-regression or --require-within is not met\n"
     "  2    bad input: a file cannot be read, or the runs cannot be compared\n"
 )
+
+
+class FlipDirection(StrEnum):
+    """The values of `--flips`."""
+
+    worse = "worse"
+    better = "better"
 
 
 class CompareCommand(TyperCommand):
@@ -77,6 +85,17 @@ def compare(
         bool, typer.Option("--any-template", help="Also compare questions whose template, truth or text changed.")
     ] = False,
     changes: Annotated[int, typer.Option(min=0, help="The most flips and other changes to list.")] = 20,
+    flips: Annotated[
+        FlipDirection | None,
+        typer.Option(
+            help="List only questions that the second run of a pair answers worse, or better, than the first.",
+            show_default=False,
+        ),
+    ] = None,
+    keyword: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEYWORD", help="List only changed questions with this keyword.", show_default=False),
+    ] = None,
     fail_on_regression: Annotated[
         float | None,
         typer.Option(
@@ -116,6 +135,8 @@ def compare(
             any_judge=any_judge,
             any_template=any_template,
         )
+        if flips is not None or keyword:
+            found = found.select_changes(flips.value if flips is not None else None, keyword or ())
         failures = list(_failures(found, fail_on_regression, require_within))
         if as_json:
             screen.json({**found.model_dump(mode="json"), "failures": failures})

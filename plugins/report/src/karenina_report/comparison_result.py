@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, computed_field
 
 from karenina_core.data.outcome import Outcome
+from karenina_core.errors import ConfigError
+from karenina_core.text import compose, did_you_mean
 from karenina_engine.results.aggregate import Summary
 from karenina_toolkit.sections_view import SectionsView
+
+Direction = Literal["better", "worse"]
+"""The direction of a flip: how the second run of a pair is compared with the first."""
 
 
 class ReportModel(BaseModel):
@@ -136,21 +141,46 @@ class Side(ReportModel):
     why: str
 
 
+class FieldValues(ReportModel):
+    """What was extracted for a field in A and B, as text with the number of results, and what it is compared with.
+
+    `truths` are several if the truth changed. `rule` is the comparison in words, None if the benchmark is not known.
+    """
+
+    name: str
+    a: Mapping[str, int]
+    b: Mapping[str, int]
+    truths: Sequence[str]
+    rule: str | None
+
+
 class Change(ReportModel):
     """A question whose verdicts, partial credit or traits differ between the runs.
 
     `changed` names what differs: answer, extraction, truth, verdict. `metrics` and `fields` have the means in A and B
-    of those that differ (None: not judged).
+    of those that differ (None: not judged), and `values` the fields that differ or of which other values were
+    extracted.
     """
 
     question_id: str
     question: str
+    keywords: Sequence[str]
     flipped: bool
     changed: Sequence[str]
     metrics: Mapping[str, tuple[float | None, float | None]]
     fields: Mapping[str, tuple[float | None, float | None]]
+    values: Sequence[FieldValues]
     a: Side
     b: Side
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def higher_in(self) -> Literal["a", "b"] | None:
+        """The run whose mean verdict is higher; None for a question that did not flip."""
+        a, b = self.a.correct, self.b.correct
+        if not self.flipped or a is None or b is None or a == b:
+            return None
+        return "a" if a > b else "b"
 
     @property
     def undecided(self) -> int:
@@ -228,6 +258,32 @@ class Comparison(SectionsView, ReportModel):
             return {run.label: of_model.get(run.model) for run in after}
         base = self.baseline or first.label
         return {run.label: base for run in self.runs if run.label != base}
+
+    def select_changes(self, direction: Direction | None = None, keywords: Collection[str] = ()) -> Self:
+        """Return the comparison with only some of its `changes`.
+
+        `direction` keeps the flips that are `worse`, or `better`, in the second run of a pair than in the first, and
+        `keywords` the questions with one of these. Raises `ConfigError` if no changed question has a keyword.
+        """
+        wanted = set(map(compose, keywords))
+        known = dict.fromkeys(word for pair in self.pairs for one in pair.changes for word in one.keywords)
+        for word in sorted(wanted - known.keys()):
+            there = did_you_mean(word, known) or "; none has any keyword"
+            raise ConfigError([f"no question that changed has the keyword {word!r}{there}"])
+        higher = {None: None, "worse": "a", "better": "b"}[direction]
+        pairs = [
+            pair.model_copy(
+                update={
+                    "changes": [
+                        one
+                        for one in pair.changes
+                        if higher in (None, one.higher_in) and (not wanted or wanted & set(one.keywords))
+                    ]
+                }
+            )
+            for pair in self.pairs
+        ]
+        return self.model_copy(update={"pairs": pairs})
 
     def against(self, label: str, other: str) -> list[tuple[str, tuple[float, float] | None]]:
         """Return the intervals of the pass rate of the run `other` minus that of the run `label`.

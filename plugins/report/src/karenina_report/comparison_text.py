@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from karenina_report.comparison_result import Change, ComparedRun, Comparison, Difference, Pair
+from karenina_report.comparison_result import Change, ComparedRun, Comparison, Difference, FieldValues, Pair
 from karenina_report.metrics import RATE
 from karenina_toolkit.printable import in_one_line, quantity, shorten
 from karenina_toolkit.sections_view import sections_of
@@ -20,6 +20,7 @@ _MOST_NAMES: Final = 5
 _MOST_SHOWN: Final = 5
 """The changes of each kind that Python shows of a comparison."""
 _MOST_OF_A_QUESTION: Final = 300
+_MOST_OF_A_VALUE: Final = 120
 
 
 @sections_of.register(Comparison)
@@ -103,6 +104,7 @@ def _pair_sections(pair: Pair, rates: Mapping[str, Sequence[GroupSummary]], most
 
 
 def _pair_facts(pair: Pair, rates: Mapping[str, Sequence[GroupSummary]]) -> Iterator[tuple[str, str]]:
+    yield from _left_out_facts(pair)
     main = pair.difference()
     if main is None:
         yield "Pass rate", "no question has a verdict in both runs"
@@ -125,13 +127,17 @@ def _pair_facts(pair: Pair, rates: Mapping[str, Sequence[GroupSummary]]) -> Iter
         yield "By judge", f"{in_one_line(judge)}: {_difference_text(one)}, {p_text(one)}"
     if pair.same_answers:
         yield "Answers", "both runs have the same stored answers: replicates are paired"
+
+
+def _left_out_facts(pair: Pair) -> Iterator[tuple[str, str]]:
+    """Yield what is not compared, and other notes: they come first, because rates cannot be read without them."""
     for what, ids in (
         (f"Only in {pair.a}", pair.only_a),
         (f"Only in {pair.b}", pair.only_b),
         ("Unpaired", pair.unpaired),
     ):
         if ids:
-            yield what, _names(ids)
+            yield what, f"{_names(ids)}; left out"
     if pair.changed:
         yield "Changed", _changed_text(pair)
     for note in pair.notes:
@@ -216,8 +222,8 @@ def _power_text(one: Difference) -> str:
 def _changed_text(pair: Pair) -> str:
     what = " or ".join(dict.fromkeys(name for names in pair.changed.values() for name in names))
     return (
-        f"{_questions(len(pair.changed))} with a different {what}, not comparable without `karenina rescore`: "
-        f"{_names(list(pair.changed))}"
+        f"{_questions(len(pair.changed))} with a different {what}, left out: not comparable without `karenina "
+        f"rescore`: {_names(list(pair.changed))}"
     )
 
 
@@ -254,12 +260,35 @@ def _change_sections(pair: Pair, most: int) -> Iterator[Section]:
 def _change_rows(change: Change) -> list[tuple[str, str]]:
     rows = [("", shorten(change.question, _MOST_OF_A_QUESTION))]
     rows.append(("", f"{_outcomes(change.a.outcomes)} -> {_outcomes(change.b.outcomes)}"))
+    rows += [("", _values_text(one)) for one in change.values]
     if change.changed:
         rows.append(("", f"changed: {', '.join(change.changed)}"))
+    shown = {one.name for one in change.values}
     for name, (a, b) in (*change.metrics.items(), *change.fields.items()):
-        if name != RATE:
+        if name != RATE and not (name in shown and {a, b} <= {0.0, 1.0, None}):
             rows.append(("", f"{in_one_line(name)}: {_share(a)} -> {_share(b)}"))
     return rows
+
+
+def _values_text(one: FieldValues) -> str:
+    """Return what was extracted in both runs, with the truth and the rule: `40 -> 6, truth 40, rule ExactMatch`."""
+    sides = f"{_extracted_text(one.a)} -> {_extracted_text(one.b)}" if one.a != one.b else _extracted_text(one.a)
+    parts = [f"{in_one_line(one.name)}: {sides}"]
+    if one.truths:
+        parts.append(f"truth {' or '.join(shorten(text, _MOST_OF_A_VALUE) for text in one.truths)}")
+    if one.rule is not None:
+        parts.append(f"rule {shorten(one.rule, _MOST_OF_A_VALUE)}")
+    return ", ".join(parts)
+
+
+def _extracted_text(counts: Mapping[str, int]) -> str:
+    """Return extracted values, each with its number of results if there are several values."""
+    several = len(counts) > 1
+    shown = [
+        shorten(text, _MOST_OF_A_VALUE) + (f" ({count} of {sum(counts.values())})" if several else "")
+        for text, count in list(counts.items())[:_MOST_NAMES]
+    ]
+    return " or ".join(shown) or "not extracted"
 
 
 def _share(value: float | None) -> str:

@@ -13,7 +13,7 @@ import karenina_report.comparison_text  # noqa: F401 - it registers how a compar
 from karenina_core.data.outcome import Outcome
 from karenina_core.errors import ConfigError
 from karenina_engine.cost.price_source import to_dollars
-from karenina_report.benchmark_questions import BenchmarkQuestions, read_benchmark_questions
+from karenina_report.benchmark_questions import BenchmarkQuestions, load_benchmark, read_benchmark_questions
 from karenina_report.changes import find_changes
 from karenina_report.clusters import Units, assign_units
 from karenina_report.columns import find_column
@@ -23,6 +23,7 @@ from karenina_report.metrics import NOT_JUDGED, Metric, verdict_metrics
 from karenina_report.paired_values import estimate_difference, pair_values
 from karenina_report.pairing import Pairing, pair_runs, read_undecided
 from karenina_report.registered_notes import find_notes
+from karenina_report.rules import Rules, find_rules
 from karenina_report.run_notes import NotedRun
 from karenina_report.runs import Run, Source, read_runs
 from karenina_report.trait_metrics import check_trait_names, trait_metrics
@@ -53,11 +54,13 @@ def compare(
     pairs are compared, or each run with the `baseline` (its index from 0, its label, or its name). `by` is a column to
     group questions by, and `cluster` one whose equal values make questions one unit, by default the question's text.
     For each trait in `cuts` the shares at or above its score are compared too; `scales` has the lowest and highest
-    score of a trait. `benchmark`, or its file, adds columns (its questions' metadata) and the scales of its traits.
-    Raises `ResultFileError`, `JournalError`, and `ConfigError` for runs that cannot be compared, such as those without
-    a common judge (unless `any_judge`) or without a common template (unless `any_template`).
+    score of a trait. `benchmark`, or its file, adds columns (its questions' metadata), the scales of its traits, and
+    the rules of fields, which are otherwise those of the benchmark that the user ran. Raises `ResultFileError`,
+    `JournalError`, and `ConfigError` for runs that cannot be compared, such as those without a common judge (unless
+    `any_judge`) or without a common template (unless `any_template`).
     """
     runs = read_runs(sources, model)
+    loaded = load_benchmark(benchmark) if benchmark is not None else None
     found = compare_runs(
         runs,
         baseline=baseline,
@@ -65,7 +68,8 @@ def compare(
         cluster=cluster,
         cuts=cuts,
         scales=scales,
-        questions=read_benchmark_questions(benchmark) if benchmark is not None else None,
+        questions=read_benchmark_questions(loaded) if loaded is not None else None,
+        rules=find_rules(sources, loaded),
         any_judge=any_judge,
         any_template=any_template,
     )
@@ -85,6 +89,7 @@ def compare_runs(
     cuts: Mapping[str, float] | None = None,
     scales: Mapping[str, tuple[float, float]] | None = None,
     questions: BenchmarkQuestions | None = None,
+    rules: Rules | None = None,
     any_judge: bool = False,
     any_template: bool = False,
 ) -> Comparison:
@@ -99,7 +104,7 @@ def compare_runs(
     base = _baseline(baseline, runs, labels)
     known = {**(questions.scales if questions is not None else {}), **(scales or {})}
     named = [*(cuts or {}), *(scales or {})]
-    options = _Options(by, cluster, cuts or {}, known, named, questions, any_judge, any_template)
+    options = _Options(by, cluster, cuts or {}, known, named, questions, rules or {}, any_judge, any_template)
     places = (
         combinations(range(len(runs)), 2) if base is None else [(at, base) for at in range(len(runs)) if at != base]
     )
@@ -122,6 +127,7 @@ class _Options:
     scales: Mapping[str, tuple[float, float]]
     named: Sequence[str]
     questions: BenchmarkQuestions | None
+    rules: Rules
     any_judge: bool
     any_template: bool
 
@@ -205,7 +211,7 @@ def _pair(a: Run, b: Run, label_a: str, label_b: str, options: _Options) -> Pair
         highest=highest,
         by_judge=_by_judge(main, pairing, units),
         groups=_groups(main, pairing, options.by, units, options.questions) if options.by is not None else [],
-        changes=find_changes(pairing, seen),
+        changes=find_changes(pairing, seen, options.rules),
     )
 
 

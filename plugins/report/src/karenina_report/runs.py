@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -12,6 +14,7 @@ from pydantic import ValidationError
 
 from karenina_core.data.result import VerificationResult
 from karenina_core.errors import ConfigError
+from karenina_core.text import compose
 from karenina_engine.cost.ledger import SpendCounts, sum_counts
 from karenina_engine.journal import view
 from karenina_engine.journal.file import JournalError
@@ -205,3 +208,12 @@ def _read_journal_info(source: Source) -> JournalInfo:
             settings if isinstance(settings, dict) else None,
         )
     return JournalInfo()
+
+
+def answer_id(result: VerificationResult) -> str:
+    """Return the id of the answer that a result is about, which is the same for all judges, and in labels."""
+    meta = result.metadata
+    names = map(compose, (meta.question_id, meta.question_text, meta.answering_id))
+    parts = [*names, meta.replicate or 1]
+    text = json.dumps([*parts, result.template.raw_llm_response])
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -26,10 +26,11 @@ from karenina_core.text import did_you_mean, join_problems
 from karenina_rubric.dynamic_traits import Presence, find_present
 from karenina_rubric.evaluators import TraitScore, find_flaw
 from karenina_rubric.hookspecs import karenina_trait_evaluators
-from karenina_rubric.prompts import METRIC, PRESENCE, RUBRIC
+from karenina_rubric.llm_traits import sees_truth
+from karenina_rubric.prompts import INFORMED, METRIC, PRESENCE, RUBRIC
 from karenina_rubric.regex_traits import pattern_error
 from karenina_rubric.result_fields import ERRORS, METADATA, ResultFields, summarize_deep_judgment
-from karenina_rubric.settings import RubricSettings
+from karenina_rubric.settings import RubricSettings, TraitFields
 from karenina_toolkit.gather_all import gather_all
 from karenina_toolkit.judge_input import make_judge_input
 
@@ -70,7 +71,8 @@ class RubricEvaluation(Stage):
     )
     settings = RubricSettings
     reads: ClassVar[Mapping[str, object]] = {DEEP_MODE: DISABLED}
-    prompts = (RUBRIC, METRIC, PRESENCE)
+    trait_settings = TraitFields
+    prompts = (RUBRIC, INFORMED, METRIC, PRESENCE)
     usage_key = "rubric_evaluation"
 
     def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
@@ -89,17 +91,20 @@ class RubricEvaluation(Stage):
         return bool(_names_needing_judge(question))
 
     def checks_question(self, config: VerificationConfig, question: Question) -> bool:
-        """Return whether it has code or an invalid pattern; without a judge, return True for every question."""
+        """Return whether it has code or an invalid trait; without a judge, return True for every question."""
         if not config.core.parsing_models or any(_source_traits(question)):
             return True
-        return any(pattern_error(one.pattern) for one in _regex_traits(question))
+        return any(pattern_error(one.pattern) for one in _regex_traits(question)) or bool(_truth_problem(question))
 
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
-        """Warn about untrusted code. Raises `ValueError` for invalid patterns, and for traits without a judge."""
+        """Warn about untrusted code. Raises `ValueError` for invalid traits, and for traits without a judge."""
         _warn_about_untrusted_code(questions, trust)
         for question in questions:
+            problem = _truth_problem(question)
+            if problem is not None:
+                raise ValueError(problem)
             for trait in _regex_traits(question):
                 problem = pattern_error(trait.pattern)
                 if problem is not None:
@@ -254,6 +259,21 @@ def _regex_traits(question: Question) -> Iterator[RegexRubricTrait]:
     """Yield the question's regex traits."""
     for rubric in (question.rubric, question.dynamic_rubric):
         yield from rubric.regex_traits if rubric is not None else ()
+
+
+def _truth_problem(question: Question) -> str | None:
+    """Return why a trait with `include_ground_truth` cannot be judged; None if all can."""
+    for trait in (*_static_traits(question), *_dynamic_traits(question)):
+        try:
+            without = sees_truth(trait) and not (question.raw_answer or "").strip()
+        except ValueError:
+            return f"question {question.id}, trait {trait.name!r}: include_ground_truth is true or false"
+        if without:
+            return (
+                f"question {question.id}, trait {trait.name!r}: the judge cannot get the ground truth "
+                "(include_ground_truth), because the question has no raw_answer; give it one"
+            )
+    return None
 
 
 def _names_needing_judge(question: Question) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from karenina_core.data.rubrics import LLMRubricTrait, RubricTrait
@@ -10,12 +11,13 @@ from karenina_core.models.ports import PortError
 from karenina_rubric.concurrent_scoring import score_each
 from karenina_rubric.evaluators import TraitScore
 from karenina_rubric.judge_reply import Judgement, batch_schema, read_judgement, trait_schema
-from karenina_rubric.prompts import RUBRIC, traits_request
-from karenina_rubric.settings import RubricSettings
+from karenina_rubric.prompts import INFORMED, RUBRIC, traits_request
+from karenina_rubric.settings import RubricSettings, TraitFields
 from karenina_toolkit.structured import ask, read_object, repair
 
 if TYPE_CHECKING:
     from karenina_core import VerificationContext
+    from karenina_core.models.prompts import PromptTask
 
 FIELD: Final = "llm_trait_scores"
 
@@ -23,12 +25,32 @@ FIELD: Final = "llm_trait_scores"
 _REFUSED_AS_IT_IS: Final = (400, 413, 422)
 
 
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """What a judge is asked: a task about the response `text`, with the reference answer if it is shown."""
+
+    task: PromptTask
+    text: str
+    reference: str | None
+    context: VerificationContext
+
+    def of(self, traits: Sequence[LLMRubricTrait]) -> str:
+        """Return the request for these traits."""
+        return traits_request(traits, self.context.question.question, self.text, self.reference)
+
+
+def sees_truth(trait: RubricTrait) -> bool:
+    """Return whether the judge of the trait gets the reference answer. Raises `ValueError` for an invalid field."""
+    return isinstance(trait, LLMRubricTrait) and TraitFields.model_validate(trait.extra).include_ground_truth
+
+
 class LLMTraitEvaluator:
     """Scores LLM traits: yes or no, a number in a range, the position of a class, or a filled schema.
 
     `batch` is one call for all traits. A trait with a missing or invalid part of the reply is sent again in a call of
     its own, and so are all traits if the reply cannot be parsed. If the judge cannot be reached, there are no further
-    calls. In a call of its own, a trait has one retry with the problem of the first reply; then it fails alone.
+    calls. Traits with `include_ground_truth` have a call of their own, since the others must not see the reference
+    answer. In a call of its own, a trait has one retry with the problem of the first reply; then it fails alone.
 
     Further result fields are `llm_trait_labels` (literal traits) and `llm_trait_reasoning`.
     """
@@ -45,30 +67,39 @@ class LLMTraitEvaluator:
     ) -> Sequence[TraitScore]:
         """Return one score for each trait."""
         asked = [trait for trait in traits if isinstance(trait, LLMRubricTrait)]
+        blind = [trait for trait in asked if not sees_truth(trait)]
+        informed = [trait for trait in asked if sees_truth(trait)]
+        request = _Request(RUBRIC, text, None, context)
+        found = await self._evaluate(blind, request)
+        if informed:
+            reference = context.question.raw_answer or ""
+            found += await self._evaluate(informed, replace(request, task=INFORMED, reference=reference))
+        return found
+
+    async def _evaluate(self, traits: Sequence[LLMRubricTrait], request: _Request) -> list[TraitScore]:
+        context = request.context
         strategy = context.config.section(RubricSettings).rubric_evaluation_strategy
         found: dict[str, TraitScore] = {}
-        if strategy == "batch" and len(asked) > 1:
+        if strategy == "batch" and len(traits) > 1:
             try:
-                found = await self._batch(asked, text, context)
+                found = await self._batch(traits, request)
             except PortError as error:
                 if error.status not in _REFUSED_AS_IT_IS:
                     raise
                 context.log.warning(
                     "the judge refused one call for all traits, so each trait gets its own call: %s", error
                 )
-        left = [trait for trait in asked if trait.name not in found]
+        left = [trait for trait in traits if trait.name not in found]
 
         async def alone(trait: LLMRubricTrait) -> TraitScore:
-            return await self._alone(trait, text, context)
+            return await self._alone(trait, request)
 
         return [*found.values(), *await score_each(left, FIELD, alone)]
 
-    async def _batch(
-        self, traits: Sequence[LLMRubricTrait], text: str, context: VerificationContext
-    ) -> dict[str, TraitScore]:
+    async def _batch(self, traits: Sequence[LLMRubricTrait], request: _Request) -> dict[str, TraitScore]:
         """Return the valid scores of one reply by trait name."""
-        schema = batch_schema(traits)
-        messages = context.prompt(RUBRIC, traits_request(traits, context.question.question, text))
+        context, schema = request.context, batch_schema(traits)
+        messages = context.prompt(request.task, request.of(traits))
         reply = await context.parser().parse(messages, schema)
         try:
             data, _ = repair(read_object(reply.text, whole=reply.finish_reason == "length")[0], schema)
@@ -86,12 +117,12 @@ class LLMTraitEvaluator:
         return found
 
     @staticmethod
-    async def _alone(trait: LLMRubricTrait, text: str, context: VerificationContext) -> TraitScore:
+    async def _alone(trait: LLMRubricTrait, request: _Request) -> TraitScore:
         def validate(data: Mapping[str, Any]) -> Judgement:
             return read_judgement(trait, data)
 
-        request = traits_request([trait], context.question.question, text)
-        return _score(trait, (await ask(context, RUBRIC, request, trait_schema(trait), validate)).value)
+        asked = ask(request.context, request.task, request.of([trait]), trait_schema(trait), validate)
+        return _score(trait, (await asked).value)
 
 
 def _score(trait: LLMRubricTrait, judgement: Judgement) -> TraitScore:

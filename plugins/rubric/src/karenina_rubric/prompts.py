@@ -20,6 +20,15 @@ RUBRIC: Final = PromptTask(
     "others, and only from what the response says. For each, write your reasoning first, pointing at what in the "
     f"response decides, and then the score that follows from it. {_DATA}",
 )
+INFORMED: Final = PromptTask(
+    "rubric_ground_truth",
+    "You judge qualities of a response to a question, of which you also get a reference answer. Judge each quality by "
+    "its own description, independently of the others. The reference answer may be worded otherwise and need not be "
+    "complete; it counts only as far as a quality refers to it or to what is right. For each, write your reasoning "
+    f"first, pointing at what in the response decides, and then the score that follows from it. {_DATA}",
+    shows_truth=True,
+    family=RUBRIC.name,
+)
 METRIC: Final = PromptTask(
     "rubric_metric",
     "You compare a response with numbered lists of things. A thing counts as said where the response states it in any "
@@ -48,10 +57,15 @@ EVERY_TIME: Final = ", each as often as it is said"
 PRESENT: Final = "Whether the response is about this concept."
 
 
-def traits_request(traits: Sequence[LLMRubricTrait], question: str, response: str) -> str:
-    """Return the traits with their scales, the question, and the fenced response."""
+def traits_request(traits: Sequence[LLMRubricTrait], question: str, response: str, reference: str | None = None) -> str:
+    """Return the traits with their scales, the question, the reference answer if there is one, and the response.
+
+    The reference answer and the response are fenced.
+    """
     listed = "\n\n".join(_describe_trait(trait) for trait in traits)
-    return f"Qualities to judge:\n\n{listed}\n\n{_question_and_response(question, response)}"
+    shown = f"Reference answer:\n{fence(reference, 'reference')}\n\n" if reference is not None else ""
+    asked = f"Question: {question}\n\n{shown}Response:\n{fence(response, 'response')}"
+    return f"Qualities to judge:\n\n{listed}\n\n{asked}"
 
 
 def metric_request(trait: MetricRubricTrait, question: str, response: str) -> str:

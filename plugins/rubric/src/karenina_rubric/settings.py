@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from karenina_core.models.from_files import FromFiles
 
@@ -16,4 +16,15 @@ class RubricSettings(BaseModel):
     rubric_evaluation_strategy: Literal["batch", "sequential"] = Field(
         default="batch",
         description="Score all LLM traits in one call to the judge, or each in its own call.",
+    )
+
+
+class TraitFields(BaseModel):
+    """Fields of an LLM trait that this distribution owns."""
+
+    from_files: ClassVar[FromFiles] = "any"
+    model_config = ConfigDict(frozen=True)
+
+    include_ground_truth: bool = Field(
+        default=False, description="Show the judge the question's reference answer (raw_answer) beside the response."
     )

@@ -12,7 +12,7 @@ from pkgutil import resolve_name
 from typing import Any, Final
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 from karenina_core.errors import type_and_message
 from karenina_toolkit.printable import in_one_line
@@ -20,6 +20,19 @@ from karenina_toolkit.printable import in_one_line
 logger = logging.getLogger("karenina")
 
 _BAD_INPUT: Final = 2
+_LONGEST: Final = 1000
+
+
+class WholeSummaries(TyperGroup):
+    """A group that lists its commands with their whole summaries, which are wrapped and not cut."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the list of commands."""
+        found = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        rows = [(name, one.get_short_help_str(limit=_LONGEST)) for name, one in found if one and not one.hidden]
+        if rows:
+            with formatter.section("Commands"):
+                formatter.write_dl(rows)
 
 
 def add_lazy_command(app: typer.Typer, name: str, target: str, summary: str) -> None:
@@ -63,7 +76,7 @@ def _load(app: typer.Typer, name: str, target: str) -> Any:
     elif len(found.registered_commands) == 1 and not (found.registered_callback or found.registered_groups):
         around.add_typer(found)
     else:
-        around.add_typer(found, name=name)
+        around.add_typer(found, name=name, cls=WholeSummaries)
     (command,) = typer.main.get_group(around).commands.values()
     return command
 

@@ -148,6 +148,22 @@ class JournalView:
         """Return the sums of all runs, by model, stage and judge."""
         return sum_ledger_lines(self.path, self._all("SELECT * FROM spent"))
 
+    def prices(self) -> dict[str, dict[str, float]]:
+        """Return the last known price of each model, in US dollars per million tokens, by `id (interface:name)`.
+
+        Models whose price is not known, or depends on the length of a prompt, are left out.
+        """
+        found: dict[str, dict[str, float]] = {}
+        for row in self._all("SELECT * FROM sessions WHERE prices IS NOT NULL ORDER BY id"):
+            if not is_intact("sessions", row):
+                raise_damaged(self.path, "sessions", f"the row of session {row[0]}")
+            with self._damage("sessions"):
+                for name, price in json.loads(row[3])["models"].items():
+                    rates = price["usd_per_million_tokens"]
+                    if rates is not None and not price["steps"]:
+                        found[name] = {kind: float(rate) for kind, rate in rates.items()}
+        return found
+
     def count_reusable_calls(self, answers: Set[tuple[str, int]]) -> dict[tuple[str, str], int]:
         """Return the number of calls for these answers (question and replicate) whose reply may be used again.
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
 from karenina_core.data.outcome import Outcome
-from karenina_toolkit.printable import clean, quantity, shorten
+from karenina_toolkit.printable import clean, in_one_line, quantity, shorten
 
 if TYPE_CHECKING:
     from karenina_core.models.ports import Usage
@@ -119,7 +119,7 @@ def _failure_rows(results: Summarized) -> Iterator[tuple[str, str]]:
     """Yield the most frequent reasons why items were not judged, each with its number of items."""
     failures = results.failures()
     for number, failure in enumerate(failures[:MAX_FAILURES]):
-        yield "Failures" if number == 0 else "", f"{failure.items:,} x {shorten(failure.error, 400)}"
+        yield "Failures" if number == 0 else "", f"{failure.items:,} x {in_one_line(failure.error)}"
     left = failures[MAX_FAILURES:]
     if left:
         count = sum(failure.items for failure in left)

@@ -131,7 +131,7 @@ def as_json(value: object) -> str:
 
 def _missing(library: str) -> LibraryMissing:
     extra = {"pyarrow": "arrow"}.get(library, library)
-    return LibraryMissing(f"{library} is not installed: pip install 'karenina[{extra}]'")
+    return LibraryMissing(f"{library} is not installed: pip install 'karenina-engine[{extra}]'")
 
 
 def _item(result: VerificationResult) -> Row:

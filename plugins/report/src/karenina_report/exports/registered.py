@@ -43,7 +43,7 @@ def choose(plugins: Plugins, name: str | None, output: Path | None) -> Exporter:
     elif output is None or not output.suffix:
         return choose(plugins, "jsonl", None)
     else:
-        found = [one for one in offered if output.suffix.lower() in one.value.suffixes]
+        found = _with_suffix_of(output, offered)
         missing = (
             f"the format of {output} is not known: end its name with {_suffixes(offered)}, or choose one with --format"
         )
@@ -64,7 +64,14 @@ def choose(plugins: Plugins, name: str | None, output: Path | None) -> Exporter:
 def can_read(plugins: Plugins, path: Path) -> bool:
     """Return whether a format that can be read has the suffix of this path."""
     offered = plugins.offers(karenina_exporters)
-    return any(path.suffix.lower() in one.value.suffixes for one in offered if one.value.read is not None)
+    return bool(_with_suffix_of(path, [one for one in offered if one.value.read is not None]))
+
+
+def _with_suffix_of(path: Path, offered: Sequence[Offer[Exporter]]) -> list[Offer[Exporter]]:
+    """Return the formats with the longest suffix that the name ends with, such as `.csv.gz`."""
+    name = path.name.lower()
+    found = [(len(suffix), one) for one in offered for suffix in one.value.suffixes if name.endswith(suffix)]
+    return [one for length, one in found if length == max(length for length, _ in found)]
 
 
 def read_export(plugins: Plugins, path: Path) -> Iterable[VerificationResult]:

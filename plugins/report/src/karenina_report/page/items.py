@@ -8,21 +8,21 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from karenina_engine.results.tables import result_table
+from karenina_report.runs import answer_id
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
     from karenina_core.models.ports import Message
     from karenina_engine.offline.sent_prompts import SentPrompt
     from karenina_engine.results.tables import Row
+    from karenina_report.rules import FieldRules
 
 Prompts = Mapping[str, "SentPrompt"]
 """The prompts of calls by the key of the call."""
-FieldRules = Mapping[str, str]
-"""The comparison of each field of a question's template, in words."""
 
 
 def make_item(result: VerificationResult, rules: FieldRules, calls: Iterable[Row], prompts: Prompts) -> dict[str, Any]:
-    """Return a result as the page holds it. `rules` are those of its question, `calls` rows of the table of calls."""
+    """Return a result as the page holds it. `rules` are those of its template, `calls` rows of the table of calls."""
     values = result.model_dump(mode="json", exclude_none=True)
     undecided = result.undecided_fields()
     if values.get("evaluation_input") == result.template.raw_llm_response:
@@ -34,6 +34,7 @@ def make_item(result: VerificationResult, rules: FieldRules, calls: Iterable[Row
     return {
         "result": values,
         "why": result.why(),
+        "answer_id": answer_id(result) if result.template.raw_llm_response.strip() else None,
         "fields": [
             {
                 "name": row["field"],

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from karenina_core.data.outcome import Outcome
@@ -78,31 +80,41 @@ def _models(page: PageRuns) -> PageSection:
 
 
 def _group_section(page: PageRuns, id: str, title: str, by: str) -> PageSection | None:
-    """Return the rates by a column, one table for each run; None if no run has more than one value in it."""
-    blocks = []
-    several = False
-    for label, run in zip(page.labels, page.runs, strict=True):
-        groups = group_rates(run.results, by, assign_units(run.results, None))
-        several = several or len(groups) > 1
-        undecided = any(group.rate.undecided for group in groups)
-        shown = sorted(groups, key=lambda group: -group.rate.out_of)[:_MOST_KEYWORDS]
-        rows: list[list[Cell]] = [
-            [
-                group.value,
-                *(group.rate.value, group.rate.low, group.rate.high),
-                *((group.rate.undecided, group.rate.if_undecided_wrong) if undecided else ()),
-                *(group.rate.hits, group.rate.out_of, group.not_judged),
-            ]
-            for group in shown
+    """Return the rates of all runs by a column in one table and plot; None if no run has more than one value in it."""
+    found = {
+        label: {group.value: group for group in group_rates(run.results, by, assign_units(run.results, None))}
+        for label, run in zip(page.labels, page.runs, strict=True)
+    }
+    if all(len(groups) < 2 for groups in found.values()):
+        return None
+    judged: Counter[str] = Counter()
+    for groups in found.values():
+        for value, group in groups.items():
+            judged[value] += group.rate.out_of
+    several = len(found) > 1
+    undecided = any(group.rate.undecided for groups in found.values() for group in groups.values())
+    shown = [value for value, _ in judged.most_common(_MOST_KEYWORDS)]
+    rows: list[list[Cell]] = [
+        [
+            value,
+            *((label,) if several else ()),
+            *(one.rate.value, one.rate.low, one.rate.high),
+            *((one.rate.undecided, one.rate.if_undecided_wrong) if undecided else ()),
+            *(one.rate.hits, one.rate.out_of, one.not_judged),
         ]
-        left = f" {len(groups) - len(shown)} more are left out." if len(groups) > len(shown) else ""
-        columns = [
-            Column("Name"),
-            *_RATE,
-            *(_UNDECIDED if undecided else ()),
-            Column("Correct", "count"),
-            Column("Judged", "count"),
-            Column("Not judged", "count"),
-        ]
-        blocks.append(TableBlock(columns, rows, note=f"Run {label}: {run.name}. {_NOTE}{left}", plot=_PLOT))
-    return PageSection(id, title, blocks) if several else None
+        for value in shown
+        for label, groups in found.items()
+        if (one := groups.get(value)) is not None
+    ]
+    columns = [
+        Column("Name"),
+        *((Column("Run"),) if several else ()),
+        *_RATE,
+        *(_UNDECIDED if undecided else ()),
+        Column("Correct", "count"),
+        Column("Judged", "count"),
+        Column("Not judged", "count"),
+    ]
+    left = f" {len(judged) - len(shown)} more are left out." if len(judged) > len(shown) else ""
+    plot = replace(_PLOT, series="Run") if several else _PLOT
+    return PageSection(id, title, [TableBlock(columns, rows, note=f"{_NOTE}{left}", plot=plot)])

@@ -26,12 +26,16 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class IntervalPlot:
-    """A plot of one row a line: a point at `value`, and its interval from `low` to `high`. All are column names."""
+    """A plot of one row a line: a point at `value`, and its interval from `low` to `high`. All are column names.
+
+    Rows with the same label share a line if `series` names the column that tells them apart, such as the run.
+    """
 
     label: str
     value: str
     low: str
     high: str
+    series: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,5 +123,5 @@ class PageRuns:
 
 def _plotted_columns(plot: IntervalPlot | BarPlot | None) -> tuple[str, ...]:
     if isinstance(plot, IntervalPlot):
-        return plot.label, plot.value, plot.low, plot.high
+        return (plot.label, plot.value, plot.low, plot.high, *((plot.series,) if plot.series is not None else ()))
     return (plot.label, *plot.counts) if plot is not None else ()

@@ -18,12 +18,13 @@ from karenina_report.output_file import write_whole
 from karenina_report.page.document import FIRST_BYTES, PageDocument, plain_json
 from karenina_report.page.hookspecs import karenina_report_sections
 from karenina_report.page.index import ItemIndex
-from karenina_report.page.items import FieldRules, Prompts, make_item
-from karenina_report.page.rules import read_rules
+from karenina_report.page.items import Prompts, make_item
 from karenina_report.page.section import PageRuns
+from karenina_report.rules import Rules, find_rules, read_rules
 from karenina_report.run_comparison import compare_runs, run_facts, run_label
 from karenina_report.run_statistics import describe_runs
 from karenina_report.runs import find_journal, iterate_results, read_runs
+from karenina_toolkit.printable import quantity
 
 if TYPE_CHECKING:
     from karenina_benchmark import Benchmark
@@ -67,11 +68,15 @@ def write_page(sources: Sequence[Source], output: Path, options: ReportOptions, 
         warn(f"the calls in the journal {journal} are left out: it cannot be read, or belongs to another result file")
     benchmark = load_benchmark(options.benchmark) if options.benchmark is not None else None
     questions = read_benchmark_questions(benchmark) if benchmark is not None else None
-    rules, untrusted = read_rules(benchmark) if benchmark is not None else ({}, [])
+    rules, untrusted = read_rules(benchmark) if benchmark is not None else (find_rules(sources), [])
     if untrusted:
         warn(f"the comparisons of {len(untrusted)} questions are left out: their templates are code")
+    changed = _find_changed(runs, rules, untrusted) if benchmark is not None else 0
+    if changed:
+        whose = "its template has" if changed == 1 else "their templates have"
+        warn(f"the rules of {quantity(changed, 'question')} are left out: {whose} changed since the run")
     prompts = _find_prompts(sources, benchmark, warn)
-    comparison, problem = _compare(runs, options, questions)
+    comparison, problem = _compare(runs, options, questions, rules)
     page = PageRuns(runs, [run_label(number) for number in range(len(runs))], comparison)
     if problem is not None:
         warn(f"the runs are not compared: {problem}")
@@ -99,6 +104,19 @@ def write_page(sources: Sequence[Source], output: Path, options: ReportOptions, 
         document.end()
 
     return write_whole(output, (FIRST_BYTES,), write)
+
+
+def _find_changed(runs: Sequence[Run], rules: Rules, untrusted: Sequence[str]) -> int:
+    """Return the number of questions with compared fields whose template is not that of the benchmark."""
+    return len(
+        {
+            one.metadata.question_id
+            for run in runs
+            for one in run.results
+            if one.template.field_results and one.metadata.template_id not in rules
+        }
+        - set(untrusted)
+    )
 
 
 def _find_prompts(sources: Sequence[Source], benchmark: Benchmark | None, warn: Warn) -> Prompts:
@@ -137,7 +155,7 @@ def batched_items(items: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, An
 
 
 def _compare(
-    runs: Sequence[Run], options: ReportOptions, questions: BenchmarkQuestions | None
+    runs: Sequence[Run], options: ReportOptions, questions: BenchmarkQuestions | None, rules: Rules
 ) -> tuple[Comparison | None, str | None]:
     """Return the comparison of the runs, or why they cannot be compared; neither for a single run."""
     if len(runs) < 2:
@@ -151,6 +169,7 @@ def _compare(
                 cuts=options.cuts,
                 scales=options.scales,
                 questions=questions,
+                rules=rules,
                 any_judge=options.any_judge,
                 any_template=options.any_template,
             ),
@@ -199,7 +218,7 @@ def _sections(page: PageRuns, warn: Warn) -> Iterator[dict[str, Any]]:
 def _items(
     sources: Sequence[Source],
     runs: Sequence[Run],
-    rules: Mapping[str, FieldRules],
+    rules: Rules,
     prompts: Prompts,
     index: ItemIndex,
     opened: ExitStack,
@@ -214,14 +233,16 @@ def _items(
     for source in sources:
         journal = find_journal(source)
         view = opened.enter_context(JournalView(journal)) if journal is not None else None
+        prices = view.prices() if view is not None else {}
         numbers: dict[str, int] = {}
         for result in iterate_results(source):
             meta = result.metadata
             if model not in (None, meta.answering_id) or meta.result_id not in known:
                 continue
             number = numbers.setdefault(meta.answering_id, first + len(numbers))
-            index.add(number, result)
-            yield make_item(result, rules.get(meta.question_id, {}), _calls(view, result), prompts)
+            calls = list(_calls(view, result))
+            index.add(number, result, _cost(calls, prices))
+            yield make_item(result, rules.get(meta.template_id, {}), calls, prompts)
         first += len(numbers)
     if len(index) != sum(len(run.results) for run in runs):
         raise ConfigError(["the results changed while they were read: write the report again"])
@@ -236,3 +257,15 @@ def _calls(view: JournalView | None, result: VerificationResult) -> Iterator[Row
     for row in view.calls_of_answer(meta.question_id, meta.replicate or 1):
         if row["model"] in others or row["port"] == "service":
             yield row
+
+
+def _cost(calls: Sequence[Row], prices: Mapping[str, Mapping[str, float]]) -> float | None:
+    """Return the cost of calls in US dollars without discounts for caches; None if there are none or one is unknown."""
+    total = 0.0
+    for row in calls:
+        rates = prices.get(f"{row['model']} ({row['interface']}:{row['model_name']})")
+        if rates is None:
+            return None
+        tokens = ((row["input_tokens"], rates["input"]), (row["output_tokens"], rates["output"]))
+        total += sum(count * rate / 10**6 for count, rate in tokens if isinstance(count, int))
+    return total if calls else None

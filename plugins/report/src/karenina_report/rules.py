@@ -1,0 +1,86 @@
+"""The rules of results' fields in words, from the benchmark that they are of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from karenina_core.errors import KareninaError
+from karenina_engine.journal.user_state import read_own_command
+from karenina_engine.journal.view import JournalView
+from karenina_report.benchmark_questions import load_benchmark
+from karenina_report.runs import find_journal
+from karenina_template.question_template import template_of
+from karenina_template.templates import TemplateError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from karenina_benchmark import Benchmark
+    from karenina_report.runs import Source
+    from karenina_template.templates import Primitive
+
+FieldRules = Mapping[str, str]
+"""The comparison of each field of a template, in words."""
+Rules = Mapping[str, FieldRules]
+"""The rules of templates by their ids, which results have too, so that a changed template has no wrong rule."""
+
+
+def find_rules(sources: Sequence[Source], benchmark: Benchmark | None = None) -> Rules:
+    """Return the rules of a benchmark, by default of those that the user's own runs of the sources were of.
+
+    Only the record in the user's state folder is believed, and not a path in a journal. What cannot be read has no
+    rules.
+    """
+    found: dict[str, FieldRules] = {}
+    benchmarks = [benchmark] if benchmark is not None else _own_benchmarks(sources)
+    for one in benchmarks:
+        found |= read_rules(one)[0]
+    return found
+
+
+def _own_benchmarks(sources: Sequence[Source]) -> Iterator[Benchmark]:
+    known = set()
+    for journal in filter(None, map(find_journal, sources)):
+        with suppress(KareninaError, OSError):
+            command = _own_command(journal)
+            path = command.get("benchmark")
+            if path is not None and path not in known:
+                known.add(path)
+                yield load_benchmark(path, columns=command.get("columns"), skip_broken=bool(command.get("skip_broken")))
+
+
+def _own_command(journal: Path) -> Mapping[str, Any]:
+    with JournalView(journal) as view:
+        return read_own_command(view.id(), journal) or {}
+
+
+def read_rules(benchmark: Benchmark) -> tuple[Rules, list[str]]:
+    """Return the rules of a benchmark, and the ids of questions whose template is not trusted.
+
+    Nothing in the file is executed: a template that has code is left out.
+    """
+    found: dict[str, FieldRules] = {}
+    left_out = []
+    for question in benchmark:
+        try:
+            template = template_of(question)
+        except TemplateError:
+            left_out.append(question.id)
+            continue
+        if template is not None:
+            found[template.template_id] = {name: rule_text(rule.primitive) for name, rule in template.key.rules.items()}
+    return found, left_out
+
+
+def rule_text(primitive: Primitive) -> str:
+    """Return a primitive with the parameters that differ from their defaults: `NumericTolerance (tolerance 0.05)`."""
+    parts = ", ".join(_parameters(primitive))
+    return f"{primitive.full_name()} ({parts})" if parts else primitive.full_name()
+
+
+def _parameters(primitive: Primitive) -> Iterator[str]:
+    for name, value in primitive.model_dump(mode="json", exclude_defaults=True).items():
+        shown = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+        yield f"{name} {shown}"
