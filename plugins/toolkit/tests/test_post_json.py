@@ -181,3 +181,14 @@ def test_a_configuration_that_cannot_work_is_refused(url: str | None, fields: An
 def test_a_right_configuration_passes() -> None:
     check_server(model("http://host/v1", endpoint_api_key=KEY))
     check_server(model("http://host/v1", extra={"depth": 2}), extra=Extra)
+
+
+def test_the_proxy_of_the_environment_is_used_but_for_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    with ScriptedServer(Reply({"by": "proxy"})) as proxy, ScriptedServer(Reply({"by": "server"})) as server:
+        monkeypatch.setenv("http_proxy", proxy.url)
+        monkeypatch.setenv("no_proxy", "own.invalid")
+        assert asyncio.run(post_json(model("http://models.invalid/v1"), {}, dict)) == {"by": "proxy"}
+        assert proxy.requests[0].path == "http://models.invalid/v1"
+        assert post(server) == {"by": "server"}
+        with pytest.raises(PortError, match="no connection"):
+            asyncio.run(post_json(model("http://own.invalid/v1"), {}, dict))

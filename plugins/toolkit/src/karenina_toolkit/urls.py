@@ -6,7 +6,6 @@ import re
 from ipaddress import ip_address
 from typing import Final
 from urllib.parse import SplitResult, parse_qsl, urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 MASK: Final = "***"
 """Replaces a part of a URL that may be a secret."""
@@ -38,6 +37,8 @@ def is_loopback(host: str) -> bool:
 
 def find_proxy(url: SplitResult) -> str | None:
     """Return the proxy of the environment for requests to `url`; None for this machine."""
+    from urllib.request import getproxies, proxy_bypass  # loads http.client and ssl
+
     host = url.hostname or ""
     return None if is_loopback(host) or proxy_bypass(host) else getproxies().get(url.scheme)
 
