@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gzip
 import json
 import logging
 import subprocess
@@ -70,6 +71,37 @@ class TestCareless(Typed, LLMContract):
                 return await super()._typed(messages)
             except PortError as error:
                 raise error from ValueError(self._key)
+
+
+class TestObedient(Typed, LLMContract):
+    """Follows a redirection, with its key."""
+
+    class flawed(Teletype):
+        async def _exchange(self, body: bytes) -> Any:
+            status, headers, raw = await super()._exchange(body)
+            if status // 100 == 3:
+                self._model = self._model.model_copy(update={"endpoint_base_url": headers["location"]})
+                return await super()._exchange(body)
+            return status, headers, raw
+
+
+class TestGreedy(Typed, LLMContract):
+    """Decompresses whatever comes."""
+
+    class flawed(Teletype):
+        async def _exchange(self, body: bytes) -> Any:
+            status, headers, raw = await super()._exchange(body)
+            packed = headers.get("content-encoding") == "gzip"
+            return status, headers, gzip.decompress(raw) if packed else raw
+
+
+class TestKeyless(Typed, LLMContract):
+    """Sends a header for a key that it does not have."""
+
+    class flawed(Teletype):
+        async def _exchange(self, body: bytes) -> Any:
+            self._key = self._key or " "
+            return await super()._exchange(body)
 
 
 class TestMuddled(Typed, LLMContract):

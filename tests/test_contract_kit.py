@@ -32,6 +32,9 @@ NOTICED = {
         "test_no_secret_is_in_an_error_or_a_log",
         "test_the_log_of_a_successful_call_shows_no_secret",
     ],
+    "TestObedient": ["test_a_redirection_is_an_error_and_is_not_followed"],
+    "TestGreedy": ["test_a_reply_that_unpacks_beyond_the_limit_is_an_error"],
+    "TestKeyless": ["test_a_model_without_a_key_sends_no_empty_one"],
     "TestMuddled": [
         "test_a_status_decides_the_category",
         "test_the_retry_after_header_is_returned",
@@ -110,7 +113,7 @@ def test_a_third_party_adapter_passes_the_contract(site: Environment, wheels: Wh
 def test_an_adapter_on_the_toolkit_is_short(site: Environment, wheels: Wheels) -> None:
     adapter = EXAMPLES / "plugins" / "own-server"
     (module,) = adapter.rglob("__init__.py")
-    assert sum(bool(line.strip()) for line in module.read_text("utf-8").splitlines()) <= 110
+    assert sum(bool(line.strip()) for line in module.read_text("utf-8").splitlines()) <= 95
     site.install(wheels.example("own-server"))
     (test,) = adapter.rglob("test_*.py")
     outcomes = run_in(site, str(site.write(test.name, test.read_text("utf-8"))))

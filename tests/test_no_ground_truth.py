@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -40,6 +40,21 @@ def server() -> Iterator[RecordingServer]:
         yield running
 
 
+KINDS: dict[str, Callable[[str, int], tuple[str, ...]]] = {
+    "str": lambda word, _: ("str", repr(word), f"ContainsAny(substrings=[{word!r}])"),
+    "int": lambda _, number: ("int", str(number), f"NumericTolerance(tolerance={number / 7})"),
+    "float": lambda _, number: ("float", f"{number}.25", f"NumericRange(min={number}.125, max={number + 1}.375)"),
+    "list[str]": lambda word, _: ("list[str]", f"[{word!r}]", "SetContainment(mode='exact')"),
+    "literal": lambda *_: ("Literal['alpha', 'beta']", "'beta'", "LiteralMatch()"),
+    "bool": lambda word, _: ("bool", "True", f"TraceRegex(pattern={word!r})"),
+    "pattern": lambda word, _: ("str", repr(word), "ExactMatch()", f", pattern='^{word}$'"),
+    "equal bounds": lambda _, number: ("int", str(number), "NumericExact()", f", ge={number}, le={number}"),
+    "one literal": lambda word, _: (f"Literal[{word!r}]", repr(word), "ExactMatch()"),
+    "nested literals": lambda word, _: (f"list[Literal[{word!r}]]", f"[{word!r}]", "SetContainment(mode='exact')"),
+}
+"""The annotation, truth and primitive of a field, and its constraints, from a word and a number."""
+
+
 @st.composite
 def templates(draw: st.DrawFn) -> tuple[str, list[str], list[str]]:
     """Return a template's source, the secrets in it, and the words in it that the judge may see."""
@@ -47,27 +62,20 @@ def templates(draw: st.DrawFn) -> tuple[str, list[str], list[str]]:
     for at in range(draw(st.integers(1, 4))):
         description, hint = draw(WORD), draw(WORD)
         weight = draw(st.integers(10**6, 10**9)) + 0.5
-        kind = draw(st.sampled_from(["str", "int", "float", "list[str]", "literal", "bool"]))
+        kind = draw(st.sampled_from(sorted(KINDS)))
         number = draw(st.integers(10**9, 10**12))
         word = "truth" + draw(WORD)
-        annotation, truth, check = {
-            "str": ("str", repr(word), f"ContainsAny(substrings=[{word!r}])"),
-            "int": ("int", str(number), f"NumericTolerance(tolerance={number / 7})"),
-            "float": ("float", f"{number}.25", f"NumericRange(min={number}.125, max={number + 1}.375)"),
-            "list[str]": ("list[str]", f"[{word!r}]", "SetContainment(mode='exact')"),
-            "literal": ("Literal['alpha', 'beta']", "'beta'", "LiteralMatch()"),
-            "bool": ("bool", "True", f"TraceRegex(pattern={word!r})"),
-        }[kind]
+        annotation, truth, check, *constraints = KINDS[kind](word, number)
         secrets.append(str(weight))
-        if kind in ("str", "list[str]", "bool"):
+        if repr(word) in f"{truth} {check}":
             secrets.append(word)
-        if kind in ("int", "float"):
+        if str(number) in truth:
             secrets.append(str(number))
         if kind != "bool":
             shown += [description, hint]
         lines.append(
             f"    f{at}: {annotation} = VerifiedField(description={description!r}, ground_truth={truth}, "
-            f"verify_with={check}, weight={weight}, extraction_hint={hint!r})"
+            f"verify_with={check}, weight={weight}, extraction_hint={hint!r}{''.join(constraints)})"
         )
     note = "note" + draw(WORD)
     secrets.append(note)

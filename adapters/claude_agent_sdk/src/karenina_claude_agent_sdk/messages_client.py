@@ -5,25 +5,24 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
-from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
-
-import aiohttp
 
 from karenina_claude_agent_sdk.conversion import Wire, turn_of
 from karenina_claude_agent_sdk.event_stream import ServerReportedError, is_stream, read_reply
 from karenina_claude_agent_sdk.settings import DEFAULT_TIMEOUT, base_url_of, extra_of, key_of
 from karenina_core.models.ports import ErrorCategory, Message, PortError, Turn
-from karenina_toolkit.error_cures import cure_for_tls_error, is_filtered, read_page_text
+from karenina_toolkit.error_cures import is_filtered, read_page_text
 from karenina_toolkit.http_errors import CURES, redact_text, status_error, web_page_error
-from karenina_toolkit.reply_body import ACCEPTED_ENCODINGS, bound_body
+from karenina_toolkit.post_json import Sender, find_secrets
+from karenina_toolkit.reply_body import ACCEPTED_ENCODINGS
 from karenina_toolkit.reply_bounds import ReplyBounds
 from karenina_toolkit.reply_ends import PAUSED
 from karenina_toolkit.stream_ends import IncompleteStream, UnendedStream, check_stream_end
-from karenina_toolkit.urls import find_secret_parts, is_loopback, redact_url
+from karenina_toolkit.urls import redact_url
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from aiohttp import ClientSession
 
     from karenina_core.models.model import ModelConfig
 
@@ -55,27 +54,23 @@ class MessagesClient:
 
     def __init__(self, model: ModelConfig) -> None:
         base_url = base_url_of(model)
-        url = urlsplit(base_url)
         key = key_of(model)
         own = {name: value.get_secret_value() for name, value in extra_of(model).headers.items()}
         self.where = f"{model.display_string} at {redact_url(base_url)}"
         self.timeout = model.request_timeout or DEFAULT_TIMEOUT
         self._url = f"{base_url}/v1/messages"
-        self._bounds = ReplyBounds.of(model)
         self._headers = {"Content-Type": "application/json", "Accept-Encoding": ACCEPTED_ENCODINGS}
         if key is not None and not {"authorization", "x-api-key"} & {name.lower() for name in own}:
             self._headers["X-Api-Key"] = key
         self._headers.update(own)
-        values = (key or "", *own.values(), *find_secret_parts(base_url))
-        self._secrets = [value for value in values if len(value) > 3]
+        self._secrets = find_secrets(base_url, key, *own.values())
+        self._sender = Sender(self.where, self.timeout, ReplyBounds.of(model), self._secrets)
         self._fields = {
             name: value
             for name, value in (("temperature", model.temperature), ("max_tokens", model.max_tokens))
             if value is not None
         }
-        host = url.hostname or ""
-        self._proxy = None if is_loopback(host) or proxy_bypass(host) else getproxies().get(url.scheme)
-        self._session: aiohttp.ClientSession | None = None
+        self._session: ClientSession | None = None
         self._closed = False
 
     async def post(self, request: Wire, headers: Mapping[str, str], prompt: Sequence[Message]) -> Turn:
@@ -131,45 +126,14 @@ class MessagesClient:
             await session.close()
 
     async def _post(self, body: bytes, headers: Mapping[str, str], prompt: Sequence[Message]) -> bytes:
-        try:
-            async with self._get_session().post(
-                self._url, data=body, headers=headers, params={"beta": "true"}, proxy=self._proxy, allow_redirects=False
-            ) as response:
-                pieces = response.content.iter_any()
-                encoding = response.headers.get("Content-Encoding", "")
-                raw = b"".join([piece async for piece in bound_body(pieces, encoding, self.where, self._bounds)])
-        except TimeoutError:
-            raise PortError(
-                f"{self.where} did not answer within {self.timeout:g} s; raise request_timeout",
-                category=ErrorCategory.TIMEOUT,
-            ) from None
-        except (aiohttp.ClientSSLError, aiohttp.InvalidURL) as error:
-            raise self._failure("no connection is possible", error, ErrorCategory.PERMANENT) from None
-        except aiohttp.ClientConnectorError as error:
-            what = "no connection; is the server running, and is endpoint_base_url right?"
-            raise self._failure(what, error.os_error, ErrorCategory.CONNECTION) from None
-        except (aiohttp.ClientError, OSError) as error:
-            raise self._failure("the connection broke", error, ErrorCategory.CONNECTION) from None
+        if self._closed:
+            raise PortError(f"{self.where}: this port was closed", category=ErrorCategory.PERMANENT)
+        if self._session is None:
+            self._session = self._sender.open_session()
+        response, raw = await self._sender.post(
+            self._session, self._url, data=body, headers=headers, params={"beta": "true"}
+        )
         if response.status >= 300:
             text = raw.decode("utf-8", "replace")
             raise status_error(self.where, response.status, response.headers, text, self._secrets, prompt, _CURES)
         return raw
-
-    def _failure(self, what: str, error: BaseException, category: ErrorCategory) -> PortError:
-        shown = redact_text(str(error), self._secrets) or type(error).__name__
-        cure = cure_for_tls_error(str(error))
-        said = f"{self.where}: {what} ({shown}){f'; {cure}' if cure else ''}"
-        return PortError(said, category=category)
-
-    def _get_session(self) -> aiohttp.ClientSession:
-        if self._closed:
-            raise PortError(f"{self.where}: this port was closed", category=ErrorCategory.PERMANENT)
-        if self._session is None:
-            self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0),
-                cookie_jar=aiohttp.DummyCookieJar(),
-                timeout=aiohttp.ClientTimeout(total=self.timeout),
-                trust_env=False,
-                auto_decompress=False,  # decompressed with a bound on its size
-            )
-        return self._session

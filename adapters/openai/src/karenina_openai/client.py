@@ -10,7 +10,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 import orjson
 
@@ -37,7 +36,7 @@ from karenina_toolkit.http_errors import (
 from karenina_toolkit.reply_bounds import BrokenReply, ReplyBounds, read_json
 from karenina_toolkit.stream_ends import IncompleteStream, UnendedStream
 from karenina_toolkit.traces.openai_completions import error_of_choice, usage_of
-from karenina_toolkit.urls import find_secret_parts, is_loopback, redact_url
+from karenina_toolkit.urls import find_proxy, find_secret_parts, redact_url
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -92,7 +91,7 @@ class Client:
             headers["Authorization"] = f"Bearer {key}"
         secrets = (key or "", *own.values(), *query.values(), *find_secret_parts(base_url))
         self._secrets = [value for value in secrets if len(value) > 3]
-        proxy = None if is_loopback(url.hostname or "") else _proxy(url.scheme, url.hostname or "")
+        proxy = find_proxy(url)
         self._path_cure = cure_for_path(base_url)
         own_key = extra.has_header("authorization", "api-key")
         key_cure = "correct the key in extra.headers" if own_key else cure_for_key(model, key, KEY_VARIABLES, _NO_KEY)
@@ -273,11 +272,6 @@ class Client:
 
     def _shown(self, error: BaseException) -> str:
         return redact_text(str(error), self._secrets) or type(error).__name__
-
-
-def _proxy(scheme: str, host: str) -> str | None:
-    """Return the proxy of the environment for `host`."""
-    return None if proxy_bypass(host) else getproxies().get(scheme)
 
 
 def _dumps(body: Mapping[str, Any]) -> bytes:

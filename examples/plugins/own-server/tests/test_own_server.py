@@ -49,7 +49,7 @@ class TestAgent(Server, AgentContract):
 GOOD = {"message": Message.assistant("Madrid.").to_dict(), "input_tokens": 9, "output_tokens": 2}
 
 
-@pytest.mark.parametrize("fault", [faults.status(429), faults.cut_json, faults.reset, faults.web_page], ids=str)
+@pytest.mark.parametrize("fault", [faults.status(429), faults.cut_json, faults.reset, faults.empty], ids=str)
 def test_an_item_is_answered_after_its_fault(fault: Fault) -> None:
     def ask(text: str) -> str:
         model = ModelConfig(id="m", interface="own-server", model_name="m", endpoint_base_url=server.url)

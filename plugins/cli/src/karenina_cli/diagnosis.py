@@ -12,7 +12,6 @@ from importlib.metadata import Distribution, distributions
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 from karenina_core.errors import ConfigError, KareninaError
 
@@ -186,11 +185,11 @@ def _problems(area: str, error: KareninaError | None) -> Iterator[Finding]:
 
 
 def _check_server(address: str) -> Finding:
-    from karenina_toolkit.urls import redact_url
+    from karenina_toolkit.urls import find_proxy, redact_url
 
     parts, shown = urlsplit(address), redact_url(address)
     host = parts.hostname or ""
-    if parts.scheme in getproxies() and not proxy_bypass(host):
+    if find_proxy(parts) is not None:
         return Finding("Servers", "ok", f"{shown} was not tried: connections to it go through a proxy")
     try:
         port = parts.port or _PORTS[parts.scheme]

@@ -110,6 +110,8 @@ def export(
             model=model,
             distributions=source.distributions,
             with_results=whole,
+            run=source.run,
+            rescored=source.rescored,
         )
         if output is None or str(output) == "-":
             _print(exporter, request)

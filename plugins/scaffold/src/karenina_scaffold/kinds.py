@@ -56,7 +56,7 @@ KINDS: Final = {
         PluginKind(
             "adapter",
             "An adapter of Karenina for models of our own server.",
-            ("aiohttp>=3.10", "karenina-core", "karenina-toolkit"),
+            ("karenina-core", "karenina-toolkit[http]"),
             "karenina.adapters",
             "$module.chat",
             "karenina plugins",

@@ -48,15 +48,26 @@ class ValidateTemplate(Stage):
         failing: list[str] = []
         unverified: list[str] = []
         untrusted: list[str] = []
+        unshown: list[str] = []
         for question in questions:
             try:
-                what = _check_code(_bound(question, trust))
+                bound = _bound(question, trust)
+                if bound is not None:
+                    found = bound.template.shape.unshown.items()
+                    unshown += [f"{question.id!r}, {name} ({', '.join(constraints)})" for name, constraints in found]
+                what = _check_code(bound)
                 if what is not None:
                     unverified.append(f"{question.id!r} ({what})")
             except UntrustedTemplate as error:
                 untrusted.append(f"{error.at(template=question.id).place} ({error.code})")
             except TemplateError as error:
                 failing.append(f"{question.id!r} ({error})")
+        if unshown:
+            logger.warning(
+                "constraints of these fields can be their truth, so that the judge is not shown them, and its values "
+                "need not keep to them: %s. `karenina check` says how to show them",
+                join_problems(unshown),
+            )
         if untrusted:
             logger.warning(
                 "the templates of these questions have code that is not trusted, so it is not run, and their items end "

@@ -1,11 +1,11 @@
-"""Whether a host is this machine, and which parts of a URL may be shown. For adapters."""
+"""Whether a host is this machine, the proxy to it, and which parts of a URL may be shown. For adapters."""
 
 from __future__ import annotations
 
 import re
 from ipaddress import ip_address
 from typing import Final
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 MASK: Final = "***"
 """Replaces a part of a URL that may be a secret."""
@@ -33,6 +33,14 @@ def is_loopback(host: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def find_proxy(url: SplitResult) -> str | None:
+    """Return the proxy of the environment for requests to `url`; None for this machine."""
+    from urllib.request import getproxies, proxy_bypass  # loads http.client and ssl
+
+    host = url.hostname or ""
+    return None if is_loopback(host) or proxy_bypass(host) else getproxies().get(url.scheme)
 
 
 def _is_ip(host: str) -> bool:

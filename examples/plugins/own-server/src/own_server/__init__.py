@@ -1,7 +1,8 @@
 """An adapter for a server of one's own: it takes a list of messages as JSON and returns one message.
 
 Runs call the three ports of `OwnServer` for text, for JSON and for conversations with tools. Retries, limits, costs and
-the journal are Karenina's: a port makes one request for each call, and raises `PortError` if it fails.
+the journal are Karenina's: a port makes one request for each call with `post_json`, which raises `PortError` if it
+fails, follows no redirection, and limits what it reads.
 """
 
 from __future__ import annotations
@@ -10,20 +11,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from karenina_core import AdapterSpec, Message, ModelConfig, Usage, hookimpl
-from karenina_core.models.adapters import AdapterConfigError
 from karenina_core.models.ports import (
     NO_INFO,
     AgentOptions,
     AgentReply,
     CallInfo,
-    ErrorCategory,
     LLMReply,
     ParserReply,
-    PortError,
     Tool,
     Turn,
 )
-from karenina_toolkit.http_errors import status_error
+from karenina_toolkit.post_json import check_server, post_json
 from karenina_toolkit.structured.structured_modes import append_schema
 from karenina_toolkit.tool_loop import run_tool_loop
 
@@ -36,7 +34,6 @@ class OwnServer:
     def __init__(self, model: ModelConfig) -> None:
         self.model = model
         self.where = f"{model.model_name} at {model.endpoint_base_url}"
-        self.key = model.endpoint_api_key.get_secret_value() if model.endpoint_api_key else ""
 
     async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
         """Return the model's text."""
@@ -59,8 +56,6 @@ class OwnServer:
 
     async def send(self, messages: Sequence[Message], tools: Sequence[Tool] = ()) -> Turn:
         """Make one request. Raises `PortError`."""
-        import aiohttp  # here, so that listing the adapter does not load it
-
         model = self.model
         body = {
             "model": model.model_name,
@@ -69,23 +64,13 @@ class OwnServer:
             "tools": [{"name": tool.name, "description": tool.description, "schema": tool.schema} for tool in tools],
             "messages": [message.to_dict() for message in messages],
         }
-        limit = aiohttp.ClientTimeout(model.request_timeout)
-        try:
-            async with aiohttp.ClientSession(timeout=limit, headers={"Key": self.key}) as session:
-                reply = await session.post(model.endpoint_base_url or "", json=body)
-                text = await reply.text()
-        except TimeoutError:
-            raise PortError(f"{self.where} did not answer in time", category=ErrorCategory.TIMEOUT) from None
-        except aiohttp.ClientError as error:
-            raise PortError(f"{self.where}: {error}", category=ErrorCategory.CONNECTION) from None
-        if reply.status >= 300:
-            raise status_error(self.where, reply.status, reply.headers, text, [self.key], messages)
-        try:
-            data = await reply.json(content_type=None)
-            usage = Usage(data["input_tokens"], data["output_tokens"], calls=1)
-            return Turn(Message.from_dict(data["message"]), usage)
-        except (ValueError, LookupError, TypeError):
-            raise PortError(f"{self.where} sent no usable reply", category=ErrorCategory.SERVER) from None
+        return await post_json(model, body, read_turn, key_header="Key")
+
+
+def read_turn(data: Any) -> Turn:
+    """Return the message in the server's JSON."""
+    usage = Usage(data["input_tokens"], data["output_tokens"], calls=1)
+    return Turn(Message.from_dict(data["message"]), usage)
 
 
 class Conversation:
@@ -109,12 +94,6 @@ class Conversation:
         self.messages += results
 
 
-def check(model: ModelConfig) -> None:
-    """Raise `AdapterConfigError` before a run for settings that do not exist."""
-    for name in model.extra:
-        raise AdapterConfigError(f"model {model.id!r}, extra.{name}: there are no such settings; remove it")
-
-
 @hookimpl
 def karenina_adapters() -> list[AdapterSpec]:
     """Offer the interface `own_server.chat`."""
@@ -125,7 +104,7 @@ def karenina_adapters() -> list[AdapterSpec]:
             llm=OwnServer,
             parser=OwnServer,
             agent=OwnServer,
-            check=check,
+            check=check_server,
             from_files=True,  # a benchmark may choose it: it starts no program
         )
     ]

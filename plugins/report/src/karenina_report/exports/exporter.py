@@ -22,7 +22,8 @@ class ExportRequest:
     `results` can be read more than once. `table` is the name of the table that the user chose, and `tables`
     returns a table by its name, or raises `ConfigError`. `journal` is the journal of the run, if there is one, and
     `model` the answering model that the results were limited to. `distributions` are those that the run was made with,
-    each with its version. `with_results` is whether a format of tables also stores whole results for `read_export`.
+    each with its version; `run` is the run's id, if it is known, and `rescored` whether these are not the results that its
+    journal holds. `with_results` is whether a format of tables also stores whole results for `read_export`.
     `warn` reports what the file cannot hold.
     """
 
@@ -35,6 +36,8 @@ class ExportRequest:
     model: str | None = None
     distributions: Mapping[str, str] = field(default_factory=dict)
     with_results: bool = True
+    run: str | None = None
+    rescored: bool = False
 
 
 @dataclass(frozen=True, slots=True)

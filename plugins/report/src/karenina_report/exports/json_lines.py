@@ -22,7 +22,7 @@ def _write_lines(request: ExportRequest, file: BinaryIO) -> None:
         for row in request.tables(request.table):
             file.write(json.dumps(row, ensure_ascii=False, default=str).encode() + b"\n")
         return
-    file.write(header_line(request.distributions).encode() + b"\n")
+    file.write(header_line(request.distributions, request.run, rescored=request.rescored).encode() + b"\n")
     for result in request.results:
         file.write(result.model_dump_json().encode() + b"\n")
 

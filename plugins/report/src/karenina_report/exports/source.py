@@ -29,7 +29,8 @@ class ResultSource:
     """Results in a file, read anew each time.
 
     `journal` is the journal of their run, if there is one; `model` limits the results to one answering model, and
-    `distributions` are those that the run was made with, each with its version.
+    `distributions` are those that the run was made with, each with its version; `run` is the run's id, and `rescored`
+    whether these are not the results that its journal holds.
     """
 
     path: Path
@@ -37,6 +38,8 @@ class ResultSource:
     journal: Path | None = None
     model: str | None = None
     distributions: Mapping[str, str] = field(default_factory=dict)
+    run: str | None = None
+    rescored: bool = False
 
     def __iter__(self) -> Iterator[VerificationResult]:
         return (one for one in self.open() if self.model in (None, one.metadata.answering_id))
@@ -67,14 +70,16 @@ def open_results(path: Path, plugins: Plugins, note: Callable[[str], None], mode
         if beside is not None and not header.get("rescored"):
             note(f"{path} is a result file: its journal {beside} is used.")
             return _of_journal(path, beside, model)
-        return ResultSource(path, lambda: read_results(path), beside, model, _distributions(header))
+        run, rescored = header.get("id"), bool(header.get("rescored"))
+        run = run if isinstance(run, str) else None
+        return ResultSource(path, lambda: read_results(path), beside, model, _distributions(header), run, rescored)
     return ResultSource(path, lambda: read_export(plugins, path), model=model)
 
 
 def _of_journal(path: Path, journal: Path, model: str | None) -> ResultSource:
     with JournalView(journal) as view:
-        distributions = view.status().distributions
-    return ResultSource(path, lambda: journal_results(journal), journal, model, distributions)
+        distributions, run = view.status().distributions, view.run_digest()
+    return ResultSource(path, lambda: journal_results(journal), journal, model, distributions, run)
 
 
 def _has_result_lines(path: Path) -> bool:

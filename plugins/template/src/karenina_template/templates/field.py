@@ -159,8 +159,9 @@ def VerifiedField(  # noqa: N802 - used like pydantic's Field
     - `verify_with`: the primitive that compares the field with the truth.
     - `weight`: a finite number of at least 0, used only in granular scores.
     - `options`: those of pydantic's `Field`, such as `default`, `alias` and `min_length`, and those that plugins own,
-      as a table of the plugin: `my_package={"words": 3}`. A default is used only in answers that you make yourself: a
-      field that a judge leaves out is None.
+      as a table of the plugin: `my_package={"words": 3}`. Constraints that can be the truth, such as a pattern, are
+      neither shown to a judge nor applied to its value, unless `json_schema_extra` has `{"show_constraints": True}`. A
+      default is used only in answers that you make yourself: a field that a judge leaves out is None.
 
     Raises `TemplateError` if weight, hint or primitive are invalid, or the truth is invalid for the primitive. Whether
     the truth is valid for the annotation is checked when the class is built.

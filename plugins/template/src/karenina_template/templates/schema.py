@@ -11,9 +11,16 @@ from pydantic.json_schema import GenerateJsonSchema
 
 from karenina_template.templates.errors import TemplateError
 from karenina_template.templates.field import VERIFICATION
+from karenina_template.templates.open_fields import SHOW, leaves_one_value
 
 REASONING_NAMES: Final = ("reasoning", "reason", "rationale", "explanation", "thinking", "evidence")
 """Names of fields that come first, also as endings after an underscore: judges that reason first decide better."""
+
+_DECIMAL: Final = "^(?!^[-+.]*$)"
+"""The beginning of pydantic's own pattern for decimals, which is no author's."""
+
+_BOUNDS: Final = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
+_KINDS: Final = {str: "string", bool: "boolean", int: "integer", float: "number"}
 
 _PLAIN: Final = frozenset(
     {"$ref", "type", "required", "enum", "const", "description", "format", "pattern", "minimum", "maximum"}
@@ -25,18 +32,23 @@ _MANY: Final = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
 _NAMED: Final = frozenset({"properties", "$defs", "patternProperties"})
 
 Json = dict[str, Any]
+Unshown = Mapping[str, tuple[str, ...]]
+"""The constraints that a judge is not shown, in words, by field."""
 
 
 class _NoWarnings(GenerateJsonSchema):
     ignored_warning_kinds = {"skipped-choice", "non-serializable-default", "skipped-discriminator"}
 
 
-def judge_schema(cls: type[BaseModel], without: Collection[str]) -> Json:
-    """Return the schema of `cls` for a judge, without the fields in `without`.
+def judge_schema(cls: type[BaseModel], without: Collection[str]) -> tuple[Json, Unshown]:
+    """Return the schema of `cls` for a judge, without the fields in `without`, and the constraints that it leaves out.
 
     It contains only keywords that constrain values, and the descriptions of fields: no titles, defaults, examples,
     docstrings and additions of `json_schema_extra`. Every property is required and may be null; objects have no further
     properties; fields for reasoning come first. Unused definitions are dropped.
+
+    Constraints that can give a truth away are left out, unless `json_schema_extra` of the field has `SHOW`: patterns,
+    and bounds, literals and enumerations that leave a single value.
 
     Raises `TemplateError` for an annotation that JSON Schema does not support, and for a `VerifiedField` in a nested
     model, which would not be verified.
@@ -48,12 +60,21 @@ def judge_schema(cls: type[BaseModel], without: Collection[str]) -> Json:
     definitions: Json = raw.get("$defs", {})
     root: Json = definitions[raw["$ref"].rpartition("/")[2]] if "$ref" in raw else raw
     _refuse_nested_rules(definitions, cls)
+    cleaning = _Cleaning(frozenset(_tags(raw, definitions)))
     properties = {
-        name: _nullable(_clean(part)) for name, part in root.get("properties", {}).items() if name not in without
+        name: _nullable(cleaning.clean(part, name))
+        for name, part in root.get("properties", {}).items()
+        if name not in without
     }
     schema = judge_object(properties)
-    used = _reachable(schema["properties"], {name: _definition(part) for name, part in definitions.items()})
-    return {**schema, "$defs": used} if used else schema
+    cleaned = {name: cleaning.definition(name, part) for name, part in definitions.items()}
+    unshown = {
+        name: tuple(what for place in _places(name, part, cleaned) for what in cleaning.unshown.get(place, ()))
+        for name, part in schema["properties"].items()
+    }
+    used = _reachable(schema["properties"], cleaned)
+    found = {name: constraints for name, constraints in unshown.items() if constraints}
+    return ({**schema, "$defs": used} if used else schema), found
 
 
 def judge_object(properties: Mapping[str, Json]) -> Json:
@@ -67,12 +88,15 @@ def judge_object(properties: Mapping[str, Json]) -> Json:
     }
 
 
-def judge_part(adapter: TypeAdapter[Any]) -> Json:
-    """Return the part of `judge_schema` for a field of this type, which must not contain models and enumerations.
+def judge_part(adapter: TypeAdapter[Any]) -> tuple[Json, tuple[str, ...]]:
+    """Return the part of `judge_schema` for a field of this type, and the constraints that it leaves out.
 
-    Raises `PydanticInvalidForJsonSchema` for a type that JSON Schema does not support.
+    The type must not contain models and enumerations. Raises `PydanticInvalidForJsonSchema` for a type that JSON Schema
+    does not support.
     """
-    return _nullable(_clean(adapter.json_schema(by_alias=False, schema_generator=_NoWarnings)))
+    cleaning = _Cleaning()
+    part = _nullable(cleaning.clean(adapter.json_schema(by_alias=False, schema_generator=_NoWarnings), ""))
+    return part, tuple(cleaning.unshown.get(("", ""), ()))
 
 
 def is_reasoning(name: str) -> bool:
@@ -87,29 +111,103 @@ def with_description(part: Json, text: str) -> Json:
     return {**before, "description": text, **after}
 
 
-def _definition(part: Json) -> Json:
-    cleaned: Json = _clean(part)
-    cleaned.pop("description", None)  # a docstring, with the author's own notes
-    return cleaned
+class _Cleaning:
+    """The cleaning of one schema. `unshown` are the constraints that it left out, by definition and root field.
 
+    `tags` are properties of definitions whose single values tell the options of a union apart; they are kept.
+    """
 
-def _clean(part: Any) -> Any:
-    if not isinstance(part, dict):
+    def __init__(self, tags: frozenset[tuple[str, str]] = frozenset()) -> None:
+        self.unshown: dict[tuple[str, str], list[str]] = {}
+        self._tags = tags
+
+    def definition(self, name: str, part: Json) -> Json:
+        """Return a definition without its description: a docstring, with the author's own notes."""
+        cleaned: Json = self._clean(part, (name, ""), shown=False)
+        cleaned.pop("description", None)
+        return cleaned
+
+    def clean(self, part: Json, name: str) -> Json:
+        """Return the part of a field of the root."""
+        cleaned: Json = self._clean(part, ("", name), shown=False)
+        return cleaned
+
+    def _clean(self, part: Any, place: tuple[str, str], *, shown: bool, keeps_option: bool = False) -> Any:
+        """Return a part; `place` is the definition in which it is, or "" for the root, and the property."""
+        if not isinstance(part, dict):
+            return part
+        shown = shown or part.get(SHOW) is True
+        found: Json = {}
+        for key, value in part.items():
+            if key in _PLAIN:
+                found[key] = value
+            elif key in _ONE:
+                found[key] = self._clean(value, place, shown=shown)
+            elif key in _MANY:
+                several = key in ("anyOf", "oneOf") and sum(one.get("type") != "null" for one in value) > 1
+                found[key] = [self._clean(item, place, shown=shown, keeps_option=several) for item in value]
+            elif key in _NAMED:
+                found[key] = {
+                    inner: self._clean(
+                        item, (place[0], inner), shown=shown, keeps_option=(place[0], inner) in self._tags
+                    )
+                    for inner, item in value.items()
+                }
+        if "properties" in found:
+            found["required"] = list(found["properties"])
+            found["additionalProperties"] = False
+        return found if shown else self._hide(found, place, keeps_option=keeps_option)
+
+    def _hide(self, part: Json, place: tuple[str, str], *, keeps_option: bool) -> Json:
+        """Return `part` without the constraints that can give a truth away."""
+        hidden = list[str]()
+        if "pattern" in part and not part["pattern"].startswith(_DECIMAL):
+            hidden.append("a pattern")
+            del part["pattern"]
+        if "patternProperties" in part:
+            hidden.append("a pattern of keys")
+            (part["additionalProperties"], *_) = part.pop("patternProperties").values()
+        step = part.get("multipleOf", 1 if part.get("type") == "integer" else None)
+        if leaves_one_value(map(part.get, _BOUNDS), step):
+            hidden.append("bounds that leave a single value")
+            part = {key: value for key, value in part.items() if key not in (*_BOUNDS, "multipleOf")}
+        options = [part["const"]] if "const" in part else part.get("enum", [])
+        if len(options) == 1 and options[0] is not None and not keeps_option:
+            hidden.append("a single possible value")
+            kept = {key: value for key, value in part.items() if key not in ("const", "enum")}
+            part = {"type": _KINDS.get(type(options[0]), "string"), **kept}
+        definition, name = place
+        where = f" of {name!r} in {definition}" if definition and name else f" of {definition}" if definition else ""
+        key = (definition, "" if definition else name)
+        self.unshown.setdefault(key, []).extend(f"{what}{where}" for what in hidden)
         return part
-    found: Json = {}
-    for key, value in part.items():
-        if key in _PLAIN:
-            found[key] = value
-        elif key in _ONE:
-            found[key] = _clean(value)
-        elif key in _MANY:
-            found[key] = [_clean(item) for item in value]
-        elif key in _NAMED:
-            found[key] = {name: _clean(item) for name, item in value.items()}
-    if "properties" in found:
-        found["required"] = list(found["properties"])
-        found["additionalProperties"] = False
-    return found
+
+
+def _places(name: str, part: Json, definitions: Mapping[str, Json]) -> Iterator[tuple[str, str]]:
+    yield "", name
+    yield from ((definition, "") for definition in _reachable(part, definitions))
+
+
+def _tags(raw: Any, definitions: Json) -> Iterator[tuple[str, str]]:
+    """Yield definitions and properties whose single values tell the options of a union apart."""
+    if isinstance(raw, list):
+        for item in raw:
+            yield from _tags(item, definitions)
+    if not isinstance(raw, dict):
+        return
+    for key, value in raw.items():
+        yield from _tags(value, definitions)
+        if key not in ("anyOf", "oneOf") or not isinstance(value, list):
+            continue
+        names = [str(option.get("$ref", "")).rpartition("/")[2] for option in value if isinstance(option, dict)]
+        single: dict[str, dict[str, object]] = {}
+        for name in names:
+            for inner, part in definitions.get(name, {}).get("properties", {}).items():
+                if "const" in part:
+                    single.setdefault(inner, {})[name] = part["const"]
+        for inner, values in single.items():
+            if len({repr(one) for one in values.values()}) > 1:
+                yield from ((name, inner) for name in values)
 
 
 def _nullable(part: Json) -> Json:

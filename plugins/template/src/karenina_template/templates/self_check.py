@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from karenina_template.templates.base import BaseAnswer
 from karenina_template.templates.comparison import Comparison
 from karenina_template.templates.normalize import normalize
+from karenina_template.templates.open_fields import SHOW
 from karenina_template.templates.primitives import ContainsAll, ContainsAny, DateMatch, DateTolerance, TraceContains
 from karenina_template.templates.primitives.date_parser import read_dates
 from karenina_template.templates.primitives.values import plain
@@ -49,6 +50,7 @@ _ORDINARY: Final = (
     "a freshwater fish that lives in the Danube",
     "The first line of treatment is metformin",
 )
+_BOUNDS: Final = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
 _NEARLY_EVERY: Final = 0.6
 """The share of ordinary values from which a substring that they contain tells nothing."""
 _MIN_LETTERS: Final = 3
@@ -76,6 +78,7 @@ def find_flaws(bound: BoundTemplate, question: str = "") -> Iterator[Flaw]:
     """
     yield from find_truth_flaws(bound)
     yield from _find_description_flaws(bound)
+    yield from _find_unshown(bound)
     yield from _find_shown_truths(bound, question)
 
 
@@ -220,7 +223,7 @@ def _verdict(bound: BoundTemplate, values: Mapping[str, object]) -> bool | None:
 
 
 def _find_description_flaws(bound: BoundTemplate) -> Iterator[Flaw]:
-    """Yield fields that a judge can hardly fill: without a useful description, or with a single possible value."""
+    """Yield fields that a judge can hardly fill: without a useful description."""
     schema = bound.judge_schema()
     seen: dict[str, str] = {}
     for name, part in schema["properties"].items():
@@ -239,19 +242,28 @@ def _find_description_flaws(bound: BoundTemplate) -> Iterator[Flaw]:
             if first != name:
                 what = f"the fields {first!r} and {name!r} have the same description"
                 yield Flaw("warning", name, what, "say how they differ", "description")
-        if len(_choices(part, schema)) == 1:
-            what = f"the field {name!r} has a single possible value, so a judge cannot give another"
-            yield Flaw("warning", name, what, "add the other values", "type")
+
+
+def _find_unshown(bound: BoundTemplate) -> Iterator[Flaw]:
+    """Yield constraints that are not shown to a judge, nor applied to what it extracts: they can be the truth."""
+    for name, constraints in bound.template.shape.unshown.items():
+        for constraint in constraints:
+            what = f"the field {name!r} has {constraint}, which the judge is not shown and need not keep to"
+            if constraint.startswith("a single"):
+                yield Flaw("warning", name, what, "add the other values", "type")
+            else:
+                how = f"remove it, or show it with json_schema_extra={{{SHOW!r}: True}}, if it is not the truth"
+                yield Flaw("warning", name, what, how)
 
 
 _SAY_WHAT: Final = "describe what the judge should extract from the response"
 
 
 def _find_shown_truths(bound: BoundTemplate, question: str) -> Iterator[Flaw]:
-    """Yield descriptions and hints, which the judge sees, that contain a truth that the question does not contain."""
+    """Yield what the judge sees of the fields that contains a truth that the question does not contain."""
     schema = bound.judge_schema()
     parts = schema["properties"]
-    shown = [(name, "description", str(part.get("description") or "")) for name, part in parts.items()]
+    shown = [(name, *one) for name, part in parts.items() for one in _shown_texts(name, part, schema, set())]
     shown += [(name, "extraction_hint", text) for name, text in bound.hints().items()]
     for owner, rule in bound.template.key.rules.items():
         if rule.reads_trace:
@@ -261,11 +273,53 @@ def _find_shown_truths(bound: BoundTemplate, question: str) -> Iterator[Flaw]:
             if _contains(question, truth):
                 continue
             for name, part, text in shown:
+                if part.startswith("name") and truth in choices:
+                    continue
                 others = [one for one in choices if one != truth and _contains(text, one)]
                 if _contains(text, truth) and not others:
                     of = "" if owner == name else f" of {owner!r}"
                     what = f"the {part} of {name!r} contains the truth{of}, {truth!r}, which the judge would see"
                     yield Flaw("warning", name, what, "remove it there", part)
+
+
+def _shown_texts(
+    name: str, part: Mapping[str, Any], schema: Mapping[str, Any], seen: set[str]
+) -> Iterator[tuple[str, str]]:
+    """Yield what a judge sees of a field, each with the name of the place: descriptions, names, bounds, and a literal
+    beside other types.
+    """
+    yield "description", str(part.get("description") or "")
+    yield "name", name
+    for inner in _parts_of(part):
+        yield from (("bound", str(inner[key])) for key in _BOUNDS if key in inner and not _is_round(inner[key]))
+        if "pattern" in inner:
+            yield "pattern", inner["pattern"]
+        options = [one for one in inner.get("anyOf", inner.get("oneOf", ())) if one.get("type") != "null"]
+        literals = [one["const"] for one in options if "const" in one]
+        if len(literals) == 1 < len(options):
+            yield "literal", str(literals[0])
+        for nested, one in inner.get("properties", {}).items():
+            for place, text in _shown_texts(nested, one, schema, seen):
+                yield f"{place} of {nested!r} in a model", text
+        referred = str(inner.get("$ref", "")).rpartition("/")[2]
+        if referred and referred not in seen:
+            seen.add(referred)
+            yield from list(_shown_texts(referred, schema["$defs"][referred], schema, seen))[1:]
+
+
+def _parts_of(part: Any) -> Iterator[Mapping[str, Any]]:
+    """Yield a part of a schema and the parts in it that describe the same field."""
+    if isinstance(part, Mapping):
+        yield part
+        for key in ("anyOf", "oneOf", "allOf", "prefixItems", "items", "additionalProperties", "propertyNames"):
+            inner = part.get(key, ())
+            for one in inner if isinstance(inner, list) else (inner,):
+                yield from _parts_of(one)
+
+
+def _is_round(number: object) -> bool:
+    """Return whether a bound is a power of ten, such as the 100 of a percentage."""
+    return str(number).rstrip("0").rstrip(".") == "1"
 
 
 def _choices(part: Mapping[str, Any], schema: Mapping[str, Any]) -> list[object]:
@@ -296,6 +350,8 @@ def _texts_of(truth: object) -> list[str]:
             return [truth.isoformat()]
         case list() | tuple() | set() | frozenset():
             return [text for item in truth for text in _texts_of(item)]
+        case dict():
+            return [text for item in truth.values() for text in _texts_of(item)]
         case _:
             return []
 

@@ -7,18 +7,16 @@ from __future__ import annotations
 
 import enum
 import json
-import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from functools import lru_cache
 from typing import Annotated, Any, Final, Literal, Optional, Union
 
-from pydantic import BaseModel, Field, PydanticUserError, TypeAdapter, create_model
+from pydantic import BaseModel, Field, TypeAdapter
 from pydantic.errors import PydanticInvalidForJsonSchema
-from pydantic_core import SchemaError
 
 from karenina_template.templates.annotation import Annotation
 from karenina_template.templates.base import OWN_FIELDS, BaseAnswer
@@ -32,7 +30,8 @@ from karenina_template.templates.declaration import (
 )
 from karenina_template.templates.errors import TemplateError
 from karenina_template.templates.field import TruthCoercer
-from karenina_template.templates.schema import judge_object, judge_part, judge_schema, with_description
+from karenina_template.templates.open_fields import Opener, create_class
+from karenina_template.templates.schema import Unshown, judge_object, judge_part, judge_schema, with_description
 
 _CACHE_SIZE: Final = 1024
 _shapes: OrderedDict[Hashable, Shape] = OrderedDict()
@@ -44,13 +43,15 @@ class Shape:
 
     `answer_class` has no truths, and each of its fields may be None. `judge_fields` are the fields that a judge fills,
     in the order of its schema; `schema_json` is the schema as text. For declared templates, the descriptions of the
-    answer's own fields belong to each template: they are empty in the schema, and missing in the class.
+    answer's own fields belong to each template: they are empty in the schema, and missing in the class. `unshown` are
+    constraints that are not in the schema, because they can give a truth away; the class does not have them either.
     """
 
     answer_class: type[BaseAnswer]
     judge_fields: tuple[str, ...]
     schema_json: str
     coercer: TruthCoercer
+    unshown: Unshown = field(default_factory=dict)
 
 
 def get_shape(key: Hashable, build: Callable[[], Shape]) -> Shape:
@@ -79,13 +80,19 @@ def shape_of_class(cls: type[BaseAnswer]) -> Shape:
     with CLASS_BUILD_LOCK:
         key = cls.answer_key()
         nullable = _nullable(cls)
-        schema = judge_schema(nullable, OWN_FIELDS.union(name for name, rule in key.rules.items() if rule.reads_trace))
-        shape = Shape(nullable, tuple(schema["properties"]), json.dumps(schema), TruthCoercer(cls.model_fields))
+        traces = OWN_FIELDS.union(name for name, rule in key.rules.items() if rule.reads_trace)
+        schema, unshown = judge_schema(nullable, traces)
+        opener = Opener()
+        if changed := opener.changed(nullable.model_fields):
+            nullable = _nullable(cls, opener)
+        names, coercer = tuple(schema["properties"]), TruthCoercer(cls.model_fields)
+        shape = Shape(nullable, names, json.dumps(schema), coercer, _with_others(unshown, changed))
         cls.__shape__ = shape  # type: ignore[attr-defined]  # stored on the class, so that both are freed together
     return shape
 
 
-def _nullable(cls: type[BaseAnswer]) -> type[BaseAnswer]:
+def _nullable(cls: type[BaseAnswer], opener: Opener | None = None) -> type[BaseAnswer]:
+    """Return a subclass of `cls` whose fields may be None, with the types of `opener`."""
     fields: dict[str, Any] = {}
     for name, info in cls.model_fields.items():
         if name in OWN_FIELDS and not info.is_required():
@@ -93,6 +100,9 @@ def _nullable(cls: type[BaseAnswer]) -> type[BaseAnswer]:
         annotation: Any = info.annotation
         for item in info.metadata:
             annotation = Annotated[annotation, item]
+        if opener is not None:
+            opened = opener.annotated(info.annotation, info.metadata, info.json_schema_extra)
+            annotation = annotation if opened is None else opened
         if info.discriminator is not None:
             annotation = Annotated[annotation, Field(discriminator=info.discriminator)]
         fields[name] = (
@@ -106,19 +116,8 @@ def _nullable(cls: type[BaseAnswer]) -> type[BaseAnswer]:
                 json_schema_extra=info.json_schema_extra,
             ),
         )
-    created: type[BaseAnswer] = _create_class(cls.__name__, cls, fields, cls.__module__, cls.__doc__)
+    created: type[BaseAnswer] = create_class(cls.__name__, cls, fields, cls.__module__, cls.__doc__)
     return created
-
-
-def _create_class(
-    name: str, base: type[BaseModel], fields: dict[str, Any], module: str = __name__, doc: str | None = None
-) -> Any:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # fields may have names of pydantic's own methods
-            return create_model(name, __base__=base, __module__=module, __doc__=doc, **fields)
-    except (PydanticUserError, SchemaError, AttributeError, NameError, TypeError, ValueError) as error:
-        raise TemplateError(f"the class {name} cannot be built: {error}") from error
 
 
 def _build(declaration: Declaration) -> Shape:
@@ -128,12 +127,22 @@ def _build(declaration: Declaration) -> Shape:
     judged = {name for name, item in fields.items() if not item.is_trace}
     if judged <= plain.keys():
         schema = judge_object({name: json.loads(part.schema_json) for name, part in plain.items() if name in judged})
+        unshown: Unshown = {name: plain[name].unshown for name in sorted(judged) if plain[name].unshown}
     else:
-        schema = judge_schema(answer_class, OWN_FIELDS.union(fields.keys() - judged))
+        schema, unshown = judge_schema(answer_class, OWN_FIELDS.union(fields.keys() - judged))
     parts = schema["properties"]
     parts.update({name: with_description(parts[name], "") for name in declaration.descriptions() if name in parts})
     coercer = TruthCoercer(answer_class.model_fields, {name: part.adapter for name, part in plain.items()})
-    return Shape(answer_class, tuple(parts), json.dumps(schema), coercer)
+    opener = Opener()
+    if changed := opener.changed(answer_class.model_fields):
+        answer_class = _model(declaration.answer, declaration, {}, opener)
+    return Shape(answer_class, tuple(parts), json.dumps(schema), coercer, _with_others(unshown, changed))
+
+
+def _with_others(unshown: Unshown, changed: Sequence[str]) -> Unshown:
+    """Return `unshown` with the fields whose constraints JSON Schema does not have either, such as bounds of dates."""
+    others = {name: ("bounds that leave a single value",) for name in changed if name not in unshown}
+    return {**unshown, **others} if others else unshown
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +151,7 @@ class _Plain:
 
     adapter: TypeAdapter[Any]
     schema_json: str
+    unshown: tuple[str, ...]
 
 
 def _plain_of_field(item: FieldDeclaration) -> _Plain | None:
@@ -154,12 +164,15 @@ def _plain(annotation: Annotation) -> _Plain | None:
     nullable: Any = Optional[_simple_type(annotation)]  # noqa: UP045 - as below
     adapter: TypeAdapter[Any] = TypeAdapter(nullable)
     try:
-        return _Plain(adapter, json.dumps(judge_part(adapter)))
+        part, unshown = judge_part(adapter)
     except PydanticInvalidForJsonSchema:
         return None  # building the schema of the whole class raises the error
+    return _Plain(adapter, json.dumps(part), unshown)
 
 
-def _model(declared: ModelDeclaration, declaration: Declaration, built: dict[str, Any]) -> Any:
+def _model(
+    declared: ModelDeclaration, declaration: Declaration, built: dict[str, Any], opener: Opener | None = None
+) -> Any:
     is_root = declared is declaration.answer
     fields: dict[str, Any] = {}
     for item in declared.fields.values():
@@ -167,6 +180,8 @@ def _model(declared: ModelDeclaration, declaration: Declaration, built: dict[str
         settings: dict[str, Any] = dict(item.constraints)
         if is_root:
             constrained = Annotated[annotation, Field(**settings)] if settings else annotation
+            if opener is not None:
+                constrained = opener.open(constrained)
             fields[item.name] = (
                 Optional[constrained],  # noqa: UP045 - `|` fails for annotations that are not classes
                 Field(default=None),
@@ -175,7 +190,7 @@ def _model(declared: ModelDeclaration, declaration: Declaration, built: dict[str
         if item.default is not NO_DEFAULT:
             settings["default"] = item.default
         fields[item.name] = (annotation, Field(description=item.description, **settings))
-    return _create_class(declared.name, BaseAnswer if is_root else BaseModel, fields)
+    return create_class(declared.name, BaseAnswer if is_root else BaseModel, fields)
 
 
 def _class(name: str, declaration: Declaration, built: dict[str, Any]) -> Any:

@@ -29,6 +29,7 @@ from karenina_template.templates.expressions import (
     shorten_source,
 )
 from karenina_template.templates.field import FIELD_OPTIONS, UNSET, VERIFIED, describe_parameter, is_option, make_rule
+from karenina_template.templates.open_fields import SHOW
 
 _CONSTRAINTS: Final = (
     "ge", "gt", "le", "lt", "max_length", "min_length", "multiple_of", "pattern",
@@ -324,7 +325,9 @@ def _options(
         elif key in _CONSTRAINTS:
             constraints[key] = read_value(argument, scope)
         elif key in _UNUSED:
-            read_value(argument, scope)
+            value = read_value(argument, scope)
+            if key == "json_schema_extra" and isinstance(value, Mapping) and value.get(SHOW) is True:
+                constraints[key] = {SHOW: True}
         elif verified and key == "default_factory" and scope.meaning(argument) in _FACTORIES:
             continue  # a field that the judge leaves out is None
         elif key in FIELD_OPTIONS:

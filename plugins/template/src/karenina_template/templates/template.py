@@ -31,6 +31,8 @@ from karenina_toolkit.structured.exact_numbers import restore_digits
 from karenina_toolkit.structured.schema_repair import repair
 
 _DATES: Final = frozenset({date, datetime})
+_TOLD: Final = ("ge", "gt", "le", "lt", "multiple_of", "pattern")
+"""What pydantic's errors tell of constraints; those of literals and enumerations list the values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +229,8 @@ class BoundTemplate:
                 text = to_json({**given, "id": self.question_id})
                 answer = cls.model_validate_json(text, by_alias=False, by_name=True)
             except ValueError:
-                raise ValidationError.from_exception_data(cls.__name__, [*errors, *_convert_errors(error)]) from error
+                converted = _convert_errors(error, self.template.shape.schema_json)
+                raise ValidationError.from_exception_data(cls.__name__, [*errors, *converted]) from error
         if errors:
             raise ValidationError.from_exception_data(cls.__name__, errors)
         answer.__dict__.update(two_dates)
@@ -320,10 +323,19 @@ def as_json(value: object) -> Any:
     return to_jsonable_python(value, fallback=str, serialize_unknown=True)
 
 
-def _convert_errors(error: ValidationError) -> Iterable[InitErrorDetails]:
+def _convert_errors(error: ValidationError, shown: str) -> Iterable[InitErrorDetails]:
+    """Yield the errors as those of pydantic, which a judge gets to read, if their text tells no more than the schema.
+
+    Bounds of dates and literals of other libraries' types are not in it, and could be the truth.
+    """
     for item in error.errors(include_url=False):
-        problem = PydanticCustomError(item["type"], "{reason}", {"reason": item["msg"]})
-        yield InitErrorDetails(type=problem, loc=item["loc"], input=item["input"])
+        context = item.get("ctx", {})
+        told = [json.dumps(str(context[name]))[1:-1] for name in _TOLD if context.get(name) is not None]
+        is_known = item["type"] not in ("literal_error", "enum") and all(one in shown for one in told)
+        kind = item["type"] if is_known else "constraint"
+        yield InitErrorDetails(
+            type=PydanticCustomError(kind, "{reason}", {"reason": item["msg"]}), loc=item["loc"], input=item["input"]
+        )
 
 
 def _describe_class(answer: type[BaseAnswer], shape: Shape, key: AnswerKey) -> str:

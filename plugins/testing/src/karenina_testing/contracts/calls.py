@@ -10,17 +10,19 @@ import os
 import time
 import traceback
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import pytest
 
+from karenina_core.models.adapters import AdapterConfigError
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import ErrorCategory, FinishReason, Port, PortError, Usage
 from karenina_testing.contracts.odd_replies import OddReply
 from karenina_testing.contracts.wire_format import KEY, Wire
-from karenina_testing.server import Fault, Reply, Request, faults, refusing_url
+from karenina_testing.server import Fault, Reply, Request, ScriptedServer, faults, refusing_url
 from karenina_testing.server.scripted import WAIT
 
 T = TypeVar("T")
@@ -93,6 +95,11 @@ class CallContract(Wire):
 
         return self.using(fail, url, **fields)
 
+    def failed_with(self, fault: Fault) -> PortError:
+        """Return the error of one call to which the server replies with this fault; a reply may have a megabyte."""
+        with self.server(lambda request: fault(request, self.good()(request))) as server:
+            return self.failed(server.url, max_reply_bytes=2**20)
+
     def come_to(self, odd: OddReply, use: Callable[[Any], Coroutine[Any, Any, T]]) -> T | PortError:
         """Return what an odd reply of the server comes to."""
         with self.server(Reply(odd.body, odd.status)) as server:
@@ -151,6 +158,31 @@ class CallContract(Wire):
             error = self.failed(server.url, request_timeout=0.3)
             assert error.category is C.TIMEOUT
             assert server.all_closed()
+
+    @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+    def test_a_redirection_is_an_error_and_is_not_followed(self, status: int) -> None:
+        with ScriptedServer(self.good()) as other:
+            with self.server(faults.redirect(f"{other.url}{self.base_path}", status)) as server:
+                error = self.failed(server.url)
+                assert len(server.requests) == 1
+            assert other.connections == 0, "the request, with its key and prompt, went to another server"
+        assert error.category is C.PERMANENT
+
+    def test_of_a_gigabyte_only_the_limit_is_read(self) -> None:
+        error = self.failed_with(faults.oversized(1024))
+        assert error.category is C.PERMANENT, "a retry gets the same reply"
+        assert "max_reply_bytes" in str(error)
+
+    def test_a_reply_that_unpacks_beyond_the_limit_is_an_error(self) -> None:
+        """64 megabytes in a few kilobytes."""
+        assert self.failed_with(faults.bomb(64)).category in (C.PERMANENT, C.SERVER)
+
+    def test_a_model_without_a_key_sends_no_empty_one(self) -> None:
+        with self.server(self.good()) as server:
+            with suppress(AdapterConfigError, PortError):  # the adapter may need a key
+                self.using(self.call, server.url, endpoint_api_key=None)
+            headers = [header for request in server.requests for header in request.headers.items()]
+        assert [name for name, value in headers if value.strip().lower() in ("", "bearer", "basic", "token")] == []
 
     @pytest.mark.parametrize("status", [408, 429, 500, 503])
     def test_a_failed_request_is_not_repeated_by_the_port(self, status: int) -> None:

@@ -20,6 +20,7 @@ from karenina_core.models.ports import (
     PortError,
 )
 from karenina_toolkit.http_errors import category_of_status
+from karenina_toolkit.reply_bounds import ReplyBounds
 from karenina_toolkit.tools import collect_tools, run_tool
 
 
@@ -28,6 +29,7 @@ class Teletype:
 
     def __init__(self, model: ModelConfig) -> None:
         self._model = model
+        self._bounds = ReplyBounds.of(model)
         self._key = model.endpoint_api_key.get_secret_value() if model.endpoint_api_key else ""
 
     async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
@@ -78,10 +80,10 @@ class Teletype:
             raise PortError("the teletype is silent", category=ErrorCategory.TIMEOUT) from None
         except (OSError, EOFError) as error:
             raise PortError(f"no line to the teletype: {error}", category=ErrorCategory.CONNECTION) from None
-        if status >= 400:
+        if status >= 300:
             wait = headers.get("retry-after")
-            category = category_of_status(status)
-            told = f"the teletype says {status}: {raw.decode().replace(self._key, '***')}"
+            category = category_of_status(status) if status >= 400 else ErrorCategory.PERMANENT
+            told = f"the teletype says {status}: {raw.decode().replace(self._key or '***', '***')}"
             raise PortError(told, category=category, status=status, retry_after=float(wait) if wait else None)
         try:
             data = json.loads(raw)
@@ -93,10 +95,18 @@ class Teletype:
         url = urlsplit(self._model.endpoint_base_url or "")
         reader, writer = await asyncio.open_connection(url.hostname, url.port)
         try:
-            head = f"POST {url.path} HTTP/1.1\r\nHost: teletype\r\nConnection: close\r\nKey: {self._key}\r\n"
+            head = f"POST {url.path} HTTP/1.1\r\nHost: teletype\r\nConnection: close\r\n"
+            head += f"Key: {self._key}\r\n" if self._key else ""
             writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
             line, *rest = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
             headers = {name.lower(): value.strip() for name, _, value in (entry.partition(":") for entry in rest)}
-            return int(line.split()[1]), headers, await reader.readexactly(int(headers["content-length"]))
+            length = headers.get("content-length")
+            raw = bytearray()
+            while (length is None or len(raw) < int(length)) and (piece := await reader.read(2**16)):
+                raw += piece
+                self._bounds.check_size("the teletype", len(raw))
+            if length is not None and len(raw) < int(length):
+                raise EOFError("the line broke")
+            return int(line.split()[1]), headers, bytes(raw)
         finally:
             writer.close()

@@ -1,0 +1,208 @@
+"""Types without the constraints that are not shown to a judge, so that any value can be compared with the truth.
+
+A constraint that leaves a single value, such as `ge=40, le=40` or `Literal["BCL2"]`, gives the truth away, and a
+pattern may spell it. A judge that does not see them must not be held to them: its value would be refused, and a wrong
+answer would not count as wrong.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import Enum
+from fractions import Fraction
+from math import ceil, floor
+from types import UnionType
+from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
+
+from annotated_types import Ge, GroupedMetadata, Gt, Le, Lt, MultipleOf
+from pydantic import BaseModel, Field, PydanticUserError, StringConstraints, create_model
+from pydantic.fields import FieldInfo
+from pydantic_core import SchemaError
+
+from karenina_template.templates.errors import TemplateError
+from karenina_template.templates.primitives.values import plain
+
+SHOW: Final = "show_constraints"
+"""The key in `json_schema_extra` with which an author shows the constraints of a field to the judge."""
+
+_BOUNDS: Final[Mapping[type, str]] = {Ge: "ge", Le: "le", Gt: "gt", Lt: "lt", MultipleOf: "multiple_of"}
+
+
+def leaves_one_value(bounds: Iterable[Any], step: Any) -> bool:
+    """Return whether `bounds` leave at most one value: the least, the greatest, and two exclusive ones, in this order.
+
+    None is no bound. `step` is the number of which values are multiples, such as 1 for whole numbers.
+    """
+    low, high, above, below = bounds
+    lows, highs = [one for one in (low, above) if one is not None], [one for one in (high, below) if one is not None]
+    if not lows or not highs:
+        return False
+    try:
+        if max(lows) >= min(highs):
+            return True
+        if step is None:
+            return False
+        size = Fraction(step)
+        firsts = [ceil(Fraction(one) / size) for one in (low,) if one is not None]
+        firsts += [floor(Fraction(one) / size) + 1 for one in (above,) if one is not None]
+        lasts = [floor(Fraction(one) / size) for one in (high,) if one is not None]
+        lasts += [ceil(Fraction(one) / size) - 1 for one in (below,) if one is not None]
+    except (TypeError, ValueError, ArithmeticError):
+        return False
+    return max(firsts) >= min(lasts)
+
+
+def create_class(
+    name: str, base: type[BaseModel], fields: dict[str, Any], module: str = __name__, doc: str | None = None
+) -> Any:
+    """Return a subclass of `base` with these fields. Raises `TemplateError`."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # fields may have names of pydantic's own methods
+            return create_model(name, __base__=base, __module__=module, __doc__=doc, **fields)
+    except (PydanticUserError, SchemaError, AttributeError, NameError, TypeError, ValueError) as error:
+        raise TemplateError(f"the class {name} cannot be built: {error}") from error
+
+
+class Opener:
+    """A converter of types to types without the constraints that are not shown. It returns a type itself if it has
+    none.
+
+    A model that contains itself stays as it is, and so do the types of other libraries.
+    """
+
+    def __init__(self) -> None:
+        self._opened: dict[tuple[type[BaseModel], frozenset[str]], type[BaseModel]] = {}
+        self._open_now: set[type[BaseModel]] = set()
+
+    def changed(self, fields: Mapping[str, FieldInfo]) -> list[str]:
+        """Return the names of the fields whose opened types are others."""
+        return [
+            name
+            for name, info in fields.items()
+            if self.annotated(info.annotation, info.metadata, info.json_schema_extra) is not None
+        ]
+
+    def open(self, annotation: Any, *, shown: bool = False) -> Any:
+        """Return the opened type of an annotation. If it is `shown`, only the models in it are opened."""
+        origin, parts = get_origin(annotation), get_args(annotation)
+        if origin is Annotated:
+            opened = self.annotated(parts[0], parts[1:], shown=shown)
+            return annotation if opened is None else opened
+        if origin is Literal:
+            values = [value for value in parts if value is not None]
+            nothing = [None] * (len(values) < len(parts))
+            return annotation if shown or len(values) != 1 else _or_any(annotation, values[0], *nothing)
+        if origin in (Union, UnionType):
+            return self._union(annotation, shown=shown)
+        if isinstance(annotation, type) and origin is None:
+            if issubclass(annotation, Enum):
+                members = list(annotation)
+                return _or_any(annotation, members[0]) if len(members) == 1 else annotation
+            return self._model(annotation) if issubclass(annotation, BaseModel) else annotation
+        opened_parts = tuple(self.open(part, shown=shown) for part in parts)
+        if origin is None or all(one is other for one, other in zip(parts, opened_parts, strict=True)):
+            return annotation
+        return origin[opened_parts]
+
+    def annotated(self, base: Any, metadata: Sequence[Any], extra: object = None, *, shown: bool = False) -> Any | None:
+        """Return the opened type of `base` with the constraints of a field, or None if it is the same.
+
+        `extra` is the `json_schema_extra` of the field, in which its author may show the constraints.
+        """
+        extras = [extra, *(one.json_schema_extra for one in metadata if isinstance(one, FieldInfo))]
+        shown = shown or any(isinstance(one, Mapping) and one.get(SHOW) is True for one in extras)
+        found = list(_flat(metadata))
+        kept = found if shown else list(map(_without_pattern, found))
+        if not shown and _is_single(base, kept):
+            kept = [one for one in kept if type(one) not in _BOUNDS]
+        opened = self.open(base, shown=shown)
+        if opened is base and kept == found:
+            return None
+        tags = [one.discriminator for one in metadata if isinstance(one, FieldInfo) and one.discriminator is not None]
+        kept += [Field(discriminator=tag) for tag in tags]
+        for constraint in kept:
+            opened = Annotated[opened, constraint]
+        return opened
+
+    def _union(self, annotation: Any, *, shown: bool) -> Any:
+        parts = get_args(annotation)
+        several = sum(part is not type(None) for part in parts) > 1
+        models = [part for part in parts if isinstance(part, type) and issubclass(part, BaseModel)]
+        tags = _tags(models)
+        opened = [
+            self._model(part, tags)
+            if part in models
+            else self.open(part, shown=shown or (several and get_origin(part) is Literal))
+            for part in parts
+        ]
+        if all(one is other for one, other in zip(parts, opened, strict=True)):
+            return annotation
+        return Union[tuple(opened)]  # noqa: UP007 - made from a tuple
+
+    def _model(self, cls: type[BaseModel], tags: frozenset[str] = frozenset()) -> type[BaseModel]:
+        if cls in self._open_now:
+            return cls
+        known = self._opened.get((cls, tags))
+        if known is not None:
+            return known
+        self._open_now.add(cls)
+        fields: dict[str, Any] = {}
+        for name, info in cls.model_fields.items():
+            opened = None if name in tags else self.annotated(info.annotation, info.metadata, info.json_schema_extra)
+            if opened is not None:
+                fields[name] = (opened, _unconstrained(info))
+        self._open_now.discard(cls)
+        made = create_class(cls.__name__, cls, fields, cls.__module__, cls.__doc__) if fields else cls
+        self._opened[cls, tags] = made
+        return made
+
+
+def _or_any(annotation: Any, value: object, *others: Any) -> Any:
+    """Return a type that also takes other values of the kind of `value`, the only one of `annotation`."""
+    parts = (annotation, type(plain(value)), *others)
+    either: Any = Union[parts]  # noqa: UP007 - made from a tuple
+    return Annotated[either, Field(union_mode="left_to_right")]
+
+
+def _tags(models: Iterable[type[BaseModel]]) -> frozenset[str]:
+    """Return the names of fields whose single values tell the models of a union apart."""
+    seen: dict[str, set[object]] = {}
+    for model in models:
+        for name, info in model.model_fields.items():
+            if get_origin(info.annotation) is Literal and len(values := get_args(info.annotation)) == 1:
+                seen.setdefault(name, set()).add(values[0])
+    return frozenset(name for name, values in seen.items() if len(values) > 1)
+
+
+def _flat(metadata: Iterable[Any]) -> Iterator[Any]:
+    for one in metadata:
+        if isinstance(one, FieldInfo):
+            yield from _flat(one.metadata)
+        elif isinstance(one, GroupedMetadata):
+            yield from _flat(one)
+        else:
+            yield one
+
+
+def _without_pattern(constraint: Any) -> Any:
+    if not getattr(constraint, "pattern", None):
+        return constraint
+    return StringConstraints(**{name: value for name, value in vars(constraint).items() if name != "pattern"})
+
+
+def _is_single(base: Any, metadata: Iterable[Any]) -> bool:
+    bounds = {_BOUNDS[type(one)]: getattr(one, _BOUNDS[type(one)]) for one in metadata if type(one) in _BOUNDS}
+    parts = get_args(base) if get_origin(base) in (Union, UnionType) else (base,)
+    step = bounds.get("multiple_of") or (1 if int in parts and float not in parts else None)
+    return leaves_one_value(map(bounds.get, ("ge", "le", "gt", "lt")), step)
+
+
+def _unconstrained(info: FieldInfo) -> Any:
+    given: dict[str, Any] = {"description": info.description, "exclude": info.exclude, "frozen": info.frozen}
+    if info.discriminator is not None:
+        given["discriminator"] = info.discriminator
+    if info.default_factory is not None:
+        return Field(default_factory=info.default_factory, **given)
+    return Field(**given) if info.is_required() else Field(default=info.default, **given)

@@ -1,0 +1,194 @@
+"""Requests of JSON to a model's server, for adapters."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import sys
+import zlib
+from typing import Any
+
+import pytest
+
+from karenina_core import ModelConfig
+from karenina_core.models.adapters import AdapterConfigError
+from karenina_core.models.ports import ErrorCategory, PortError
+from karenina_core.models.strict_settings import StrictSettings
+from karenina_testing.server import Reply, ScriptedServer, faults
+from karenina_toolkit.post_json import check_server, post_json
+
+KEY = "sk-4711-never-shown"
+
+
+def model(url: str | None, **fields: Any) -> ModelConfig:
+    return ModelConfig(id="m", interface="x.chat", model_name="m", endpoint_base_url=url, **fields)
+
+
+def post(server: ScriptedServer, body: dict[str, Any] | None = None, **fields: Any) -> Any:
+    options = {name: fields.pop(name) for name in ("path", "key_header", "read") if name in fields}
+    sent = {"text": "Where is it?"} if body is None else body
+    return asyncio.run(post_json(model(server.url, **fields), sent, options.pop("read", lambda data: data), **options))
+
+
+def failed(reply: Any, **fields: Any) -> PortError:
+    with ScriptedServer(reply) as server, pytest.raises(PortError) as caught:
+        post(server, **fields)
+    return caught.value
+
+
+def test_what_read_returns_is_returned() -> None:
+    with ScriptedServer(Reply({"text": "Oslo."})) as server:
+        assert post(server, read=lambda data: data["text"]) == "Oslo."
+
+
+def test_the_body_is_sent_without_what_is_none() -> None:
+    with ScriptedServer(Reply({})) as server:
+        post(server, {"temperature": None, "max_tokens": 0, "messages": [{"content": None}], "text": "\ud800ü"})
+        assert server.bodies == [{"max_tokens": 0, "messages": [{"content": None}], "text": "\ud800ü"}]
+
+
+@pytest.mark.parametrize(
+    ("base", "path", "sent"),
+    [("", "", "/"), ("/v1/", "/chat", "/v1/chat"), ("/v1", "/chat", "/v1/chat"), ("/answer", "", "/answer")],
+)
+def test_the_path_follows_the_address(base: str, path: str, sent: str) -> None:
+    with ScriptedServer(Reply({})) as server:
+        asyncio.run(post_json(model(server.url + base), {}, dict, path=path))
+        assert server.requests[0].path == sent
+
+
+@pytest.mark.parametrize(
+    ("header", "sent"), [("Authorization", f"Bearer {KEY}"), ("X-Api-Key", KEY), ("authorization", f"Bearer {KEY}")]
+)
+def test_the_key_is_in_its_header_alone(header: str, sent: str) -> None:
+    with ScriptedServer(Reply({})) as server:
+        post(server, endpoint_api_key=KEY, key_header=header)
+        headers = server.requests[0].headers
+    assert [name for name, value in headers.items() if KEY in value] == [header.lower()]
+    assert headers[header.lower()] == sent
+
+
+def test_without_a_key_there_is_no_header(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with ScriptedServer(Reply({})) as server:
+        for key in (None, ""):
+            post(server, endpoint_api_key=key)
+        assert [request.headers.get("authorization") for request in server.requests] == [None, None]
+
+
+@pytest.mark.parametrize("status", [300, 301, 302, 303, 304, 307, 308])
+def test_a_redirection_names_the_cure_and_reaches_nobody(status: int) -> None:
+    with ScriptedServer(Reply({})) as other:
+        error = failed(faults.redirect(f"{other.url}/?key={KEY}", status), endpoint_api_key=KEY)
+        assert other.connections == 0
+    assert (error.category, error.status) == (ErrorCategory.PERMANENT, status)
+    assert "redirects requests; set endpoint_base_url" in str(error)
+
+
+@pytest.mark.parametrize("status", [200, 500])
+def test_replies_are_read_up_to_the_limit(status: int) -> None:
+    long = Reply("x" * 20_000, status)
+    assert "sent a reply of more than 10000 bytes" in str(failed(long, max_reply_bytes=10_000))
+    assert "more than" not in str(failed(long, max_reply_bytes=20_000))
+
+
+@pytest.mark.parametrize(
+    ("pack", "encoding"), [(gzip.compress, "gzip"), (zlib.compress, "deflate"), (gzip.compress, "X-GZIP")]
+)
+def test_compressed_replies_are_read_up_to_the_limit(pack: Any, encoding: str) -> None:
+    def packed(value: Any) -> Reply:
+        return Reply(pack(json.dumps(value).encode()), headers={"Content-Encoding": encoding})
+
+    with ScriptedServer(packed({"text": "Oslo."})) as server:
+        assert post(server) == {"text": "Oslo."}
+    assert "more than 10000 bytes (decompressed)" in str(failed(packed("x" * 20_000), max_reply_bytes=10_000))
+
+
+@pytest.mark.parametrize("body", ["[" * 5000 + "]" * 5000, "[" * 300 + "]" * 300, f"[{'1,' * 2_000_001}1]"])
+def test_json_of_too_many_levels_or_values_is_an_error(body: str) -> None:
+    assert failed(Reply(body)).category in (ErrorCategory.SERVER, ErrorCategory.PERMANENT)
+
+
+@pytest.mark.parametrize("body", [{}, [], None, "text", {"message": None}, {"message": {"content": 1}}, {"message": 3}])
+def test_json_of_another_form_is_the_servers_fault(body: Any) -> None:
+    error = failed(Reply(json.dumps(body)), read=lambda data: data["message"]["content"].strip())
+    assert error.category is ErrorCategory.SERVER
+    assert "its JSON is not of the expected form" in str(error)
+
+
+def test_a_web_page_names_the_setting_of_the_address() -> None:
+    error = failed(faults.web_page)
+    assert error.category is ErrorCategory.PERMANENT
+    assert "sent a web page instead of JSON (Welcome Hello.); check endpoint_base_url" in str(error)
+
+
+def test_no_part_of_prompt_key_or_secret_path_is_in_an_error() -> None:
+    prompt = "A question that nobody else may read."
+    told = {"error": {"message": f"{KEY} may not ask: {prompt}"}}
+    with ScriptedServer(Reply(told, 403)) as server:
+        asked = model(f"{server.url}/team-4711-path", endpoint_api_key=KEY)
+        with pytest.raises(PortError) as caught:
+            asyncio.run(post_json(asked, {"messages": [{"content": prompt}]}, dict))
+    assert "*** may not ask: [prompt]" in str(caught.value)
+    assert "4711" not in str(caught.value)
+
+
+def test_a_silent_server_is_a_timeout() -> None:
+    error = failed(faults.hang, request_timeout=0.1)
+    assert error.category is ErrorCategory.TIMEOUT
+    assert "did not answer within 0.1 s; raise request_timeout" in str(error)
+
+
+def test_cookies_are_not_kept_from_one_call_to_the_next() -> None:
+    with ScriptedServer(Reply({}, headers={"Set-Cookie": "a=b"})) as server:
+        post(server)
+        post(server)
+        assert "cookie" not in server.requests[1].headers
+
+
+def test_without_aiohttp_the_cure_is_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "aiohttp", None)
+    error = failed(Reply({}))
+    assert error.category is ErrorCategory.PERMANENT
+    assert "pip install 'karenina-toolkit[http]'" in str(error)
+
+
+class Extra(StrictSettings):
+    """Settings of an adapter."""
+
+    depth: int = 1
+
+
+@pytest.mark.parametrize(
+    ("url", "fields", "says"),
+    [
+        (None, {}, "endpoint_base_url is missing"),
+        ("localhost:8000", {}, "did you mean 'http://localhost:8000'"),
+        ("http://me:secret@host", {}, "contains a user name or password"),
+        ("http://host", {"endpoint_api_key": "a\nb"}, "contains a line break"),
+        ("http://host", {"extra": {"dpeth": 2}}, "extra.dpeth"),
+    ],
+)
+@pytest.mark.parametrize("extra", [None, Extra])
+def test_a_configuration_that_cannot_work_is_refused(url: str | None, fields: Any, says: str, extra: Any) -> None:
+    with pytest.raises(AdapterConfigError, match="model 'm'") as caught:
+        check_server(model(url, **fields), extra=extra)
+    assert says in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
+def test_a_right_configuration_passes() -> None:
+    check_server(model("http://host/v1", endpoint_api_key=KEY))
+    check_server(model("http://host/v1", extra={"depth": 2}), extra=Extra)
+
+
+def test_the_proxy_of_the_environment_is_used_but_for_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    with ScriptedServer(Reply({"by": "proxy"})) as proxy, ScriptedServer(Reply({"by": "server"})) as server:
+        monkeypatch.setenv("http_proxy", proxy.url)
+        monkeypatch.setenv("no_proxy", "own.invalid")
+        assert asyncio.run(post_json(model("http://models.invalid/v1"), {}, dict)) == {"by": "proxy"}
+        assert proxy.requests[0].path == "http://models.invalid/v1"
+        assert post(server) == {"by": "server"}
+        with pytest.raises(PortError, match="no connection"):
+            asyncio.run(post_json(model("http://own.invalid/v1"), {}, dict))
