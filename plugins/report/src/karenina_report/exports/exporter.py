@@ -19,12 +19,12 @@ ANY_BYTES: Final = (b"",)
 class ExportRequest:
     """The results to export.
 
-    `results` can be read more than once. `table` is the name of the table that the user chose, and `tables`
-    returns a table by its name, or raises `ConfigError`. `journal` is the journal of the run, if there is one, and
-    `model` the answering model that the results were limited to. `distributions` are those that the run was made with,
-    each with its version; `run` is the run's id, if it is known, and `rescored` whether these are not the results that its
-    journal holds. `with_results` is whether a format of tables also stores whole results for `read_export`.
-    `warn` reports what the file cannot hold.
+    `results` can be read more than once. `table` is the name of the table that the user chose, and `tables` returns a
+    table by its name, or raises `ConfigError`. `journal` is the journal of the run, if there is one, and `model` the
+    answering model that the results were limited to. `distributions` are those that the run was made with, each with
+    its version; `run` is the run's id, if it is known, and `rescored` whether these are not the results that its
+    journal holds. `with_results` is whether a format of tables also stores whole results for `read_export`. `warn`
+    reports what the file cannot hold.
     """
 
     source: Path
