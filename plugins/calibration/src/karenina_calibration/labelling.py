@@ -15,7 +15,7 @@ from karenina_calibration.label_file import (
     Labels,
     append_draw,
     append_labels,
-    check_draw,
+    check_labels,
     read_labels,
 )
 from karenina_calibration.sheets import SUFFIXES, read_sheet
@@ -66,8 +66,8 @@ class Labelling:
         answers = collect_answers(iterate_results(results))
         labels = read_labels([file]) if file.exists() and not redraw else Labels()
         before = labels.draw
+        check_labels(labels, answers, file)
         if before is not None:
-            check_draw(before, answers, file)
             if (seed is not None and seed != before.seed) or simple > before.simple:
                 kind = "a simple random draw" if before.simple else "a draw by verdict"
                 raise ConfigError(
@@ -111,11 +111,10 @@ class Labelling:
         """
         if path.suffix.lower() in SUFFIXES:
             found, strange = read_sheet(path, self.answers, labeller=labeller, time=now())
-        else:
-            everything = list(read_labels([path]))
-            found = [one for one in everything if one.item in self.answers.by_id]
-            strange = len(everything) - len(found)
-        return found, strange
+            return found, len(strange)
+        everything = list(read_labels([path], with_draws=False))
+        found = [one for one in everything if one.item in self.answers.by_id]
+        return found, len(everything) - len(found)
 
     def take_over(self, labels: Sequence[Label]) -> None:
         """Add the labels that the file does not have. Raises `ConfigError`."""
