@@ -147,8 +147,7 @@ def _answer_of(row: Row, answers: Answers, by_question: Mapping[str, Sequence[An
     found = [
         one
         for one in by_question.get(id) or by_question.get(_unprotected(id), ())
-        if model in ("", compose(one.model))
-        or _unprotected(model) == compose(one.model)
+        if (not model or compose(one.model) in (model, _unprotected(model)))
         and row.get("replicate", "").strip() in ("", str(one.replicate))
     ]
     if len(found) > 1:

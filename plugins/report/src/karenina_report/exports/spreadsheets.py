@@ -1,7 +1,8 @@
 """Exports to CSV and Excel, and their re-import.
 
-Text cells that begin with `=`, `+`, `-` or `@`, also full-width or after blanks and invisible characters, or with a tab
-or a line break, could be formulas in a spreadsheet. CSV has them with an apostrophe before, Excel as cells of type text.
+Text cells that begin with `=`, `+`, `-` or `@`, also full-width or after blanks and invisible characters, or with a
+tab or a line break, could be formulas in a spreadsheet. CSV has them with an apostrophe before, Excel as cells of type
+text.
 """
 
 from __future__ import annotations
