@@ -362,6 +362,7 @@ def _items(text: str) -> list[str]:
 
 
 def read_marks(cells: Sequence[Cell]) -> Marks:
+    """Return what the marks in a column mean."""
     texts = [cell.value.strip() for cell in cells if isinstance(cell.value, str)]
     numbers = [text for text in texts if read_quantity(text) is not None]
     has_comma = any(_COMMA.search(text) for text in numbers)

@@ -67,12 +67,11 @@ class Labelling:
         labels = read_labels([file]) if file.exists() and not redraw else Labels()
         before = labels.draw
         check_labels(labels, answers, file)
-        if before is not None:
-            if (seed is not None and seed != before.seed) or simple > before.simple:
-                kind = "a simple random draw" if before.simple else "a draw by verdict"
-                raise ConfigError(
-                    [f"{file} has {kind} with seed {before.seed}: give another file with --labels for another draw"]
-                )
+        if before is not None and ((seed is not None and seed != before.seed) or simple > before.simple):
+            kind = "a simple random draw" if before.simple else "a draw by verdict"
+            raise ConfigError(
+                [f"{file} has {kind} with seed {before.seed}: give another file with --labels for another draw"]
+            )
         if before is None or (count or 0) > len(before.items):
             drawn = draw_answers(
                 answers,
