@@ -96,10 +96,12 @@ class Draw(BaseModel):
             if one.item not in answers.by_id:
                 return f"the results have no answer {one.item!r:.80}, which it lists"
             drawn[one.stratum].add(one.item)
-        for number, one in enumerate(self.strata):
-            if len(members[number]) != one.size:
-                return f"the stratum {number} has {len(members[number])} answers in the results, and states {one.size}"
-            if drawn[number] != {answer.id for answer in _first(members[number], one.drawn, self.seed)}:
+        for number, stratum in enumerate(self.strata):
+            if len(members[number]) != stratum.size:
+                return (
+                    f"the stratum {number} has {len(members[number])} answers in the results, and states {stratum.size}"
+                )
+            if drawn[number] != {answer.id for answer in _first(members[number], stratum.drawn, self.seed)}:
                 return f"the answers of the stratum {number} are not those that the seed {self.seed} draws"
         return None
 

@@ -39,8 +39,7 @@ _UNUSED: Final = ("attachments", "events", "store")
 def _detect(head: FileHead) -> Fit:
     if head.start.startswith(_ZIP):
         with open_archive(head.path) as archive:
-            names = archive.names
-            return Fit.YES if any(_SAMPLE.fullmatch(name) for name in names) or _headers(archive) else Fit.NO
+            return Fit.YES if any(_SAMPLE.fullmatch(name) for name in archive.names) or _headers(archive) else Fit.NO
     found = head.document
     if isinstance(found, Mapping) and isinstance(found.get("eval"), Mapping):
         return Fit.YES if "samples" in found or "plan" in found else Fit.NO

@@ -198,7 +198,7 @@ def _read_lines(
         limit = None if any_size else tables.CellLimit(path)
         for number, line in enumerate(lines, 1):
             where = f"line {number}"
-            value = None
+            record: Record | None = None
             try:
                 text = _decode_line(line, path, where)
                 if text:
@@ -208,10 +208,9 @@ def _read_lines(
                 if not keep_problems:
                     raise
                 record = Record(path, where, number, problem=error)
-                text = "problem"
             if limit is not None:
-                limit.count(value, where)
-            if text:
+                limit.count(None if record is None or record.problem else record.value, where)
+            if record is not None:
                 yield record
 
 
