@@ -153,7 +153,7 @@ def test_the_lowest_rate_of_several_models_counts(step: Step) -> None:
 
     assert (failed.returncode, step.outputs["pass-rate"]) == (1, "0.5")
     assert json.loads(step.outputs["pass-rates"]) == {"good": 1.0, "poor": 0.5}
-    assert "The pass rate of poor, 0.5, is below --fail-under 0.7." in failed.stderr
+    assert "The pass rate of poor, 0.5, is below --fail-under 0.7." in failed.stdout
     assert step.run(RUN, inputs | {"fail-under": "0.7\npoor=0.5"}).returncode == 0
 
 
@@ -172,7 +172,7 @@ def test_a_run_fails_as_the_command_does(step: Step, more: dict[str, str], code:
 
     assert done.returncode == code, done.stderr
     assert step.outputs["exit-code"] == str(code)
-    assert message in done.stderr
+    assert message in done.stdout
     assert ("pass-rate" in step.outputs) == (code != 2)
 
 
@@ -196,6 +196,44 @@ def test_values_of_inputs_are_not_executed(step: Step) -> None:
     assert not (step.folder / "hacked").exists()
 
 
+def obeyed_commands(output: str) -> list[str]:
+    """Return the commands of the runner that it would obey: `::NAME::` at the start of a line, `##[NAME]` anywhere."""
+    found, stopped = [], ""
+    for line in output.splitlines():
+        command = re.match(r"\s*::([^:\s]+)[^:]*::(.*)", line) or re.search(r"##\[([^\]]+)\](.*)", line)
+        if command is None:
+            continue
+        if stopped:
+            stopped = "" if command[1] == stopped else stopped
+        elif command[1] == "stop-commands":
+            stopped = command[2]
+        else:
+            found.append(line)
+    assert not stopped
+    return found
+
+
+@pytest.mark.parametrize("step_name", [RUN, COMPARE])
+@pytest.mark.parametrize("attack", ["::add-mask::BCL2", "see ##[error]lost", "::stop-commands::x", "::x::\n::error::y"])
+def test_the_runner_obeys_no_command_in_an_answer(step: Step, step_name: str, attack: str) -> None:
+    inputs = step.write(f"TP53\n{attack}\n")
+    done = step.run(RUN, inputs | {"output": "old.results.jsonl", "fail-under": "0.9"})
+    assert attack.splitlines()[0] in done.stdout
+    if step_name == COMPARE:
+        step.run(RUN, step.write("BCL2"))
+        done = step.run(COMPARE, {"compare-with": "old.results.jsonl"}, results="karenina.results.jsonl")
+
+    assert obeyed_commands(done.stdout) == []
+    assert done.stderr == ""
+
+
+def test_the_token_that_ends_the_guard_cannot_be_guessed(step: Step) -> None:
+    outputs = [step.run(RUN, step.write()).stdout for _ in range(2)]
+    tokens = {re.match(r"::stop-commands::([0-9a-f]{64})\n", output)[1] for output in outputs}  # type: ignore[index]
+
+    assert len(tokens) == 2
+
+
 def test_models_of_several_lines_are_all_used(step: Step) -> None:
     model = "openai:{}@http://127.0.0.1:9/v1"
     models = "\n".join(map(model.format, "ab"))
@@ -204,7 +242,7 @@ def test_models_of_several_lines_are_all_used(step: Step) -> None:
     done = step.run(RUN, inputs)
 
     assert done.returncode == 0, done.stderr
-    assert {line.split()[0] for line in done.stdout.splitlines()} >= {"a", "b"}
+    assert {line.partition(" ")[0] for line in done.stdout.splitlines()} >= {"a", "b"}
     assert step.outputs == {"exit-code": "0"}
 
 
@@ -260,7 +298,7 @@ def test_a_regression_fails_the_comparison(step: Step) -> None:
     done = step.run(COMPARE, {"compare-with": "old.results.jsonl"}, results="karenina.results.jsonl")
 
     assert done.returncode == 1
-    assert "a regression" in done.stderr
+    assert "a regression" in done.stdout
     assert "Difference" in step.summary
 
 

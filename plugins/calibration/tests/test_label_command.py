@@ -162,6 +162,16 @@ def test_notes_with_any_line_end_are_read_back(run: Path, tmp_path: Path) -> Non
     assert "1 of 20 drawn answers are labelled" in done.err
 
 
+def test_protected_cells_of_a_sheet_are_read_as_they_were(tmp_path: Path) -> None:
+    run = save(tmp_path / "genes.results.jsonl", [result("=q1", True, model="-m"), result("=q1", True, model="n")])
+    (tmp_path / "s.csv").write_text("question_id,answering_model,right,note\n'=q1,'-m,yes,'=1+1\n", "utf-8")
+    done = karenina("label", run, "--from", tmp_path / "s.csv", "--labeller", "ann")
+
+    assert done.code == 0, done.err
+    (label,) = lines(labels_of(run), "label")
+    assert label["note"] == "=1+1"
+
+
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
 def test_a_sheet_that_a_spreadsheet_saved_otherwise_is_read(run: Path, tmp_path: Path, encoding: str) -> None:
     """Spreadsheets of many countries save CSV with semicolons; people write names of columns as they like."""

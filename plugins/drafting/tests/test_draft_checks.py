@@ -128,3 +128,20 @@ def test_other_answers_are_of_the_same_kind_first() -> None:
 
     assert [one.answer for one in choose_others(questions, 0)] == ["1997", "8"]
     assert [one.answer for one in choose_others(questions, 4)] == ["no", "8"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"description": "The gene that the response names, " * 20},
+        {"ground_truth": ["BCL2" * 200]},
+        {"synonyms": ["x" * 1_000_000]},
+        {"primitive": "LiteralMatch", "choices": ["BCL2", "y" * 501]},
+    ],
+)
+def test_texts_of_a_draft_have_a_length_limit(change: dict[str, Any]) -> None:
+    checked = check("BCL2", GENE | change)
+
+    assert checked.answer is None
+    assert "at most 500" in " ".join(checked.problems)
+    assert len(" ".join(checked.problems)) < 300

@@ -46,6 +46,31 @@ def test_drafts_are_written_for_review(file: Path) -> None:
     ) in text
 
 
+def test_synonyms_that_are_not_in_the_answer_are_marked(file: Path) -> None:
+    file.write_text(TABLE.replace("BCL2", '"BCL2 (BCL-2)"'), "utf-8")
+    gene = GENE | {"synonyms": ["BCL-2", "TP53"]}
+    done = draft(drafting_model(lambda question, _try: {**DRAFTS, "gene": {"fields": [gene]}}[question]), file)
+
+    assert "Marked   1 synonym that the answers do not contain" in done.out
+    text = Path("q.draft.yaml").read_text("utf-8")
+    assert "tp53: bcl2  # not in the answer: is it exactly the same thing?\n" in text
+    assert text.count("# not in the answer") == 1
+    assert Benchmark.check_file("q.draft.yaml").questions == 2
+
+
+def test_characters_that_change_the_order_of_a_text_are_seen(file: Path) -> None:
+    gene = GENE | {
+        "description": "The gene \u202eeman\u202c that the response names",
+        "synonyms": ["\u2067bcl two\u2069"],
+    }
+    done = draft(drafting_model(lambda question, _try: {**DRAFTS, "gene": {"fields": [gene]}}[question]), file)
+
+    assert done.code == 0, done.err
+    text = Path("q.draft.yaml").read_text("utf-8")
+    assert r"The gene \u202Eeman\u202C that" in text
+    assert [ch for ch in text if not ch.isprintable() and ch != "\n"] == []
+
+
 def test_the_written_file_passes_the_check_and_verifies(file: Path) -> None:
     draft(good_model(), file)
 

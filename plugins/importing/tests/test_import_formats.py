@@ -284,3 +284,45 @@ def test_labelled_targets_of_lm_eval_are_lists_in_any_order(tmp_path: Path) -> N
     assert all("SetContainment" in text for text in templates)
     checked = karenina("check", "out.yaml")
     assert "3 questions read: 0 errors, 0 warnings" in checked.out, checked.out
+
+
+def test_references_of_a_log_repeat_no_more_than_a_file_may_hold(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A few bytes could stand for any number of messages, or of long texts."""
+    monkeypatch.setenv("KARENINA_MAX_FILE_BYTES", "1000000")
+    sample = {"id": 1, "epoch": 1, "input": "Which city?", "target": "Rome"}
+    said = {"role": "assistant", "content": "x" * 10_000}
+    with ZipFile(tmp_path / "a.eval", "w", ZIP_DEFLATED) as archive:
+        archive.writestr("samples/1_epoch_1/sample.json", json.dumps({**sample, "message_refs": [[0, 1]] * 200}))
+        archive.writestr("samples/1_epoch_1/messages/0.json", json.dumps([said]))
+    repeated = {**sample, "messages": [{**said, "content": "attachment://a"}] * 200}
+    log = {**ABOUT, "samples": [{**repeated, "attachments": {"a": "x" * 10_000}}]}
+    (tmp_path / "b.json").write_text(json.dumps(log), "utf-8")
+
+    for name in ("a.eval", "b.json"):
+        done = import_file(name, "--from", "inspect", "--recordings", "r.jsonl")
+        assert done.code == 2
+        assert "the samples up to here are larger than a file may be" in done.err
+        assert not (tmp_path / "r.jsonl").exists()
+
+
+def test_an_import_writes_no_more_than_can_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KARENINA_MAX_FILE_BYTES", "1000000")
+    rows = [{"question": f"q{number}", "context": "x" * 500} for number in range(1000)]
+    (tmp_path / "t.json").write_text(json.dumps(rows), "utf-8")
+
+    assert import_file("t.json", "--map", "question={question} {context}").code == 0
+    done = import_file("t.json", "--map", "question={question} {context} {context}")
+    assert done.code == 2
+    assert "the questions up to here have more than 1 MB" in done.err
+
+
+def test_the_rows_of_a_source_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KARENINA_MAX_FILE_BYTES", "100000")
+    (tmp_path / "log.json").write_text(json.dumps({**ABOUT, "samples": [{}] * 20_001}), "utf-8")
+
+    done = import_file("log.json", "--from", "inspect")
+
+    assert done.code == 2
+    assert "there are more than 20,000 rows; take a part with --limit" in done.err

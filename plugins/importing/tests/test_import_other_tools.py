@@ -565,6 +565,15 @@ def test_one_of_the_scores_of_a_person_is_the_verdict(tmp_path: Path) -> None:
     assert Path("labels.csv").read_text("utf-8").splitlines()[1:] == ["a,1,,no,", "c,1,,no,"]
 
 
+def test_cells_of_labels_are_no_formulas(tmp_path: Path) -> None:
+    scores = [{"name": "correct", "value": 0, "source": "ANNOTATION", "comment": "=cmd()"}]
+    row = {"id": " \uff1dcmd()", "input": "a?", "output": "A", "scores": scores}
+    import_file(write_lines(tmp_path / "traces.jsonl", [row]), *RECORD, "--labels", "labels.csv")
+
+    cells = Path("labels.csv").read_text("utf-8").splitlines()[1].split(",")
+    assert (cells[0], cells[-1]) == ("' \uff1dcmd()", "'=cmd()")
+
+
 def test_one_of_several_feedbacks_of_people_is_the_verdict(tmp_path: Path) -> None:
     def feedback(key: str, score: float) -> dict[str, Any]:
         return {"key": key, "score": score, "feedback_source": {"type": "app"}}

@@ -133,7 +133,11 @@ def test_cells_cannot_be_formulas(results: Path) -> None:
     assert (cell.data_type, cell.quotePrefix, str(cell.value)[:4]) == ("s", True, "=1+1")
 
 
-@pytest.mark.parametrize("first", ["=", "+", "-", "@", "\t", "\r", "\n"])
+FULL_WIDTH = ["\N{FULLWIDTH EQUALS SIGN}", "\N{FULLWIDTH PLUS SIGN}", "\N{FULLWIDTH HYPHEN-MINUS}", "\uff20"]
+BLANKS = [" =", "\u3000=", "\u00a0@", "\u200b=", "\ufeff=", " \N{FULLWIDTH EQUALS SIGN}", "\N{MINUS SIGN}"]
+
+
+@pytest.mark.parametrize("first", ["=", "+", "-", "@", "\t", "\r", "\n", *FULL_WIDTH, *BLANKS])
 def test_the_reason_of_an_undecided_item_is_no_formula(first: str) -> None:
     from openpyxl import load_workbook
 

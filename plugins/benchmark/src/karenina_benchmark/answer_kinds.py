@@ -29,6 +29,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final, Literal
 
 from karenina_benchmark.lettered_options import parse_list
@@ -124,7 +125,7 @@ class Answer:
     decimal: DecimalMark = "."
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ColumnKinds:
     """The kinds of the answers of a column, in order; `kind` is that of the column, None if it has several.
 
@@ -135,14 +136,14 @@ class ColumnKinds:
     kind: Kind | None = None
     unfit: tuple[int, ...] = ()
 
-    @property
+    @cached_property
     def counts(self) -> Counter[Kind]:
         """The number of answers of each kind, without empty ones."""
         return Counter(one.kind for one in self.answers if one.kind != "empty")
 
 
 @dataclass(frozen=True, slots=True)
-class _Marks:
+class Marks:
     """What the marks in a column mean."""
 
     decimal: DecimalMark
@@ -153,7 +154,7 @@ class _Marks:
 
 def find_kinds(cells: Sequence[Cell]) -> ColumnKinds:
     """Return the kinds of the right answers of a column."""
-    marks = _read_marks(cells)
+    marks = read_marks(cells)
     readings = [_readings(cell, marks) for cell in cells]
     filled = [place for place, cell in enumerate(cells) if not is_empty(cell.value)]
     most = len(filled) if len(filled) < _FEW else math.ceil(_FIT * len(filled))
@@ -174,8 +175,11 @@ def find_kinds(cells: Sequence[Cell]) -> ColumnKinds:
     return ColumnKinds(tuple(answers), found_kinds.pop() if len(found_kinds) == 1 else None)
 
 
-def read_as(kind: Kind, cell: Cell, cells: Sequence[Cell]) -> Answer | None:
-    """Return a right answer of a column as one of a kind that the user named; None if it has no such reading."""
+def read_as(kind: Kind, cell: Cell, marks: Marks) -> Answer | None:
+    """Return a right answer as one of a kind that the user named; None if it has no such reading.
+
+    `marks` are those of its column.
+    """
     if is_empty(cell.value):
         return Answer("empty")
     if kind == "text":
@@ -187,7 +191,6 @@ def read_as(kind: Kind, cell: Cell, cells: Sequence[Cell]) -> Answer | None:
         words = {**_BOOLEANS, **_SHORT, **_DIGITS}
         word = cell_text(cell.value).strip().casefold()
         return Answer("yes or no", words[word]) if word in words else None
-    marks = _read_marks(cells)
     if kind == "number":
         quantity = None if isinstance(cell.value, bool) else read_quantity(cell_text(cell.value), marks.decimal)
         return None if quantity is None else Answer("number", cell_text(cell.value).strip(), decimal=marks.decimal)
@@ -293,7 +296,7 @@ def _is_object(value: Any) -> bool:
     )
 
 
-def _readings(cell: Cell, marks: _Marks) -> dict[Kind, Answer]:
+def _readings(cell: Cell, marks: Marks) -> dict[Kind, Answer]:
     """Return what a cell can be, by kind, without text and prose."""
     value, question = cell.value, cell.question
     if is_empty(value):
@@ -342,7 +345,7 @@ def _read_letter(text: str, question: str) -> Answer | None:
     return Answer("letter", letter) if is_option else None
 
 
-def _read_number(text: str, question: str, marks: _Marks) -> Answer | None:
+def _read_number(text: str, question: str, marks: Marks) -> Answer | None:
     quantity = read_quantity(text, marks.decimal)
     if quantity is None or asks_a_name(question) or _offered_parts(text, question):
         return None
@@ -415,7 +418,8 @@ def _flat_items(values: Sequence[Any]) -> list[str]:
     return items if 2 * sum(map(is_prose, items)) <= len(items) else []
 
 
-def _read_marks(cells: Sequence[Cell]) -> _Marks:
+def read_marks(cells: Sequence[Cell]) -> Marks:
+    """Return what the marks in a column mean."""
     texts = [cell.value.strip() for cell in cells if isinstance(cell.value, str)]
     numbers = [text for text in texts if read_quantity(text) is not None]
     has_comma = any(_COMMA.search(text) for text in numbers)
@@ -423,4 +427,4 @@ def _read_marks(cells: Sequence[Cell]) -> _Marks:
     pairs = [(int(found[1]), int(found[2])) for text in texts if (found := _TWO_NUMBERS.fullmatch(text)) is not None]
     codes = frozenset(len(text) for text in texts if len(text) > 1 and text.isdigit() and text.startswith("0"))
     day_first, month_first = any(first > 12 for first, _ in pairs), any(second > 12 for _, second in pairs)
-    return _Marks("," if has_comma and not has_point else ".", day_first if day_first != month_first else None, codes)
+    return Marks("," if has_comma and not has_point else ".", day_first if day_first != month_first else None, codes)

@@ -11,7 +11,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from karenina_benchmark.answer_kinds import KINDS, Answer, Cell, ColumnKinds, Kind, cell_text, find_kinds, read_as
+from karenina_benchmark.answer_kinds import (
+    KINDS,
+    Answer,
+    Cell,
+    ColumnKinds,
+    Kind,
+    Marks,
+    cell_text,
+    find_kinds,
+    read_as,
+    read_marks,
+)
 from karenina_benchmark.lettered_options import parse_list
 from karenina_benchmark.question_wording import asked_unit, asks_true_or_false, asks_whether, offered_labels
 from karenina_benchmark.unknown_keys import suggest_key
@@ -141,7 +152,8 @@ def declare_answers(
     cells = [_unwrapped(cell) for cell in cells] if any_of else cells
     kinds = _one_of_several(find_kinds(cells)) if any_of else find_kinds(cells)
     if types is not None:
-        named = [_named_answer(cell, type, cells) for cell, type in zip(cells, types, strict=True)]
+        marks = read_marks(cells)
+        named = [_named_answer(cell, type, marks) for cell, type in zip(cells, types, strict=True)]
         answers = tuple(one or found for one, found in zip(named, kinds.answers, strict=True))
         kinds = ColumnKinds(answers, unfit=())
     done = DeclaredAnswers([], kinds, asks_the_question=subject is None and descriptions is None)
@@ -205,14 +217,14 @@ def _one_of_several(kinds: ColumnKinds) -> ColumnKinds:
     return replace(kinds, answers=answers, kind="text" if kinds.kind == "list" else kinds.kind)
 
 
-def _named_answer(cell: Cell, type: object, cells: Sequence[Cell]) -> Answer | None:
+def _named_answer(cell: Cell, type: object, marks: Marks) -> Answer | None:
     if type is None or not str(type).strip():
         return None
     name = str(type).strip().casefold()
     if name not in KINDS:
         cure = suggest_key(name, KINDS, f"the types are {', '.join(dict.fromkeys(KINDS.values()))}")
         raise WrongTypeError(cell.place, f"there is no type {type!r:.40} of answers", cure)
-    found = read_as(KINDS[name], cell, cells)
+    found = read_as(KINDS[name], cell, marks)
     if found is None:
         what = f"the answer {cell_text(cell.value)!r:.60} is no {_SHOWN_KINDS[KINDS[name]][0]}, which its type says"
         raise WrongTypeError(cell.place, what, "correct one of them, or leave the type empty")

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from karenina_benchmark.yaml_reader import is_special
 
 if TYPE_CHECKING:
     import yaml
+
+_HIDDEN: Final = re.compile("[\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f]")
+"""Characters that are invisible, or exchange the order of what is seen beside them; letters and emojis need others."""
 
 
 def dump(value: Any) -> str:
@@ -16,7 +20,12 @@ def dump(value: Any) -> str:
     import yaml
 
     text: str = yaml.dump(value, Dumper=_dumper(), sort_keys=False, allow_unicode=True, width=110, indent=2)
-    return text
+    return text if text.isascii() else _HIDDEN.sub(_escape, text)
+
+
+def _escape(found: re.Match[str]) -> str:
+    """Return the escape of a character, which is in quotes because it is not printable."""
+    return f"\\u{ord(found[0]):04X}"
 
 
 @cache

@@ -19,7 +19,7 @@ from karenina_calibration.calibration_result import (
 )
 from karenina_calibration.corrected import ModelRate, correct_rate
 from karenina_calibration.estimators.rogan_gladen import JudgeQuality, rogan_gladen
-from karenina_calibration.label_file import check_draw, find_labels_file, read_labels, restore_strata
+from karenina_calibration.label_file import check_labels, find_labels_file, read_labels
 from karenina_calibration.labelled_answers import LabelledAnswer, join_labels
 from karenina_calibration.labelling import now
 from karenina_calibration.sheets import SUFFIXES, read_sheet, readable
@@ -62,8 +62,7 @@ class LabelledRun:
         self.answers: Answers = collect_answers(results)
         self.units: Units = assign_units(results, cluster)
         self.draw: Draw | None = labels.draw
-        if self.draw is not None and not restore_strata(self.answers, self.draw, source):
-            check_draw(self.draw, self.answers, Path(place))
+        check_labels(labels, self.answers, Path(place), source)
         self.labelled: list[LabelledAnswer] = join_labels(self.answers, labels, self.units.of, whole=self.draw is None)
         if not self.labelled:
             raise ConfigError(
@@ -104,7 +103,9 @@ def calibrate(
     for sheet in sheets:
         rows, strange = read_sheet(sheet, collect_answers(everything), labeller=sheet.stem, time=now())
         if strange:
-            raise ConfigError([f"{sheet} has {strange} rows about answers that the results do not contain"])
+            more = f", as {len(strange) - 1} more rows" if len(strange) > 1 else ""
+            what = f"the row is about an answer that the results do not contain{more}"
+            raise ConfigError([f"{strange[0]}: {what}; remove it, or give the results that it is about"])
         for one in rows:
             found.add(one)
     run = LabelledRun(everything, found, cluster=cluster, place=files[0], source=source)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from karenina_calibration.answers import SCORED
 from karenina_calibration.estimators.allocation import allocate, merge_small
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from karenina_calibration.answers import Answer, Answers
 
 FORMAT: Final = 1
+_MOST: Final = 10**9
 ANY: Final = "any"
 """The verdict of strata that were made without looking at verdicts."""
 
@@ -27,9 +28,9 @@ class Stratum(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     model: str
-    verdicts: tuple[str, ...]
-    size: int
-    drawn: int
+    verdicts: tuple[str, ...] = Field(min_length=1)
+    size: int = Field(ge=1, le=_MOST)
+    drawn: int = Field(ge=0, le=_MOST)
 
 
 class DrawnAnswer(BaseModel):
@@ -38,7 +39,7 @@ class DrawnAnswer(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     item: str
-    stratum: int
+    stratum: int = Field(ge=0, le=_MOST)
 
 
 class Draw(BaseModel):
@@ -58,14 +59,70 @@ class Draw(BaseModel):
     strata: tuple[Stratum, ...]
     items: tuple[DrawnAnswer, ...]
 
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        """Check that strata and items fit together."""
+        kinds = Counter((one.model, verdict) for one in self.strata for verdict in set(one.verdicts))
+        any_of = {model for model, verdict in kinds if verdict == ANY}
+        if twice := [kind for kind, count in kinds.items() if count > 1 or (kind[0] in any_of and kind[1] != ANY)]:
+            raise ValueError(f"two strata have the answers of {twice[0][0]!r:.80} that are {twice[0][1]!r:.80}")
+        if any((ANY in one.verdicts) != self.simple for one in self.strata):
+            raise ValueError("a simple draw has strata of any verdict, and only a simple one has")
+        items = Counter(one.item for one in self.items)
+        if repeated := [item for item, count in items.items() if count > 1]:
+            raise ValueError(f"the answer {repeated[0]!r:.80} was drawn twice")
+        counts = Counter(one.stratum for one in self.items)
+        if outside := [number for number in counts if number >= len(self.strata)]:
+            raise ValueError(f"there is no stratum {outside[0]}; the draw has {len(self.strata)}, counted from 0")
+        for number, one in enumerate(self.strata):
+            if not counts[number] == one.drawn <= one.size:
+                what = f"of which {one.drawn} were drawn, and {counts[number]} are listed"
+                raise ValueError(f"the stratum {number} has {one.size} answers, {what}")
+        return self
+
+    def find_problem(self, answers: Answers) -> str | None:
+        """Return why it is no draw from these answers, which its digest names; None if it is one.
+
+        The sizes of strata, the stratum of each answer and the choice of the seed decide how much each label counts.
+        """
+        members: list[list[Answer]] = [[] for _ in self.strata]
+        for answer in answers.by_id.values():
+            number = self._find_stratum(answer)
+            if number is None:
+                return f"it has {_no_stratum(answer)}"
+            members[number].append(answer)
+        drawn: list[set[str]] = [set() for _ in self.strata]
+        for one in self.items:
+            if one.item not in answers.by_id:
+                return f"the results have no answer {one.item!r:.80}, which it lists"
+            drawn[one.stratum].add(one.item)
+        for number, stratum in enumerate(self.strata):
+            if len(members[number]) != stratum.size:
+                return (
+                    f"the stratum {number} has {len(members[number])} answers in the results, and states {stratum.size}"
+                )
+            if drawn[number] != {answer.id for answer in _first(members[number], stratum.drawn, self.seed)}:
+                return f"the answers of the stratum {number} are not those that the seed {self.seed} draws"
+        return None
+
     def stratum_of(self, answer: Answer) -> int:
         """Return the number of the stratum that an answer of these results belongs to. Raises `ConfigError`."""
+        number = self._find_stratum(answer)
+        if number is None:
+            raise ConfigError([f"the draw has {_no_stratum(answer)}: draw again with `karenina label`"])
+        return number
+
+    def _find_stratum(self, answer: Answer) -> int | None:
         for number, one in enumerate(self.strata):
             if one.model == answer.model and (
                 (answer.drawn_as or answer.verdicts) in one.verdicts or ANY in one.verdicts
             ):
                 return number
-        raise ConfigError([f"the draw has no stratum for the answer {answer.id}: draw again with `karenina label`"])
+        return None
+
+
+def _no_stratum(answer: Answer) -> str:
+    return f"no stratum for the answer {answer.id} of {answer.model!r:.80}"
 
 
 def draw_answers(

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from karenina_calibration.answers import Answers, Extraction
 
 SUFFIX: Final = ".labels.jsonl"
+_REDRAW: Final = "draw again with `karenina label RESULTS --redraw`, which takes over the labels of equal answers"
 
 
 class ExtractionLabel(BaseModel):
@@ -71,10 +72,24 @@ class Labels:
 
     draw: Draw | None = None
     by_item: dict[str, dict[str, Label]] = field(default_factory=dict)
+    place: str = ""
+    """The line of the draw."""
+    places: dict[str, str] = field(default_factory=dict)
+    """The line of the first label of each answer."""
 
-    def add(self, label: Label) -> None:
+    def add(self, label: Label, place: str = "") -> None:
         """Add a label, which replaces an earlier one of the same labeller and answer."""
         self.by_item.setdefault(label.item, {})[label.labeller] = label
+        self.places.setdefault(label.item, place)
+
+    def check(self, answers: Answers) -> None:
+        """Raise `ConfigError` unless draw and labels are of these answers, with the line of what is not."""
+        problem = self.draw.find_problem(answers) if self.draw is not None else None
+        if problem is not None:
+            raise ConfigError([f"{self.place}: the draw cannot be used: {problem}; {_REDRAW}"])
+        for item in self.by_item.keys() - answers.by_id.keys():
+            what = f"the label is of the answer {item!r:.80}, which the results do not contain"
+            raise ConfigError([f"{self.places[item] or 'the labels'}: {what}; remove the line"])
 
     def __iter__(self) -> Iterator[Label]:
         return (label for found in self.by_item.values() for label in found.values())
@@ -109,21 +124,30 @@ def find_labels_file(results: Path) -> Path:
     return default_labels(results.with_name(Path(output).name)) if isinstance(output, str) else own
 
 
-def restore_strata(answers: Answers, draw: Draw, source: str | Path | None) -> bool:
-    """Set the verdicts of a draw, if `source` has the results of its run scored again. Return whether it has.
+def check_labels(labels: Labels, answers: Answers, file: Path, source: str | Path | None = None) -> None:
+    """Raise `ConfigError` if labels are not of these answers, or their draw was made from others.
 
-    These verdicts are in the journal beside it. What people said about an answer does not depend on its score.
+    If `source` has the results of the draw's run scored again, the answers get the verdicts of that run, which are in
+    the journal beside it. What people said about an answer does not depend on its score.
     """
+    before = _answers_before(answers, labels.draw, source) if labels.draw is not None else None
+    if labels.draw is not None and before is None:
+        check_draw(labels.draw, answers, file)
+    labels.check(before or answers)
+
+
+def _answers_before(answers: Answers, draw: Draw, source: str | Path | None) -> Answers | None:
+    """Return the answers of a draw whose run was scored again, and set its verdicts; None if it was not."""
     rescored = source is not None and read_header(Path(source)).get("rescored")
     journal = find_journal(Path(source)) if source is not None and rescored else None
     if journal is None:
-        return False
+        return None
     before = collect_answers(journal_results(journal))
     if draw.digest != before.digest() or not answers.by_id.keys() <= before.by_id.keys():
-        return False
+        return None
     for id, answer in answers.by_id.items():
         answer.drawn_as = before.by_id[id].verdicts
-    return True
+    return before
 
 
 def has_labels(sources: Iterable[Path | None]) -> bool:
@@ -131,19 +155,24 @@ def has_labels(sources: Iterable[Path | None]) -> bool:
     return any(source is not None and find_labels_file(source).exists() for source in sources)
 
 
-def read_labels(files: Iterable[Path]) -> Labels:
-    """Return the content of files of labels, of which the last draw counts. Raises `ConfigError`."""
+def read_labels(files: Iterable[Path], *, with_draws: bool = True) -> Labels:
+    """Return the content of files of labels, of which the last draw counts. Raises `ConfigError`.
+
+    Without draws, which then need not be readable, the labels alone are read.
+    """
     found = Labels()
     for file in files:
-        for kind, value in _read_lines(file):
+        for kind, value, place in _read_lines(file):
+            if kind == "draw" and not with_draws:
+                continue
             if kind == "draw":
-                found.draw = _parse_draw(value, file)
+                found.draw, found.place = _parse_draw(value, place), place
             else:
-                found.add(value)
+                found.add(value, place)
     return found
 
 
-def _read_lines(file: Path) -> Iterator[tuple[str, Any]]:
+def _read_lines(file: Path) -> Iterator[tuple[str, Any, str]]:
     try:
         records = list(read_records(file, suffix=".jsonl", keep_problems=True))
     except FileError as error:
@@ -155,10 +184,10 @@ def _read_lines(file: Path) -> Iterator[tuple[str, Any]]:
         value = record.value
         kind = next(iter(value), None) if isinstance(value, dict) and len(value) == 1 else None
         if kind == "draw":
-            yield kind, value[kind]
+            yield kind, value[kind], place
         elif kind == "label":
             try:
-                yield kind, Label.model_validate(value[kind])
+                yield kind, Label.model_validate(value[kind]), place
             except ValidationError as error:
                 first = error.errors(include_url=False, include_input=False)[0]
                 where = ".".join(map(str, first["loc"]))
@@ -169,15 +198,16 @@ def _read_lines(file: Path) -> Iterator[tuple[str, Any]]:
             )
 
 
-def _parse_draw(value: Any, file: Path) -> Draw:
+def _parse_draw(value: Any, place: str) -> Draw:
     if isinstance(value, dict) and value.get("format") != FORMAT:
-        raise ConfigError([f"the draw in {file} is of another version: read it with the version that wrote it"])
+        raise ConfigError([f"the draw in {place} is of another version: read it with the version that wrote it"])
     try:
         return Draw.model_validate(value)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"]))
-        raise ConfigError([f"the draw in {file} cannot be read: {where}: {first['msg']}"]) from error
+        what = ": ".join(filter(None, (where, first["msg"].removeprefix("Value error, "))))
+        raise ConfigError([f"the draw in {place} cannot be read: {what}; {_REDRAW}"]) from error
 
 
 def append_draw(file: Path, draw: Draw) -> None:
@@ -213,8 +243,8 @@ def check_draw(draw: Draw, answers: Answers, file: Path) -> None:
     if draw.digest != answers.digest():
         raise ConfigError(
             [
-                f"the draw in {file} was made from other results, or these ({draw.results}) have changed since: draw "
-                "again with `karenina label RESULTS --redraw`, which takes over the labels of equal answers. "
+                f"the draw in {file} was made from other results, or these ({draw.results}) have changed since: "
+                f"{_REDRAW}. "
                 "To correct results by the labels of another run: karenina calibrate RESULTS --quality-from OTHER"
             ]
         )

@@ -15,7 +15,7 @@ from karenina_calibration.label_file import (
     Labels,
     append_draw,
     append_labels,
-    check_draw,
+    check_labels,
     read_labels,
 )
 from karenina_calibration.sheets import SUFFIXES, read_sheet
@@ -66,13 +66,12 @@ class Labelling:
         answers = collect_answers(iterate_results(results))
         labels = read_labels([file]) if file.exists() and not redraw else Labels()
         before = labels.draw
-        if before is not None:
-            check_draw(before, answers, file)
-            if (seed is not None and seed != before.seed) or simple > before.simple:
-                kind = "a simple random draw" if before.simple else "a draw by verdict"
-                raise ConfigError(
-                    [f"{file} has {kind} with seed {before.seed}: give another file with --labels for another draw"]
-                )
+        check_labels(labels, answers, file)
+        if before is not None and ((seed is not None and seed != before.seed) or simple > before.simple):
+            kind = "a simple random draw" if before.simple else "a draw by verdict"
+            raise ConfigError(
+                [f"{file} has {kind} with seed {before.seed}: give another file with --labels for another draw"]
+            )
         if before is None or (count or 0) > len(before.items):
             drawn = draw_answers(
                 answers,
@@ -111,11 +110,10 @@ class Labelling:
         """
         if path.suffix.lower() in SUFFIXES:
             found, strange = read_sheet(path, self.answers, labeller=labeller, time=now())
-        else:
-            everything = list(read_labels([path]))
-            found = [one for one in everything if one.item in self.answers.by_id]
-            strange = len(everything) - len(found)
-        return found, strange
+            return found, len(strange)
+        everything = list(read_labels([path], with_draws=False))
+        found = [one for one in everything if one.item in self.answers.by_id]
+        return found, len(everything) - len(found)
 
     def take_over(self, labels: Sequence[Label]) -> None:
         """Add the labels that the file does not have. Raises `ConfigError`."""

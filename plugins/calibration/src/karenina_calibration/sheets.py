@@ -17,7 +17,7 @@ from karenina_calibration.label_file import ExtractionLabel, Label
 from karenina_core.errors import ConfigError
 from karenina_core.text import compose
 from karenina_engine.results.tables import LibraryMissing
-from karenina_report.exports.spreadsheets import FORMULA_STARTS
+from karenina_report.exports.spreadsheets import could_be_formula, protect
 from karenina_report.output_file import write_whole
 from karenina_toolkit.files import FileError, plain_cell, read_records
 
@@ -82,15 +82,10 @@ def _csv_writer(rows: Iterable[Sequence[str]]) -> Callable[[BinaryIO], None]:
         text = io.TextIOWrapper(file, "utf-8", newline="", write_through=True)
         writer = csv.writer(text)
         writer.writerow(COLUMNS)
-        writer.writerows([_protected(cell) for cell in row] for row in rows)
+        writer.writerows([protect(cell) for cell in row] for row in rows)
         text.detach()
 
     return write
-
-
-def _protected(cell: str) -> str:
-    """Return a text that a spreadsheet does not take for a formula."""
-    return f"'{cell}" if cell.startswith(FORMULA_STARTS) else cell
 
 
 def _excel_writer(rows: Iterable[Sequence[str]]) -> Callable[[BinaryIO], None]:
@@ -119,15 +114,15 @@ def _excel_writer(rows: Iterable[Sequence[str]]) -> Callable[[BinaryIO], None]:
     return write
 
 
-def read_sheet(path: Path, answers: Answers, *, labeller: str, time: str) -> tuple[list[Label], int]:
-    """Return the labels in a sheet, and the number of its rows about answers that are not in the results.
+def read_sheet(path: Path, answers: Answers, *, labeller: str, time: str) -> tuple[list[Label], list[str]]:
+    """Return the labels in a sheet, and the places of its rows about answers that are not in the results.
 
     A sheet of others needs the column `right` (or `human_label`), and `item`, or `question_id` with `answering_model`
     and `replicate` if a question has several answers; `labeller` is optional. Rows without a label are left out.
     Raises `ConfigError` for anything but yes, no and unclear, with the row.
     """
     found: dict[tuple[str, str], list[tuple[str, Row]]] = defaultdict(list)
-    strange = 0
+    strange: list[str] = []
     by_question: dict[str, list[Answer]] = defaultdict(list)
     for answer in answers.by_id.values():
         by_question[compose(answer.question_id)].append(answer)
@@ -136,9 +131,9 @@ def read_sheet(path: Path, answers: Answers, *, labeller: str, time: str) -> tup
             continue
         about = _answer_of(row, answers, by_question, place)
         if about is None:
-            strange += 1
+            strange.append(place)
         else:
-            found[about.id, row.get("labeller", "").strip() or labeller].append((place, row))
+            found[about.id, _unprotected(row.get("labeller", "").strip()) or labeller].append((place, row))
     return [_label(item, name, time, of, answers.by_id[item]) for (item, name), of in found.items()], strange
 
 
@@ -147,10 +142,12 @@ def _answer_of(row: Row, answers: Answers, by_question: Mapping[str, Sequence[An
         return answers.by_id.get(row["item"].strip())
     if "question_id" not in row:
         raise ConfigError([f"{place} names no answer: the sheet needs a column `item` or `question_id`"])
+    id = compose(row["question_id"].strip())
+    model = compose(row.get("answering_model", "").strip())
     found = [
         one
-        for one in by_question.get(compose(row["question_id"].strip()), ())
-        if compose(row.get("answering_model", "").strip()) in ("", compose(one.model))
+        for one in by_question.get(id) or by_question.get(_unprotected(id), ())
+        if (not model or compose(one.model) in (model, _unprotected(model)))
         and row.get("replicate", "").strip() in ("", str(one.replicate))
     ]
     if len(found) > 1:
@@ -167,7 +164,7 @@ def _label(item: str, labeller: str, time: str, rows: Sequence[tuple[str, Row]],
         said = _parse_answer(next((row[name] for name in RIGHT if row.get(name, "").strip()), ""), place)
         kind, _, name = row.get("asked", ANSWER).strip().partition(" ")
         if row.get("note", "").strip():
-            notes.append(row["note"].strip())
+            notes.append(_unprotected(row["note"].strip()))
         if kind == ANSWER:
             right = said
         elif kind in ("field", "trait") and name:
@@ -190,7 +187,9 @@ def _label(item: str, labeller: str, time: str, rows: Sequence[tuple[str, Row]],
 
 
 def _unprotected(text: str) -> str:
-    return text.removeprefix("'")
+    """Return a text without the apostrophe that protects one which a spreadsheet could take for a formula."""
+    plain = text.removeprefix("'")
+    return plain if could_be_formula(plain) else text
 
 
 def _as_json(text: str) -> str:

@@ -138,6 +138,8 @@ def draft(
 
 
 def _print(drafts: Sequence[Draft], target: Path, results: Path) -> None:
+    from karenina_drafting.drafts import foreign_synonyms
+
     passed = [draft for draft in drafts if draft.answer is not None]
     first = sum(draft.tries == 1 for draft in passed)
     typer.echo(f"Drafts   {len(passed)} of {len(drafts)} pass their checks, {first} at the first try")
@@ -146,10 +148,17 @@ def _print(drafts: Sequence[Draft], target: Path, results: Path) -> None:
         typer.echo(f"To you   {quantity(len(left), 'question')} without a draft:")
         for draft in left:
             typer.echo(f"         {in_one_line(draft.question.id)}: {in_one_line(draft.reason or '')}")
+    marked = sum(len(foreign_synonyms(draft)) for draft in passed)
+    if marked:
+        typer.echo(
+            f"Marked   {quantity(marked, 'synonym')} that the answers do not contain: keep only what is the same thing"
+        )
     typer.echo(f"Review   {target}: read every field before you use it; `karenina show {results}` prints the calls")
 
 
 def _json(drafts: Sequence[Draft], target: Path) -> dict[str, object]:
+    from karenina_drafting.drafts import foreign_synonyms
+
     return {
         "questions": len(drafts),
         "passed": sum(draft.answer is not None for draft in drafts),
@@ -161,6 +170,7 @@ def _json(drafts: Sequence[Draft], target: Path) -> dict[str, object]:
                 "tries": draft.tries,
                 "failed": draft.failed,
                 "reason": draft.reason,
+                "synonyms_not_in_answer": list(foreign_synonyms(draft)),
             }
             for draft in drafts
         ],

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from karenina_benchmark.yaml_writer import dump
 from karenina_core.errors import ConfigError
 from karenina_drafting.draft_stage import RESULT_FIELD
+from karenina_drafting.readings import contains_words
 from karenina_toolkit.printable import in_one_line, quantity
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 _DISTRIBUTION: Final = "karenina-drafting"
 _CHECKED: Final = "it builds, its truth passes, changed truths fail, no name or description shows a truth"
+_MARK: Final = "not in the answer: is it exactly the same thing?"
 _MOST_REASON: Final = 600
 
 
@@ -93,8 +95,23 @@ def _lines(name: str, drafts: Sequence[Draft], model: str) -> Iterator[str]:
     yield "questions:\n"
     for draft in drafts:
         yield f"  # {_comment(draft)}\n"
+        marked = {dump({name: truth}).strip() for name, truth in foreign_synonyms(draft).items()}
         for line in dump([_entry(draft)]).splitlines(keepends=True):
+            if line.strip() in marked:
+                line = f"{line.rstrip()}  # {_MARK}\n"
             yield f"  {line}" if line.strip() else line
+
+
+def foreign_synonyms(draft: Draft) -> dict[str, str]:
+    """Return the synonyms of a draft that its question's answer does not contain, each with the truth it stands for."""
+    found: dict[str, str] = {}
+    for declared in (draft.answer or {}).values():
+        rule = declared.get("verify_with")
+        for step in rule.get("normalize", ()) if isinstance(rule, Mapping) else ():
+            if isinstance(step, Mapping):
+                found |= step.get("mapping", {})
+    reference = draft.question.raw_answer or ""
+    return {name: truth for name, truth in found.items() if not contains_words(reference, name)}
 
 
 def _comment(draft: Draft) -> str:

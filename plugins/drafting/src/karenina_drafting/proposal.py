@@ -29,6 +29,8 @@ _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,39}")
 _MOST_FIELDS: Final = 8
 _MOST_VALUES: Final = 50
 """The most values of ground_truth, synonyms and choices together."""
+_LONGEST: Final = 500
+"""The characters of a description, and of each value."""
 _LARGEST_SHARE: Final = 0.5
 """The largest relative tolerance."""
 
@@ -97,6 +99,12 @@ def _declare_field(field: ProposedField) -> dict[str, Any]:
         raise ProposalError("a ground_truth is empty")
     if len(texts) + len(field.synonyms) + len(field.choices) > _MOST_VALUES:
         raise ProposalError(f"it has more than {_MOST_VALUES} values")
+    if len(field.description) > _LONGEST:
+        raise ProposalError(f"the description has {len(field.description):,} characters; write at most {_LONGEST}")
+    for text in (*field.ground_truth, *field.synonyms, *field.choices):
+        if len(text) > _LONGEST:
+            what = f"the value {text[:40]!r}... has {len(text):,} characters"
+            raise ProposalError(f"{what}; copy at most {_LONGEST}, the part that a response must have")
     kind, truth, rule = _KINDS[field.primitive](field, texts)
     return {"type": kind, "description": field.description.strip(), "ground_truth": truth, "verify_with": rule}
 

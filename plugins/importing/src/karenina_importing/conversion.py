@@ -22,6 +22,7 @@ from karenina_benchmark.message_texts import NotText, as_text, as_texts, is_conv
 from karenina_benchmark.question_ids import make_question_id
 from karenina_benchmark.template_declarations import DeclarationError, make_template_source
 from karenina_core.data.question import Question
+from karenina_core.errors import ConfigError
 from karenina_importing.answer_fields import (
     NoAnswer,
     choice_index,
@@ -34,9 +35,11 @@ from karenina_importing.answer_fields import (
 )
 from karenina_importing.field_mapping import AUTO, GRADED, FieldMapping
 from karenina_importing.field_paths import find_first
+from karenina_importing.source_files import SizeLimit
 from karenina_importing.source_row import SourceRow
 from karenina_importing.texts import as_response
 from karenina_importing.verdicts import make_label, settle_scales
+from karenina_toolkit.bounded_files import format_size, max_file_bytes, size_limit_cure
 from karenina_toolkit.printable import quantity
 from karenina_toolkit.value_limits import find_problem
 
@@ -44,6 +47,9 @@ ChooseMapping = Callable[[Sequence[SourceRow], FieldMapping], tuple[FieldMapping
 """A function that completes a mapping by the first rows of a source, and returns notes for the user."""
 _LINE: Final = re.compile(r"line ([0-9]+)")
 _MOST_KEYS: Final = 100
+_BYTES_PER_ROW: Final = 100
+"""The limit on rows is that on bytes divided by this: a million by default."""
+_MIN_ROW_LIMIT: Final = 20_000
 _FIRST_ROWS: Final = 1000
 """The rows by whose values columns are chosen."""
 
@@ -120,11 +126,16 @@ class _Converter:
     """By id, the right answers and options of the questions whose templates are declared by the kinds of all."""
     replicates: dict[tuple[str, str | None], set[int]] = field(default_factory=dict)
     """The replicates that are recorded by question and model."""
+    question_size: SizeLimit = field(default_factory=SizeLimit)
+    recording_size: SizeLimit = field(default_factory=SizeLimit)
 
     def add(self, row: SourceRow) -> None:
         """Add a row. Errors are added to the problems."""
         done = self.imported
         done.rows += 1
+        if done.rows * _BYTES_PER_ROW > max_file_bytes() and done.rows > _MIN_ROW_LIMIT:
+            cure = f"take a part with --limit, or {size_limit_cure(max_file_bytes())}"
+            raise ConfigError([f"{row.place}: there are more than {done.rows - 1:,} rows; {cure}"])
         done.notes.update(dict.fromkeys(row.notes))
         if row.problem:
             done.problems.append(RowProblem(row.place, row.problem))
@@ -201,6 +212,7 @@ class _Converter:
         first = done.questions.get(id)
         if first is None:
             _check(data)
+            _check_size(self.question_size, data, row.place, "questions")
             done.questions[id] = data
             if self.mapping.answer == AUTO and not {"answer", "rubric"} & data.keys():
                 self.found[id] = self._cell(row, text), dict(zip(ascii_uppercase, choices, strict=False))
@@ -312,6 +324,7 @@ class _Converter:
                 raise _RowError(
                     f"replicate: an earlier row of the same question and model has {replicate} too; map replicate"
                 )
+            _check_size(self.recording_size, response, row.place, "answers")
             number = replicate or len(known) + 1
             while replicate is None and number in known:
                 number += 1
@@ -441,6 +454,14 @@ def _check(data: Mapping[str, Any]) -> None:
         raise _RowError(f"answer: {error}") from error
     except ValueError as error:
         raise _RowError(explain_error(error)) from error
+
+
+def _check_size(size: SizeLimit, value: Any, place: str, what: str) -> None:
+    """Raise `ConfigError` if the questions or answers are larger than a file that can be read."""
+    if not size.allows(value):
+        most = max_file_bytes()
+        shown = f"{place}: the {what} up to here have more than {format_size(most)}, so the files of this import could"
+        raise ConfigError([f"{shown} not be read; take a part with --limit, or {size_limit_cure(most)}"])
 
 
 def _check_json(name: str, value: Any) -> None:

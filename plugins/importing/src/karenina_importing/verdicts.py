@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from karenina_core.text import replace_surrogates
+from karenina_report.exports.spreadsheets import protect
 
 _YES: Final = frozenset(
     {"yes", "y", "true", "1", "right", "correct", "pass", "passed", "good", "positive", "thumbs_up", "accept"}
@@ -116,5 +117,5 @@ def label_table(labels: Sequence[Mapping[str, Any]], *, with_models: bool) -> st
     writer.writerow(columns)
     for one in labels:
         row = {**one, "question_id": one["id"], "answering_model": one.get("model"), "right": _SAID[one.get("right")]}
-        writer.writerow([replace_surrogates(str(row.get(name) or "")) for name in columns])
+        writer.writerow([protect(replace_surrogates(str(row.get(name) or ""))) for name in columns])
     return text.getvalue()

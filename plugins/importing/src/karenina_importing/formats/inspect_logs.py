@@ -12,16 +12,16 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
-from zipfile import ZipFile
 
 from karenina_benchmark.errors import CheckpointError
 from karenina_importing.field_mapping import FieldMapping
 from karenina_importing.file_head import FileHead
 from karenina_importing.formats.inspect_samples import dataset_row, describe_log, make_row
 from karenina_importing.import_format import Fit, make_import_format
-from karenina_importing.source_files import bounded, open_archive, read_entry, read_json
+from karenina_importing.source_files import SizeLimit, bounded, open_archive, read_entry, read_json
 from karenina_importing.source_row import SourceRow
-from karenina_toolkit.files import LINES, TABLES, Records, read_records
+from karenina_toolkit.bounded_files import max_file_bytes, size_limit_cure
+from karenina_toolkit.files import LINES, TABLES, Archive, Records, read_records
 
 _ZIP: Final = b"PK\x03\x04"
 _HEADERS: Final = ("header.json", "_journal/start.json", "start.json")
@@ -39,8 +39,7 @@ _UNUSED: Final = ("attachments", "events", "store")
 def _detect(head: FileHead) -> Fit:
     if head.start.startswith(_ZIP):
         with open_archive(head.path) as archive:
-            names = archive.namelist()
-            return Fit.YES if any(_SAMPLE.fullmatch(name) for name in names) or _headers(archive) else Fit.NO
+            return Fit.YES if any(_SAMPLE.fullmatch(name) for name in archive.names) or _headers(archive) else Fit.NO
     found = head.document
     if isinstance(found, Mapping) and isinstance(found.get("eval"), Mapping):
         return Fit.YES if "samples" in found or "plan" in found else Fit.NO
@@ -58,9 +57,8 @@ def _is_dataset(records: Sequence[Any]) -> bool:
     return are_samples and any(one & _OWN_FIELDS for one in names)
 
 
-def _headers(archive: ZipFile) -> list[str]:
-    names = set(archive.namelist())
-    return [name for name in _HEADERS if name in names]
+def _headers(archive: Archive) -> list[str]:
+    return [name for name in _HEADERS if name in archive]
 
 
 def _rows(path: Path) -> Iterator[SourceRow]:
@@ -84,8 +82,9 @@ def _rows(path: Path) -> Iterator[SourceRow]:
     _check_samples(path, log, len(samples))
     ids = {str(one["id"]) for one in samples if isinstance(one, Mapping) and "id" in one}
     notes = describe_log(log, len(ids))
+    references = _References(path)
     for number, sample in enumerate(samples, 1):
-        yield _row(f"sample {number}", sample, log.get("eval"), notes)
+        yield _row(f"sample {number}", sample, log.get("eval"), notes, references)
 
 
 def _check_samples(path: Path, log: Any, count: int) -> None:
@@ -118,48 +117,51 @@ def _archived(path: Path) -> Iterator[SourceRow]:
         head: Any = {}
         for name in _headers(archive)[:1]:
             head = read_entry(archive, name, path)
-        names = archive.namelist()
+        names = archive.names
         parts: dict[tuple[str, str], list[tuple[int, str]]] = {}
         for found in filter(None, map(_PARTS.fullmatch, names)):
             parts.setdefault((found[1], found[2]), []).append((int(found[3]), found[0]))
         matches = [found for found in map(_SAMPLE.fullmatch, names) if found is not None]
         _check_samples(path, head, len(matches))
         notes = describe_log(head, len({found[1].rpartition("_epoch_")[0] for found in matches}))
+        references = _References(path)
         for match in matches:
             name = match[0]
             try:
                 sample = read_entry(archive, name, path)
                 if isinstance(sample, Mapping):
-                    sample = {**sample, **_read_parts(archive, match[1], sample, parts, path)}
+                    sample = {**sample, **_read_parts(archive, match[1], sample, parts, references)}
+            except _TooLarge:
+                raise
             except CheckpointError as error:
                 yield SourceRow(name, {}, error.what)
             else:
-                yield _row(name, sample, head.get("eval") if isinstance(head, Mapping) else None, notes)
+                yield _row(name, sample, head.get("eval") if isinstance(head, Mapping) else None, notes, references)
 
 
 def _read_parts(
-    archive: ZipFile,
+    archive: Archive,
     folder: str,
     sample: Mapping[str, Any],
     parts: Mapping[tuple[str, str], list[tuple[int, str]]],
-    path: Path,
+    references: _References,
 ) -> dict[str, Any]:
     """Return the values of a sample that are in files of its folder."""
     found: dict[str, Any] = {}
+    path = references.path
     if (folder, "attachments") in parts:
         texts = _read_sequence(archive, parts[folder, "attachments"], path)
         found["attachments"] = {str(number): text for number, text in texts.items()}
     if (folder, "messages") in parts and "messages" not in sample:
         pool = _read_sequence(archive, parts[folder, "messages"], path)
-        found["messages"] = [
-            pool[number] for number in _positions(sample.get("message_refs"), len(pool)) if number in pool
-        ]
-    if f"{folder}/metadata.json" in archive.NameToInfo and "metadata" not in sample:
+        positions = _positions(sample.get("message_refs"), len(pool))
+        found["messages"] = [references.count(folder, pool[number]) for number in positions if number in pool]
+    if f"{folder}/metadata.json" in archive and "metadata" not in sample:
         found["metadata"] = read_entry(archive, f"{folder}/metadata.json", path)
     return found
 
 
-def _read_sequence(archive: ZipFile, chunks: list[tuple[int, str]], path: Path) -> dict[int, Any]:
+def _read_sequence(archive: Archive, chunks: list[tuple[int, str]], path: Path) -> dict[int, Any]:
     """Return the items of files by their positions. Each file is named after the position of its first item."""
     found: dict[int, Any] = {}
     for start, name in chunks:
@@ -180,25 +182,49 @@ def _positions(ranges: Any, count: int) -> Iterator[int]:
                 yield position
 
 
-def _row(place: str, sample: Any, about: Any, notes: Sequence[str]) -> SourceRow:
+class _References:
+    """The parts of a log that its samples refer to, and that all of them together may repeat up to the bound of files.
+
+    A few bytes could otherwise stand for any number of messages and long texts.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._size = SizeLimit()
+
+    def count(self, place: str, part: Any) -> Any:
+        """Return a part that a sample refers to. Raises `CheckpointError`."""
+        if not self._size.allows(part):
+            what = "with what they refer to, the samples up to here are larger than a file may be"
+            raise _TooLarge(self.path, place, what, size_limit_cure(max_file_bytes()))
+        return part
+
+
+class _TooLarge(CheckpointError):
+    """The error of a log that is too large with what its samples refer to."""
+
+
+def _row(place: str, sample: Any, about: Any, notes: Sequence[str], references: _References) -> SourceRow:
     if not isinstance(sample, Mapping):
         return SourceRow(place, {}, "the sample is not an object")
     id = sample.get("id")
     named = f"{place} (id {id}, epoch {sample.get('epoch', 1)})" if id is not None else place
     attachments = sample.get("attachments")
     if isinstance(attachments, Mapping) and attachments:
-        sample = {key: _attach(value, attachments) for key, value in sample.items() if key not in _UNUSED}
+        sample = {
+            key: _attach(value, attachments, place, references) for key, value in sample.items() if key not in _UNUSED
+        }
     return make_row(named, sample, about, notes)
 
 
-def _attach(value: Any, attachments: Mapping[str, Any]) -> Any:
+def _attach(value: Any, attachments: Mapping[str, Any], place: str, references: _References) -> Any:
     """Replace references to long texts, which logs store apart, by the texts."""
     if isinstance(value, str) and value.startswith(_ATTACHMENT):
-        return attachments.get(value.removeprefix(_ATTACHMENT), value)
+        return references.count(place, attachments.get(value.removeprefix(_ATTACHMENT), value))
     if isinstance(value, Mapping):
-        return {key: _attach(one, attachments) for key, one in value.items()}
+        return {key: _attach(one, attachments, place, references) for key, one in value.items()}
     if isinstance(value, list):
-        return [_attach(one, attachments) for one in value]
+        return [_attach(one, attachments, place, references) for one in value]
     return value
 
 

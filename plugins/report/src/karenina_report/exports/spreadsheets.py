@@ -1,7 +1,8 @@
 """Exports to CSV and Excel, and their re-import.
 
-Text cells that begin with `=`, `+`, `-`, `@`, a tab or a line break could be formulas in a spreadsheet. CSV has them
-with an apostrophe before, Excel as cells of type text.
+Text cells that begin with `=`, `+`, `-` or `@`, also full-width or after blanks and invisible characters, or with a
+tab or a line break, could be formulas in a spreadsheet. CSV has them with an apostrophe before, Excel as cells of type
+text.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from datetime import datetime
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
+from unicodedata import category, normalize
 
 from karenina_core.errors import ConfigError
 from karenina_engine.results.result_set import parse_result
@@ -27,7 +29,8 @@ if TYPE_CHECKING:
 
 RESULT_COLUMN: Final = "result"
 """The last column of the table of results: the whole result as JSON, from which it is read back."""
-FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
+_FORMULA_STARTS: Final = ("=", "+", "-", "\N{MINUS SIGN}", "@")
+_CONTROLS: Final = ("\t", "\r", "\n")
 _TABLES: Final = ("results", "fields", "traits", "excerpts", "stages")
 _SHEET_OF_RESULTS: Final = "data"
 _LONGEST_CELL: Final = 32_000
@@ -42,9 +45,22 @@ def _cell(value: Cell) -> str | int | float | bool | None:
     return value.isoformat() if isinstance(value, datetime) else value
 
 
+def could_be_formula(text: str) -> bool:
+    """Return whether a spreadsheet could take a text for a formula, now or after it has trimmed the text."""
+    if text.startswith(_CONTROLS):
+        return True
+    first = next((ch for ch in text if not ch.isspace() and category(ch) not in ("Cc", "Cf", "Zs")), "")
+    return normalize("NFKC", first).startswith(_FORMULA_STARTS)
+
+
+def protect(text: str) -> str:
+    """Return a text for a cell of CSV that no spreadsheet takes for a formula: with an apostrophe before."""
+    return f"'{text}" if could_be_formula(text) else text
+
+
 def _safe(value: Cell) -> str | int | float | bool | None:
     cell = _cell(value)
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA_STARTS) else cell
+    return protect(cell) if isinstance(cell, str) else cell
 
 
 def _write_csv(request: ExportRequest, file: BinaryIO) -> None:
@@ -52,7 +68,7 @@ def _write_csv(request: ExportRequest, file: BinaryIO) -> None:
     whole = request.with_results and table.name == "results"
     text = io.TextIOWrapper(file, "utf-8", newline="", write_through=True)
     writer = csv.writer(text)
-    writer.writerow([one.name for one in table.columns] + [RESULT_COLUMN] * whole)
+    writer.writerow([protect(one.name) for one in table.columns] + [RESULT_COLUMN] * whole)
     if whole:
         for row, result in zip(table, request.results, strict=True):
             writer.writerow([*map(_safe, row.values()), result.model_dump_json()])
@@ -116,7 +132,7 @@ class _Sheets:
         table = self._request.tables(name)
         sheet = self._book.create_sheet(name)
         sheet.freeze_panes = "A2"
-        sheet.append([one.name for one in table.columns])
+        sheet.append([self._text(sheet, one.name) for one in table.columns])
         for number, row in enumerate(table, 1):
             if number > _MOST_ROWS:
                 self._left_out[name] = self._left_out.get(name, 0) + 1
@@ -152,7 +168,7 @@ class _Sheets:
         if len(text) > _LONGEST_CELL:
             self._cut += 1
             text = text[:_LONGEST_CELL]
-        if not text.startswith(FORMULA_STARTS):
+        if not could_be_formula(text):
             return text
         made = WriteOnlyCell(sheet, value=text)
         made.data_type = "s"

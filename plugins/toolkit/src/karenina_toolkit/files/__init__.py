@@ -5,8 +5,9 @@ within bounds. `replace_file` writes a file in one step. Errors of files are `Fi
 """
 
 from karenina_toolkit.bounded_files import FileError
+from karenina_toolkit.files.archives import Archive, open_archive
 from karenina_toolkit.files.json_values import iter_rows, parse_json, read_json, suggest_rows
-from karenina_toolkit.files.libraries import check_unpacked_size, plain_cell
+from karenina_toolkit.files.libraries import plain_cell
 from karenina_toolkit.files.record import Record, find_column
 from karenina_toolkit.files.records import LINES, SUFFIXES, TABLES, Records, read_records
 from karenina_toolkit.files.replacing import replace_file, sync_folder
@@ -18,13 +19,14 @@ __all__ = [
     "LINES",
     "SUFFIXES",
     "TABLES",
+    "Archive",
     "FileError",
     "Record",
     "Records",
-    "check_unpacked_size",
     "find_column",
     "is_unnamed",
     "iter_rows",
+    "open_archive",
     "parse_json",
     "plain_cell",
     "read_json",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -10,6 +11,7 @@ from typing import Any, Final
 from karenina_toolkit import bounded_files
 from karenina_toolkit.bounded_files import FileError
 from karenina_toolkit.files.record import Record
+from karenina_toolkit.files.tables import CellLimit
 from karenina_toolkit.files.texts import decode
 from karenina_toolkit.printable import shorten
 from karenina_toolkit.value_limits import find_problem_in_json
@@ -21,6 +23,11 @@ _LOOKED_AT: Final = 20
 _DEEPEST: Final = 8
 _MOST_DIGITS: Final = 18
 """The digits of the place of an item in a list."""
+_BYTES_PER_VALUE: Final = 10
+"""The limit on values is that on bytes divided by this; an empty object of two bytes takes 72 in memory."""
+_MIN_VALUE_LIMIT: Final = 100_000
+_MARKS: Final = (",", "[", "{")
+_TEXT: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
 _SHOWN: Final = 200
 """The characters of a path that a message shows."""
 
@@ -52,10 +59,14 @@ def parse_json(
     """Return the value of a JSON text at the place `where` of a file. Raises `FileError`.
 
     NaN and the infinities are allowed, as Python writes them. Refused are a key that an object has twice with different
-    values, values that are nested too deeply, whole numbers of thousands of digits and, unless `surrogates` is set,
-    halves of characters (lone surrogates).
+    values, values that are nested too deeply, ten million values (a tenth of the bound on bytes), whole numbers of
+    thousands of digits and, unless `surrogates` is set, halves of characters (lone surrogates).
     """
     text = decode(data, path, encoding, where) if isinstance(data, bytes) else data
+    limit = max(_MIN_VALUE_LIMIT, bounded_files.max_file_bytes() // _BYTES_PER_VALUE)
+    if len(text) > limit and _count_values(text, limit) > limit:
+        cure = bounded_files.size_limit_cure(bounded_files.max_file_bytes())
+        raise FileError(path, where, f"the JSON has more than {limit:,} values", cure)
     try:
         found = _DECODER.decode(text)
     except json.JSONDecodeError as error:
@@ -73,6 +84,12 @@ def parse_json(
     return found
 
 
+def _count_values(text: str, limit: int) -> int:
+    """Return an upper bound of the values; exact, without the marks in texts, if it would be above `limit`."""
+    count = sum(map(text.count, _MARKS))
+    return count if count <= limit else sum(map(_TEXT.sub("", text).count, _MARKS))
+
+
 def iter_rows(document: Any, rows: str | None, path: Path) -> Iterator[Record]:
     """Yield the rows of a JSON document at the path `rows`, without it those of a list. Raises `FileError`.
 
@@ -85,7 +102,11 @@ def iter_rows(document: Any, rows: str | None, path: Path) -> Iterator[Record]:
         cure = f"name the path to its rows: {' or '.join(paths)}" if paths else "give a file with a list of rows"
         raise FileError(path, "", "it is not a list of rows", cure)
     walk = _Walk(path, tuple(rows.split(".")) if rows else (ANY,))
+    limit = CellLimit(path)
+    if isinstance(document, list):
+        CellLimit(path).count(None, "", len(document))  # before any of them is read
     for number, record in enumerate(walk.rows(document, 0, (), (), None), 1):
+        limit.count(record.value, record.where)
         yield Record(path, record.where, number, record.value, record.around, record.key)
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import closing, suppress
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import IO, Any, Final
 
 from karenina_toolkit import bounded_files
 from karenina_toolkit.bounded_files import FileError
+from karenina_toolkit.files.archives import check_unpacked_size, open_archive
 from karenina_toolkit.files.tables import CELLS_PER_ROW, Cells, cell_limit, too_many_cells_error
 
 EXCEL: Final = "excel"
@@ -35,7 +36,7 @@ def read_excel(path: Path, sheet: str | None, *, any_size: bool, package: str) -
     try:
         with bounded_files.open_file(path, any_size=any_size) as opened:
             if not any_size:
-                _check_parts(path, opened)
+                _check_parts(path, opened, package)
             with closing(openpyxl.load_workbook(opened, read_only=True, data_only=True)) as book:
                 if sheet is not None and sheet not in book.sheetnames:
                     cure = f"use one of its sheets: {', '.join(book.sheetnames)}"
@@ -84,16 +85,14 @@ def _first_cause(error: BaseException) -> BaseException:
     return error
 
 
-def _check_parts(path: Path, opened: IO[bytes]) -> None:
-    """Raise if an Excel file, unpacked, has more bytes, cells or XML elements than the limits."""
-    from zipfile import ZipFile
+def _check_parts(path: Path, opened: IO[bytes], package: str) -> None:
+    """Raise if an Excel file, unpacked, has more bytes, cells or XML elements than the limits.
 
-    with ZipFile(opened) as archive:
-        parts = archive.infolist()
-        check_unpacked_size(path, sum(part.file_size for part in parts))  # zipfile unpacks no more than the stated size
-        for part in parts:  # any of them can be a sheet, whatever its name is
-            with archive.open(part) as content:
-                _PartCheck(path, part.filename).read(content)
+    openpyxl then unpacks no more, because every part has the size that it states.
+    """
+    with open_archive(path, opened, zstandard_extra=package) as archive:
+        for name in archive.names:  # any of them can be a sheet, whatever its name is
+            _PartCheck(path, name).read(archive.pieces(name))
 
 
 class _PartCheck:
@@ -110,7 +109,7 @@ class _PartCheck:
         self._dropped = ""
         self._level = self._cells = self._inside = self._outside = 0
 
-    def read(self, content: IO[bytes]) -> None:
+    def read(self, content: Iterable[bytes]) -> None:
         """Raise `FileError` if there are too many. What is not XML, such as an image, is skipped."""
         from xml.parsers.expat import ExpatError, ParserCreate
 
@@ -118,9 +117,13 @@ class _PartCheck:
         parser.StartElementHandler = self._start
         parser.EndElementHandler = self._end
         parser.EntityDeclHandler = _refuse_entity
-        with suppress(ExpatError):  # openpyxl has the same parser, and reads no further
-            while piece := content.read(_BUFFER):
-                parser.Parse(piece, False)
+        is_xml = True
+        for piece in content:  # all of it, so that its size is known
+            if is_xml:
+                try:
+                    parser.Parse(piece, False)
+                except ExpatError:  # openpyxl has the same parser, and reads no further
+                    is_xml = False
 
     def _start(self, tag: str, _attributes: object) -> None:
         self._dropped = self._dropped or _SHEETS + ("si" if tag == f"{_SHEETS}sst" else "row")
@@ -149,15 +152,6 @@ def _refuse_entity(*declaration: Any) -> None:
 
     name, _is_parameter, value, base, system_id, public_id, notation = declaration
     raise EntitiesForbidden(name, value, base, system_id, public_id, notation)
-
-
-def check_unpacked_size(path: Path, size: int) -> None:
-    """Raise `FileError` if `size`, that of the content of a file when unpacked, is larger than the bound."""
-    limit = bounded_files.max_file_bytes()
-    if size > limit:
-        unpacked, allowed = bounded_files.format_size(size), bounded_files.format_size(limit)
-        what = f"it has {unpacked} unpacked, and at most {allowed} are read"
-        raise bounded_files.too_large_error(path, what, limit)
 
 
 class ParquetRows:

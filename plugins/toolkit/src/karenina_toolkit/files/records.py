@@ -100,10 +100,11 @@ def read_records(
     its `problem`, in place of an error.
 
     At most 100 MB of a file are read (of Excel and Parquet: unpacked), 64 MB of a line, 16 million characters of a row
-    of CSV, and five million cells, with those that fill short rows; of Excel, also 250,000 XML elements in one row, and
-    as many besides the rows. `max_bytes` or the environment variable `KARENINA_MAX_FILE_BYTES` changes these bounds,
-    but not those of lines and rows of text, and `any_size`, for files that the user has written, lifts them. `package`
-    is the distribution whose extras `excel` and `parquet` bring the libraries, for messages.
+    of CSV, and five million cells, with those that fill short rows and five more for each row; of JSON, ten million
+    values; of Excel, 250,000 XML elements in one row, and as many besides the rows. `max_bytes` or the environment
+    variable `KARENINA_MAX_FILE_BYTES` changes these bounds, but not those of lines and rows of text, and `any_size`,
+    for files that the user has written, lifts them. `package` is the distribution whose extras `excel` and `parquet`
+    bring the libraries, for messages.
 
     Raises `FileError`, with the place in the file and the cure, for a file that cannot be read, an unknown encoding, a
     delimiter that is not one character, a path to rows that leads nowhere, two columns with one name, and a row with
@@ -194,19 +195,23 @@ def _read_lines(
             if name == texts.UTF8  # a line of bytes that are not text does not end the reading of the others
             else texts.iter_lines(file, path, encoding, any_size=any_size)
         )
+        limit = None if any_size else tables.CellLimit(path)
         for number, line in enumerate(lines, 1):
             where = f"line {number}"
+            record: Record | None = None
             try:
                 text = _decode_line(line, path, where)
-                if not text:
-                    continue
-                value = json_values.parse_json(text, path, where, surrogates=surrogates)
+                if text:
+                    value = json_values.parse_json(text, path, where, surrogates=surrogates)
+                    record = Record(path, where, number, value)
             except FileError as error:
                 if not keep_problems:
                     raise
-                yield Record(path, where, number, problem=error)
-                continue
-            yield Record(path, where, number, value)
+                record = Record(path, where, number, problem=error)
+            if limit is not None:
+                limit.count(None if record is None or record.problem else record.value, where)
+            if record is not None:
+                yield record
 
 
 def _decode_line(line: str | bytes, path: Path, where: str) -> str:

@@ -84,6 +84,20 @@ def limit_cells(path: Path, rows: Cells, where: Callable[[int], str], width: int
         yield number, cells
 
 
+class CellLimit:
+    """The limit on the cells of a file of JSON, whose rows count for more than their own, as those of a table."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._limit = self._left = cell_limit()
+
+    def count(self, value: Any, where: str, rows: int = 1) -> None:
+        """Count a row with its items, or so many rows. Raises `FileError` if there are too many."""
+        self._left -= rows * CELLS_PER_ROW + (len(value) if isinstance(value, dict | list) else 1)
+        if self._left < 0:
+            raise too_many_cells_error(self._path, where, self._limit)
+
+
 def cell_limit() -> int:
     """Return the maximum number of cells of a table, which follows from the bound in effect."""
     return max(_MIN_CELL_LIMIT, bounded_files.max_file_bytes() // _BYTES_PER_CELL)

@@ -1,0 +1,104 @@
+"""Files of labels that others wrote, or that were edited: what does not fit the results is refused with its line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from labelled import label_run
+from runs import errant_run, karenina
+
+Lines = list[dict[str, Any]]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    return label_run(tmp_path / "genes.results.jsonl", errant_run(100), count=40)
+
+
+def edit(run: Path, change: Callable[[Lines], object]) -> None:
+    """Change the lines of the file of labels, of which the first is the draw."""
+    file = run.with_name("genes.labels.jsonl")
+    lines = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+    change(lines)
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+
+
+def stratum(**values: Any) -> Callable[[Lines], object]:
+    return lambda lines: lines[0]["draw"]["strata"][0].update(values)
+
+
+def item(**values: Any) -> Callable[[Lines], object]:
+    return lambda lines: lines[0]["draw"]["items"][0].update(values)
+
+
+def exchange(lines: Lines) -> None:
+    """Say of each drawn answer that it is of the other of two strata, of which as many were drawn."""
+    items = lines[0]["draw"]["items"]
+    least = min(sum(one["stratum"] == number for one in items) for number in (0, 1))
+    for number in (0, 1):
+        for one in [one for one in items if one["stratum"] == number][:least]:
+            one["stratum"] = 1 - number
+
+
+CHANGES: dict[str, tuple[Callable[[Lines], object], str]] = {
+    "no size": (stratum(size=0), "strata.0.size"),
+    "negative size": (stratum(size=-5), "strata.0.size"),
+    "too large for a float": (stratum(size=10**400), "strata.0.size"),
+    "another size": (stratum(size=1000), "answers in the results, and states 1000"),
+    "negative count": (stratum(drawn=-1), "strata.0.drawn"),
+    "another count": (stratum(drawn=3), "of which 3 were drawn"),
+    "no verdicts": (stratum(verdicts=[]), "strata.0.verdicts"),
+    "any verdict too": (stratum(verdicts=["any", "correct"]), "two strata have the answers of 'm'"),
+    "another model": (stratum(model="x"), "it has no stratum for the answer"),
+    "negative stratum": (item(stratum=-1), "items.0.stratum"),
+    "a stratum too many": (item(stratum=99), "there is no stratum 99"),
+    "strata exchanged": (exchange, "are not those that the seed"),
+    "unknown answer": (item(item="nobody"), "the results have no answer 'nobody'"),
+    "an answer twice": (lambda lines: lines[0]["draw"]["items"].append(lines[0]["draw"]["items"][0]), "drawn twice"),
+    "another seed": (lambda lines: lines[0]["draw"].update(seed=99), "are not those that the seed 99 draws"),
+    "said to be simple": (lambda lines: lines[0]["draw"].update(simple=True), "a simple draw has strata of any"),
+    "no strata": (lambda lines: lines[0]["draw"].update(strata=[]), "there is no stratum 0"),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_draw_that_does_not_fit_is_refused_with_its_line(run: Path, name: str) -> None:
+    change, problem = CHANGES[name]
+    edit(run, change)
+
+    for command in (("calibrate", run), ("label", run)):
+        done = karenina(*command)
+        assert done.code == 2, done.err
+        assert "genes.labels.jsonl, line 1" in done.err
+        assert problem in done.err
+    assert "not available" in karenina("show", run).out
+
+
+@pytest.mark.parametrize("with_draw", [True, False])
+def test_a_label_of_an_unknown_answer_is_refused_with_its_line(run: Path, with_draw: bool) -> None:
+    edit(run, lambda lines: lines[3]["label"].update(item="nobody"))
+    edit(run, lambda lines: None if with_draw else lines.pop(0))
+    done = karenina("calibrate", run)
+
+    assert done.code == 2
+    assert f"line {4 if with_draw else 3}: the label is of the answer 'nobody', which the results do not" in done.err
+
+
+def test_a_row_of_an_unknown_answer_is_refused_with_its_line(run: Path, tmp_path: Path) -> None:
+    (tmp_path / "s.csv").write_text("question_id,right\nq1,yes\nnobody,no\n", "utf-8")
+    done = karenina("calibrate", run, tmp_path / "s.csv")
+
+    assert done.code == 2
+    assert "s.csv, line 3: the row is about an answer that the results do not contain" in done.err
+
+
+def test_a_broken_draw_is_drawn_again_and_labels_are_kept(run: Path) -> None:
+    edit(run, stratum(size=0))
+
+    done = karenina("label", run, "--redraw", "--seed", "1", "--labeller", "ann")
+    assert "40 labels were read from" in done.err
+    assert karenina("calibrate", run).code == 0

@@ -1,0 +1,164 @@
+"""Zip archives of unknown origin, whose entries are unpacked within bounds, whatever sizes they state.
+
+`zipfile` stops at the stated size only after it has unpacked more: 2 GB of an entry compressed with deflate, and with
+LZMA or bzip2 as much as there is.
+"""
+
+from __future__ import annotations
+
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import copy
+from pathlib import Path
+from typing import IO, Final, cast
+
+from karenina_toolkit import bounded_files
+from karenina_toolkit.bounded_files import FileError
+
+_ZSTANDARD: Final = 93
+_METHODS: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, _ZSTANDARD)
+_NAMES: Final = {12: "bzip2", 14: "LZMA", 95: "xz"}
+_ENCRYPTED: Final = 1
+_PIECE: Final = 1 << 16
+_ENTRY: Final = b"PK\x01\x02"
+_MIN_ENTRY_LIMIT: Final = 10_000
+_BYTES_PER_ENTRY: Final = 500
+"""The limit on entries is the limit on bytes divided by this, about what `zipfile` holds for each: 200,000."""
+_ERRORS: Final = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    EOFError,
+    NotImplementedError,
+    OSError,
+    OverflowError,
+    RuntimeError,
+    ValueError,
+)
+
+
+class Archive:
+    """The entries of an open archive by their `names`, in order."""
+
+    def __init__(self, path: Path, archive: zipfile.ZipFile, zstandard_extra: str) -> None:
+        self._path = path
+        self._archive = archive
+        self._zstandard_extra = zstandard_extra
+        self.names = tuple(archive.namelist())
+
+    def __contains__(self, name: str) -> bool:
+        """Return whether there is an entry with this name."""
+        return name in self._archive.NameToInfo
+
+    def read(self, name: str) -> bytes:
+        """Return the content of an entry. Raises `FileError`."""
+        return b"".join(self.pieces(name))
+
+    def pieces(self, name: str) -> Iterator[bytes]:
+        """Yield the content of an entry, no more than the archive states. Raises `FileError`."""
+        entry = self._archive.getinfo(name)
+        if entry.compress_type not in _METHODS or entry.flag_bits & _ENCRYPTED:
+            method = _NAMES.get(entry.compress_type, f"the method {entry.compress_type}")
+            what = "it is encrypted" if entry.flag_bits & _ENCRYPTED else f"it is compressed with {method}"
+            cure = "write the archive again, stored or with deflate or Zstandard"
+            raise FileError(self._path, name, f"it cannot be unpacked: {what}, which is not supported", cure)
+        packed = copy(entry)
+        packed.compress_type, packed.file_size, packed.CRC = zipfile.ZIP_STORED, entry.compress_size, cast("int", None)
+        size = digest = 0
+        try:
+            with self._archive.open(packed) as raw:
+                for piece in self._unpack(raw, entry.compress_type, name):
+                    size, digest = size + len(piece), zlib.crc32(piece, digest)
+                    if size > entry.file_size:
+                        break
+                    yield piece
+        except FileError:
+            raise
+        except _ERRORS as error:
+            raise FileError(self._path, name, f"it cannot be unpacked: {error}", "get the file again") from error
+        if (size, digest) != (entry.file_size, entry.CRC):
+            what = "it cannot be unpacked: it has another content than the archive states"
+            raise FileError(self._path, name, what, "get the file again")
+
+    def _unpack(self, raw: IO[bytes], method: int, name: str) -> Iterator[bytes]:
+        """Yield what `raw` unpacks to, in pieces of a bounded size."""
+        if method == zipfile.ZIP_DEFLATED:
+            yield from _inflate(raw)
+        elif method == _ZSTANDARD:
+            yield from self._unpack_zstandard(raw, name)
+        else:
+            while piece := raw.read(_PIECE):
+                yield piece
+
+    def _unpack_zstandard(self, raw: IO[bytes], name: str) -> Iterator[bytes]:
+        try:
+            import zstandard
+        except ImportError as error:
+            what = "it is compressed with Zstandard, which needs the library zstandard"
+            cure = f'install it: pip install "{self._zstandard_extra}"'
+            raise FileError(self._path, name, what, cure) from error
+        try:
+            with zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True) as reader:
+                while piece := reader.read(_PIECE):
+                    yield piece
+        except (zstandard.ZstdError, MemoryError) as error:
+            raise zipfile.BadZipFile(f"the Zstandard data is damaged: {error}") from error
+
+
+def _inflate(raw: IO[bytes]) -> Iterator[bytes]:
+    inflater = zlib.decompressobj(-zlib.MAX_WBITS)
+    while not inflater.eof and (packed := raw.read(_PIECE)):
+        while packed:
+            yield inflater.decompress(packed, _PIECE)
+            packed = inflater.unconsumed_tail
+    yield inflater.flush()  # what the last bits stand for: a few kilobytes
+    if not inflater.eof:
+        raise EOFError("its end is missing")
+
+
+@contextmanager
+def open_archive(path: Path, file: IO[bytes], *, zstandard_extra: str) -> Iterator[Archive]:
+    """Open a zip archive in `file`, whose stated unpacked size and number of entries are within the bounds of files.
+
+    Entries are stored, or compressed with deflate or Zstandard. `zstandard_extra` is the package whose extra brings
+    the library for the latter. Raises `FileError`, also for two entries with one name.
+    """
+    limit = max(_MIN_ENTRY_LIMIT, bounded_files.max_file_bytes() // _BYTES_PER_ENTRY)
+    if _count_entries(file) > limit:
+        cure = bounded_files.size_limit_cure(bounded_files.max_file_bytes())
+        raise FileError(path, "", f"the archive has more than {limit:,} entries", cure)
+    try:
+        archive = zipfile.ZipFile(file)
+    except _ERRORS as error:
+        raise FileError(path, "", f"the archive is damaged: {error}", "get the file again") from error
+    with archive:
+        check_unpacked_size(path, sum(entry.file_size for entry in archive.infolist()))
+        seen: set[str] = set()
+        for name in archive.namelist():
+            if name in seen:
+                raise FileError(path, "", f"the archive has two entries named {name!r:.200}", "get the file again")
+            seen.add(name)
+        yield Archive(path, archive, zstandard_extra)
+
+
+def _count_entries(file: IO[bytes]) -> int:
+    """Return an upper bound of the entries, from marks that each of them has, before `zipfile` reads them all."""
+    count, end = 0, b""
+    file.seek(0)
+    while piece := file.read(_PIECE):
+        piece = end + piece
+        count += piece.count(_ENTRY)
+        end = piece[-len(_ENTRY) + 1 :]
+    return count
+
+
+def check_unpacked_size(path: Path, size: int) -> None:
+    """Raise `FileError` if `size`, that of the content of a file when unpacked, is larger than the bound."""
+    limit = bounded_files.max_file_bytes()
+    if size > limit:
+        unpacked, allowed = bounded_files.format_size(size), bounded_files.format_size(limit)
+        what = f"it has {unpacked} unpacked, and at most {allowed} are read"
+        raise bounded_files.too_large_error(path, what, limit)
