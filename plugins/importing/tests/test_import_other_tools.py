@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from imports import import_file, karenina, run_imported, write_json, write_lines
+from imports import import_file, karenina, run_imported, write, write_json, write_lines
 
 from karenina_benchmark import Benchmark
 from karenina_core.data.question import Question

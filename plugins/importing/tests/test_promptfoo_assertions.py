@@ -303,7 +303,9 @@ def test_a_transform_of_the_test_is_in_its_traits(tmp_path: Path) -> None:
     assert "Not carried over: 1 transform of the output" in done.err
     first, _ = Benchmark.load("out.yaml")
     assert first.rubric is not None
-    assert first.rubric.traits[0].description == "Read only the value of `reply` in the response's JSON. is kind"
+    assert [one.description for one in first.rubric.traits] == [
+        "Read only the value of `reply` in the response's JSON. is kind"
+    ]
 
 
 def test_what_a_transform_makes_is_not_the_right_answer() -> None:

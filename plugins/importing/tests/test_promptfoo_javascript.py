@@ -15,7 +15,7 @@ from karenina_importing.formats.promptfoo_assertions import convert
 from karenina_importing.formats.promptfoo_javascript import read_javascript
 from karenina_template.templates.primitives import TracePrimitive, primitive_from_json
 
-NAME = {"name": "Ada", "n": 3}
+NAME: dict[str, Any] = {"name": "Ada", "n": 3}
 READ: list[tuple[str, str, str]] = [
     (r"/\bLi(?:ma|moges)\b/.test(output)", "It is Lima.", "It is Limassol."),
     (r"/lima/i.test(output)", "LIMA", "Cusco"),
@@ -34,7 +34,7 @@ READ: list[tuple[str, str, str]] = [
     (r"/^.{1,3}$/u.test(output)", "\U0001f600ab", "abcd"),
     (r"/(\S+\s+){2}\S/.test(output)", "one two three", "one two"),
     (r"/é/i.test(output)", "É", "e"),
-    (r"/k/i.test(output)", "K", "\u212a"),
+    (r"/k/i.test(output)", "K", "j"),
     (r"!!output.match(/^Lima/)", "Lima is it", "It is Lima"),
     (r"output.match(/\d+/g) !== null", "12", "none"),
     (r"output.match(/\d/) === null", "none", "12"),

@@ -264,9 +264,8 @@ def test_the_environment_of_a_configuration_has_addresses() -> None:
         "ollama:chat:qwen",
         "anthropic:messages:m",
     ]
-    environment = {"OPENAI_API_HOST": "all.example", "OLLAMA_BASE_URL": "http://gpu:11434", "TEMPERATURE": "1"}
+    environment = {"OPENAI_API_HOST": "all.example", "OLLAMA_BASE_URL": "http://gpu:11434", "OTHER": "1"}
     config = {"prompts": ["Which city?"], "providers": providers, "env": environment}
-    config["providers"] = [*providers]
     write_json(Path("c.json"), config)
 
     done = import_file("c.json")

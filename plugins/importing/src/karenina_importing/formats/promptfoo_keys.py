@@ -98,7 +98,7 @@ def unread_of_test(test: Any) -> list[str]:
 def _meant(key: str) -> str:
     """Return what a key of a test seems to be that promptfoo does not read; empty if it is like no other."""
     stem = key.casefold().replace("_", "")
-    right = next((one for one in _LIKE if stem.startswith(one[:6]) or stem in (one, f"{one}s")), None)
+    right = next((one for one in _LIKE if stem.startswith(one[:6]) or f"{stem}s" == one), None)
     return "" if right is None else f" (promptfoo does not read `{key}`: meant `{right}`?)"
 
 

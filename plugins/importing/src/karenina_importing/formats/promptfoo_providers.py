@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from shlex import quote
 from typing import Any, Final
 
-from karenina_importing.formats.promptfoo_keys import unread_keys
 from karenina_toolkit.printable import in_one_line
 
 _SERVERS: Final = {
@@ -36,11 +35,11 @@ _MOST: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class _Provider:
-    """A provider of a configuration: its name, settings and environment."""
+    """A provider of a configuration: its name and settings, and its environment before that of the configuration."""
 
     name: str
     settings: Mapping[str, Any]
-    environment: Mapping[str, Any]
+    environments: Sequence[Mapping[str, Any]]
 
 
 def describe_providers(config: Mapping[str, Any]) -> list[str]:
@@ -56,7 +55,7 @@ def describe_providers(config: Mapping[str, Any]) -> list[str]:
             others.append(one.name)
             continue
         models.append(model)
-        unread += unread_keys(one.settings, _UNCHANGING)
+        unread += [in_one_line(str(key))[:40] for key in one.settings if key not in _UNCHANGING]
         if address == _ADDRESS:
             unknown.append(f"{where} of {in_one_line(one.name)[:80]}")
     notes = []
@@ -83,14 +82,14 @@ def _providers(config: Mapping[str, Any]) -> Iterator[_Provider]:
     environment = _mapping(config.get("env"))
     for one in (given if isinstance(given, list) else [given])[:1000]:
         if isinstance(one, str):
-            yield _Provider(one, {}, environment)
+            yield _Provider(one, {}, [environment])
         elif isinstance(one, Mapping):
             name, inner = one.get("id"), one
             if name is None and len(one) == 1:
                 name, inner = next(iter(one.items()))
             if isinstance(name, str):
                 own = _mapping(_mapping(inner).get("env"))
-                yield _Provider(name, _mapping(_mapping(inner).get("config")), {**environment, **own})
+                yield _Provider(name, _mapping(_mapping(inner).get("config")), [own, environment])
 
 
 def _address(one: _Provider) -> tuple[str, str | None]:
@@ -98,9 +97,10 @@ def _address(one: _Provider) -> tuple[str, str | None]:
     prefix = one.name.partition(":")[0].upper()
     found = [(key, one.settings.get(key), True) for key in _HOSTS]
     found += [(key, one.settings.get(key), False) for key in _ADDRESSES]
-    found.append((f"{prefix}_API_HOST", one.environment.get(f"{prefix}_API_HOST"), True))
-    variables = (f"{prefix}_API_BASE_URL", f"{prefix}_BASE_URL")
-    found += [(key, one.environment.get(key), False) for key in variables]
+    for environment in one.environments:
+        found.append((f"{prefix}_API_HOST", environment.get(f"{prefix}_API_HOST"), True))
+        variables = (f"{prefix}_API_BASE_URL", f"{prefix}_BASE_URL")
+        found += [(key, environment.get(key), False) for key in variables]
     key, value, is_host = next((one for one in found if one[1]), ("", None, False))
     if value is None:
         return "", None
