@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -123,7 +124,7 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_simple_programs_judge_as_they_do_in_javascript(tmp_path: Path, right: bool, negated: bool) -> None:
     kind = "not-javascript" if negated else "javascript"
     asserted = [{"type": kind, "value": one[0]} for one in READ]
-    tests = [{"vars": {**NAME, "i": at}, "assert": [one]} for at, one in enumerate(asserted)]
+    tests = [{"vars": NAME | {"i": at}, "assert": [one]} for at, one in enumerate(asserted)]
     write_json(tmp_path / "c.json", {"prompts": ["Question {{i}}?"], "providers": ["echo"], "tests": tests})
 
     done = import_file("c.json")
