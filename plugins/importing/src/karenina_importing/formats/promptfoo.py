@@ -53,6 +53,9 @@ def _detect(head: FileHead) -> Fit:
     if suffix in TABLES:
         return Fit.YES if EXPECTED.encode() in head.start.partition(b"\n")[0] else Fit.NO
     found = _results(head.document)
+    if found == []:
+        # Other tools have a list with this name too, but none of them two levels deep.
+        return Fit.MAYBE if isinstance(head.document["results"], list) else Fit.YES
     is_summary = bool(found) and all(isinstance(one, Mapping) and one.keys() >= _RESULT for one in found or ())
     if is_summary or head.record.keys() >= _LINE or is_configuration(head.document):
         return Fit.YES
@@ -104,6 +107,8 @@ def _rows(path: Path) -> Iterator[SourceRow]:
     if found is None:
         what = "it has neither the results of promptfoo, in `results.results`, nor the tests of a configuration"
         raise CheckpointError(path, "", what, "write it with `promptfoo eval -o results.json`")
+    if not found:
+        raise CheckpointError(path, "", "its results are empty: no test was run", "run `promptfoo eval -o` again")
     for number, result in enumerate(found, 1):
         yield _row(f"result {number}", result)
 
