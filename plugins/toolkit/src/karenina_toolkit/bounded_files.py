@@ -223,3 +223,12 @@ def _read_pipe(file: IO[bytes], path: Path, most: int) -> bytes:
 def format_size(count: int) -> str:
     """Return a number of bytes as text, such as `1.5 MB`."""
     return f"{count / 1e6:,.1f} MB".replace(".0 MB", " MB") if count >= 1_000_000 else f"{count:,} bytes"
+
+
+def check_unpacked_size(path: Path, size: int) -> None:
+    """Raise `FileError` if `size`, that of the content of a file when unpacked, is larger than the bound."""
+    limit = max_file_bytes()
+    if size > limit:
+        unpacked, allowed = format_size(size), format_size(limit)
+        what = f"it has {unpacked} unpacked, and at most {allowed} are read"
+        raise too_large_error(path, what, limit)
