@@ -26,6 +26,7 @@ from karenina_core.models.ports import (
     Turn,
     Usage,
 )
+from karenina_core.models.requests import AgentRequest
 from karenina_core.plugins import Plugins
 from karenina_core.stages.stage import ModelNeed
 from karenina_engine.calls.port_factory import PortFactory
@@ -282,4 +283,4 @@ async def ask(port: Fails) -> AgentReply:
     plugins.register(Offer())
     hub = PortFactory(plugins, 1.0, policy=QUICK)
     model = ModelConfig(id="m", interface="fails", model_name="m")
-    return await hub.agent(model).run([Message.user("?")], AgentOptions())
+    return await hub.call(AgentRequest(model, [Message.user("?")], NO_INFO, AgentOptions()))

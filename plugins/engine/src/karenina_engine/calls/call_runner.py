@@ -13,11 +13,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from karenina_core.models.ports import NO_USAGE, AgentReply, LLMReply, ParserReply, PortError, Turn, Usage
+from karenina_core.models.ports import NO_USAGE, PortError, Usage
 from karenina_engine.calls.call import BudgetGuard, Call, CallCounts, CallLedger, CallListener, CallOutcome, ReplyStore
 from karenina_engine.calls.concurrency_limits import ConcurrencyLimits, ServerLimiter, is_refusal
 from karenina_engine.calls.in_flight import CallInFlight
-from karenina_engine.calls.reply_json import copy_error
+from karenina_engine.calls.reply_json import Reply, copy_error
 from karenina_engine.calls.retry import RetryPolicy
 from karenina_toolkit.reply_ends import NO_REASON
 from karenina_toolkit.reply_sanitizer import sanitize_usage
@@ -27,7 +27,7 @@ logger = logging.getLogger("karenina")
 _MOST_REASONS = 10
 _MORE_REASONS = "(more)"
 
-R = TypeVar("R", LLMReply, ParserReply, AgentReply, Turn)
+R = TypeVar("R", bound=Reply)
 
 
 @dataclass(slots=True)
