@@ -376,6 +376,7 @@ class PortError(Exception):
     - `retry_after`: the seconds that the server asked to wait, if any.
     - `partial`: the trace and usage of an agent up to the error, if there are any.
     - `usage`: the tokens of replies that were paid for and are not used.
+    - `attempts`: the end of the message, by the run: how often it tried, and how it may succeed.
 
     The message says what was called, where, and what to do about it, and contains no secret.
     """
@@ -396,6 +397,10 @@ class PortError(Exception):
         self.retry_after = retry_after
         self.partial = partial
         self.usage = usage
+        self.attempts = ""
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}{self.attempts}"
 
     @property
     def retriable(self) -> bool:
