@@ -22,11 +22,11 @@ from karenina_core.models.ports import (
     CallInfo,
     ErrorCategory,
     Message,
+    ModelRequest,
     PortError,
     Turn,
     Usage,
 )
-from karenina_core.models.requests import AgentRequest
 from karenina_core.plugins import Plugins
 from karenina_core.stages.stage import ModelNeed
 from karenina_engine.calls.port_factory import PortFactory
@@ -283,4 +283,4 @@ async def ask(port: Fails) -> AgentReply:
     plugins.register(Offer())
     hub = PortFactory(plugins, 1.0, policy=QUICK)
     model = ModelConfig(id="m", interface="fails", model_name="m")
-    return await hub.call(AgentRequest(model, [Message.user("?")], NO_INFO, AgentOptions()))
+    return await hub.call(ModelRequest(model, [Message.user("?")], NO_INFO, options=AgentOptions()))

@@ -15,12 +15,12 @@ from karenina_core.models.ports import (
     CallNotes,
     LLMReply,
     Message,
+    ModelRequest,
     NoRecordedReply,
     ParserReply,
     PortError,
     Usage,
 )
-from karenina_core.models.requests import AgentRequest, FormRequest, ModelRequest, R, TextRequest
 
 if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig
@@ -33,10 +33,10 @@ class StageCalls:
     `no_recorded_reply` is the error of the first call without a recorded reply, in a run that makes no calls.
     """
 
-    __slots__ = ("_info", "_planned", "_with_truth", "failed", "no_recorded_reply", "state", "usage")
+    __slots__ = ("_info", "_planned", "_state", "_with_truth", "failed", "no_recorded_reply", "usage")
 
     def __init__(self, state: State, planned: StageAccess) -> None:
-        self.state = state
+        self._state = state
         self._planned = planned
         self._info: CallInfo | None = None
         self._with_truth: list[Message] = []
@@ -48,7 +48,7 @@ class StageCalls:
     def info(self) -> CallInfo:
         """The item for which calls are made."""
         if self._info is None:
-            item, planned = self.state.item, self._planned
+            item, planned = self._state.item, self._planned
             self._info = CallInfo(
                 item.question.id,
                 item.question.question,
@@ -72,18 +72,11 @@ class StageCalls:
         """Note that a message shows ground truth by design."""
         self._with_truth.append(message)
 
-    def info_for(self, messages: Sequence[Message], info: CallInfo) -> CallInfo:
-        """Return the stage's own info for a call, by default that of the item; always with the stage's notes."""
-        if info is NO_INFO:
-            info = self.info
-        elif info.notes is None:
-            info = replace(info, notes=self.info.notes)
-        shows_truth = any(message is shown for shown in self._with_truth for message in messages)
-        return replace(info, shows_truth=True) if shows_truth else info
-
-    async def call(self, request: ModelRequest[R]) -> R:
-        """Make a call, and count it and its usage. Raises `PortError`."""
-        making = self.state.item.ports.call(request)
+    async def call(self, request: ModelRequest) -> Any:
+        """Make a call for the item, and count it and its usage. Raises `PortError`."""
+        if request.options is not None and request.options.workspace is not None:
+            self._state.enter_workspace(request.options.workspace)
+        making = self._state.item.ports.call(replace(request, info=self._complete(request)))
         try:
             reply = await making
         except PortError as error:
@@ -95,6 +88,14 @@ class StageCalls:
         self._count(reply.usage)
         return reply
 
+    def _complete(self, request: ModelRequest) -> CallInfo:
+        """Return the stage's own info for a call, by default that of the item; always with the stage's notes."""
+        info = self.info if request.info is NO_INFO else request.info
+        if info.notes is None:
+            info = replace(info, notes=self.info.notes)
+        shows_truth = any(message is shown for shown in self._with_truth for message in request.messages)
+        return replace(info, shows_truth=True) if shows_truth else info
+
     def count_failure(self, error: PortError | None = None) -> None:
         """Count a call that failed in all its tries."""
         self.failed += 1
@@ -104,7 +105,7 @@ class StageCalls:
     def _count(self, usage: Usage) -> None:
         """Add the usage of a call, also to that of the state under the stage's `usage_key`."""
         self.usage = self.usage + usage
-        totals, key = self.state.usage, self._planned.usage_key
+        totals, key = self._state.usage, self._planned.usage_key
         totals[key] = totals.get(key, NO_USAGE) + usage
 
 
@@ -122,18 +123,16 @@ class StagePort:
 
     def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> Coroutine[Any, Any, LLMReply]:
         """Return the model's reply to `messages`. Awaiting it raises `PortError`."""
-        return self._calls.call(TextRequest(self._model, messages, self._calls.info_for(messages, info)))
+        return self._calls.call(ModelRequest(self._model, messages, info))
 
     def parse(
         self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
     ) -> Coroutine[Any, Any, ParserReply]:
         """Return the model's JSON for `schema`. Awaiting it raises `PortError`."""
-        return self._calls.call(FormRequest(self._model, messages, self._calls.info_for(messages, info), schema))
+        return self._calls.call(ModelRequest(self._model, messages, info, schema))
 
     def run(
         self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO
     ) -> Coroutine[Any, Any, AgentReply]:
         """Return the conversation of an agent. Awaiting it raises `PortError`."""
-        if options.workspace is not None:
-            self._calls.state.enter_workspace(options.workspace)
-        return self._calls.call(AgentRequest(self._model, messages, self._calls.info_for(messages, info), options))
+        return self._calls.call(ModelRequest(self._model, messages, info, options=options))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from karenina_core.data.outcome import Outcome
-from karenina_core.models.ports import CallInfo, Usage
+from karenina_core.models.ports import CallInfo, ModelRequest, Usage
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from karenina_core.data.sections import RevisionRecord, StageRecord, VetoRecord
     from karenina_core.data.trust import Trust
     from karenina_core.models.model import ModelConfig
-    from karenina_core.models.requests import ModelRequest, R
     from karenina_core.models.source_folder import SourceFolder
     from karenina_core.plugins import Plugins
 
@@ -95,7 +94,7 @@ class PortProvider(Protocol):
     def plugins(self) -> Plugins:
         """The plugins of the run."""
 
-    def call(self, request: ModelRequest[R]) -> Coroutine[Any, Any, R]:
+    def call(self, request: ModelRequest) -> Coroutine[Any, Any, Any]:
         """Return the reply of a model to a request. Awaiting it raises `PortError`."""
 
     def answers_through_agent(self, model: ModelConfig, info: CallInfo) -> bool:

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from karenina_core.config import find_adapter, prompt_instructions
 from karenina_core.models.adapters import AdapterSpec, AgentTier
-from karenina_core.models.ports import CallInfo
+from karenina_core.models.ports import CallInfo, ModelRequest
 from karenina_toolkit.service_call import call_service
 
 if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig
-    from karenina_core.models.requests import ModelRequest, R
     from karenina_core.plugins import Plugins
     from karenina_core.stages.state import Ask
 
@@ -27,9 +26,9 @@ class StagePorts:
     request_timeout: float
     _opened: dict[tuple[str, int], Any] = field(default_factory=dict)
 
-    def call(self, request: ModelRequest[R]) -> Coroutine[Any, Any, R]:
+    def call(self, request: ModelRequest) -> Coroutine[Any, Any, Any]:
         """Return the reply of the adapter's port."""
-        return request.send(self._port(request.kind, request.model))
+        return request.send(self._port(request.port, request.model))
 
     def answers_through_agent(self, model: ModelConfig, info: CallInfo) -> bool:
         """Return whether this answer requires the agent port."""

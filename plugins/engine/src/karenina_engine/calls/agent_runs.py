@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from anyio import to_thread
 
-from karenina_core.models.ports import AgentOptions, AgentReply, CallNotes, Message, PortError, Turn, TurnGuard
+from karenina_core.models.ports import AgentOptions, AgentReply, CallNotes, Message, ModelRequest, PortError, Turn
 from karenina_core.text import replace_surrogates_in
 from karenina_engine.calls.call import Call
 from karenina_toolkit.reply_checks import receive
@@ -16,14 +16,13 @@ from karenina_toolkit.reply_sanitizer import sanitize_usage
 from karenina_toolkit.source_digest import digest_folders
 
 if TYPE_CHECKING:
-    from karenina_core.models.requests import AgentRequest
     from karenina_engine.calls.call_runner import CallRunner
     from karenina_engine.calls.opened_port import OpenedPort
 
 
-async def run_agent(opened: OpenedPort, request: AgentRequest, calls: CallRunner) -> AgentReply:
+async def run_agent(opened: OpenedPort, request: ModelRequest, options: AgentOptions, calls: CallRunner) -> AgentReply:
     """Return the result of an agent. Raises `PortError`, with the conversation so far as its `partial`."""
-    options, info = request.options, request.info
+    info = request.info
     asked = _describe(options)
     if options.workspace is not None:
         # Questions may send the same request with different folders: a run is for one question, its turns for any.
@@ -36,7 +35,9 @@ async def run_agent(opened: OpenedPort, request: AgentRequest, calls: CallRunner
     call = Call(opened.endpoint, request.messages, info, asked, self_contained=self_contained, composite=composite)
 
     def send() -> Awaitable[AgentReply]:
-        return _run_turns(opened, request, calls, call.notes) if composite else _run_whole(opened, request)
+        if composite:
+            return _run_turns(opened, request, options, calls, call.notes)
+        return _run_whole(opened, request, options)
 
     try:
         return await calls.make(call, send)
@@ -46,34 +47,37 @@ async def run_agent(opened: OpenedPort, request: AgentRequest, calls: CallRunner
         raise
 
 
-async def _run_whole(opened: OpenedPort, request: AgentRequest) -> AgentReply:
+async def _run_whole(opened: OpenedPort, request: ModelRequest, options: AgentOptions) -> AgentReply:
     """Run an agent that is limited and retried as a whole."""
-    options = await _with_tools(opened, request.options)
-    return await opened.send(replace(request, options=options))
+    reply: AgentReply = await opened.send(replace(request, options=await _with_tools(opened, options)))
+    return reply
 
 
-async def _run_turns(opened: OpenedPort, request: AgentRequest, calls: CallRunner, notes: CallNotes) -> AgentReply:
+async def _run_turns(
+    opened: OpenedPort, request: ModelRequest, options: AgentOptions, calls: CallRunner, notes: CallNotes
+) -> AgentReply:
     """Run an agent whose turns are calls of their own; their notes are also those of the whole.
 
     A failed start of its tools is retried as calls are.
     """
     info, started = replace(request.info, notes=notes), CallNotes()
     try:
-        options = await calls.policy.call(lambda: _with_tools(opened, request.options), started)
+        with_tools = await calls.policy.call(lambda: _with_tools(opened, options), started)
     finally:
         notes.add(started)
-    endpoint, asked = replace(opened.endpoint, port="turn"), _describe(options)
+    endpoint, asked = replace(opened.endpoint, port="turn"), _describe(with_tools)
 
     async def guard(send: Callable[[], Awaitable[Turn]], trace: Sequence[Message]) -> Turn:
         call = Call(endpoint, [*request.messages, *trace], info, asked)
         return await calls.make(call, lambda: receive(opened.where, "turn", send, endpoint.model.max_tokens))
 
-    guarded: TurnGuard = guard
-    request = replace(request, info=info, options=replace(options, guard=guarded))
-    return await opened.send(request)
+    guarded = replace(request, info=info, options=replace(with_tools, guard=guard))
+    reply: AgentReply = await opened.send(guarded)
+    return reply
 
 
 async def _with_tools(opened: OpenedPort, options: AgentOptions) -> AgentOptions:
+    """Return the options with the tools of the model's servers, which are started."""
     return options if opened.start_tools is None else await opened.start_tools(options)
 
 

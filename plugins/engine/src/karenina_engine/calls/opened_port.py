@@ -10,13 +10,12 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from karenina_core.models.ports import AgentOptions, ErrorCategory, PortError
+from karenina_core.models.ports import AgentOptions, ErrorCategory, ModelRequest, PortError
 from karenina_toolkit.reply_checks import check_reply, filtered_reply
 
 if TYPE_CHECKING:
     from karenina_core.models.adapters import AdapterSpec
     from karenina_core.models.model import ModelConfig
-    from karenina_core.models.requests import ModelRequest, R
     from karenina_engine.calls.call import Endpoint
 
 
@@ -41,11 +40,11 @@ class OpenedPort:
         """The name of the model in messages."""
         return self.endpoint.model.display_string
 
-    async def send(self, request: ModelRequest[R]) -> R:
+    async def send(self, request: ModelRequest) -> Any:
         """Return the reply to a request, if it can be used. Raises `PortError`."""
         port = self.port
         if port is None:
-            message = f"this run makes no calls, and a call reached its {request.kind} port"
+            message = f"this run makes no calls, and a call reached its {request.port} port"
             raise PortError(message, category=ErrorCategory.PERMANENT)
         try:
             try:
@@ -61,7 +60,7 @@ class OpenedPort:
                     self.port, self.open_warm = self.open_warm(), None
                 reply = await request.send(self.port)
         except PortError as error:
-            reply = filtered_reply(request.kind, error)
+            reply = filtered_reply(request.port, error)
         return check_reply(self.where, reply, self.endpoint.model.max_tokens)
 
 

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from karenina_core.config import find_adapter, prompt_instructions
 from karenina_core.models.adapters import AgentTier
@@ -18,10 +18,10 @@ from karenina_core.models.ports import (
     ErrorCategory,
     LLMReply,
     Message,
+    ModelRequest,
     Port,
     PortError,
 )
-from karenina_core.models.requests import AgentRequest, FormRequest, ModelRequest, R, RequestKind
 from karenina_core.text import replace_surrogates
 from karenina_engine.calls.agent_runs import run_agent
 from karenina_engine.calls.call import BudgetGuard, Call, CallLedger, CallListener, Endpoint, PortKind, ReplyStore
@@ -89,13 +89,12 @@ class PortFactory:
 
         return ConcurrencyLimits(bounds, self.concurrency.most or inf, patience=self.policy.patience)
 
-    def call(self, request: ModelRequest[R]) -> Coroutine[Any, Any, R]:
+    def call(self, request: ModelRequest) -> Coroutine[Any, Any, Any]:
         """Return the reply of a model to a request. Awaiting it raises `PortError`."""
-        opened = self._open(request.kind, request.model)
-        if isinstance(request, AgentRequest):
-            return cast("Coroutine[Any, Any, R]", run_agent(opened, request, self.calls))
-        schema = request.schema if isinstance(request, FormRequest) else None
-        call = Call(opened.endpoint, request.messages, request.info, schema)
+        opened = self._open(request.port, request.model)
+        if request.options is not None:
+            return run_agent(opened, request, request.options, self.calls)
+        call = Call(opened.endpoint, request.messages, request.info, request.schema)
         return self.calls.make(call, lambda: opened.send(request))
 
     def answers_through_agent(self, model: ModelConfig, info: CallInfo) -> bool:
@@ -165,7 +164,7 @@ class PortFactory:
             self._adapters[model.interface] = find_adapter(self.plugins, model.interface)
         return self._adapters[model.interface]
 
-    def _open(self, kind: RequestKind, model: ModelConfig) -> OpenedPort:
+    def _open(self, kind: PortKind, model: ModelConfig) -> OpenedPort:
         """Return the model's port, which is opened once. Raises `PortError` if its adapter has none of this kind."""
         key = (kind, id(model))
         if key not in self._by_id:
@@ -176,7 +175,7 @@ class PortFactory:
             self._by_id[key] = opened
         return self._by_id[key]
 
-    def _open_adapter(self, opened: OpenedPort, kind: RequestKind, model: ModelConfig) -> None:
+    def _open_adapter(self, opened: OpenedPort, kind: PortKind, model: ModelConfig) -> None:
         """Open the adapter's port; that of a judge at temperature 0."""
         offered = self._adapter(model)
         factory = getattr(offered.spec, kind)

@@ -14,9 +14,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from karenina_core.errors import PluginError
 from karenina_core.models.model import ModelConfig
-from karenina_core.models.ports import AgentOptions, AgentReply, CallInfo, LLMReply, Message, ParserReply
+from karenina_core.models.ports import (
+    AgentOptions,
+    AgentReply,
+    CallInfo,
+    LLMReply,
+    Message,
+    ModelRequest,
+    ParserReply,
+    PortName,
+)
 from karenina_core.models.prompts import PromptTask
-from karenina_core.models.requests import AgentRequest, FormRequest, ModelRequest, RequestKind, TextRequest
 from karenina_core.stages.stage import registered_stages
 from karenina_core.stages.state import Item, State
 from karenina_engine.calls.port_factory import PortFactory
@@ -58,7 +66,7 @@ class Prompt:
     distribution: str
     task: PromptTask | None
     model: str
-    port: RequestKind
+    port: PortName
     messages: tuple[Message, ...]
     target: ModelConfig
     schema: Mapping[str, Any] | None = None
@@ -135,15 +143,13 @@ class _Records:
     replayed: dict[str, str] = field(default_factory=dict)
     planned: list[PlannedStage] = field(default_factory=list)
 
-    def add(self, request: ModelRequest[Any]) -> None:
+    def add(self, request: ModelRequest) -> None:
         assert self.current is not None
         task, model = self._task(request.messages), request.model
         owner = next((one.distribution for one in self.owned if one.task is task), self.current.distribution)
-        schema = request.schema if isinstance(request, FormRequest) else None
-        options = request.options if isinstance(request, AgentRequest) else None
-        messages = tuple(request.messages)
+        port, messages = request.port, tuple(request.messages)
         self.prompts.append(
-            Prompt(self.current.name, owner, task, model.id, request.kind, messages, model, schema, options)
+            Prompt(self.current.name, owner, task, model.id, port, messages, model, request.schema, request.options)
         )
 
     def _task(self, messages: Sequence[Message]) -> PromptTask | None:
@@ -235,20 +241,20 @@ class _PreviewPorts:
         """The plugins of the run."""
         return self.factory.plugins
 
-    async def call(self, request: ModelRequest[Any]) -> Any:
+    async def call(self, request: ModelRequest) -> Any:
         """Record a request, and return a placeholder."""
         records = self.records
         if not self.recorded(request.model):
             records.add(request)
         elif records.current is not None:
             records.replayed[records.current.name] = request.model.id
-        if isinstance(request, FormRequest):
+        if request.schema is not None:
             assert records.current is not None
             yes = records.current.name not in self.negative
             return ParserReply(example_for_schema(request.schema, self.answer, yes=yes), "json_schema")
-        return (
-            LLMReply(self.answer) if isinstance(request, TextRequest) else AgentReply((Message.assistant(self.answer),))
-        )
+        if request.options is not None:
+            return AgentReply((Message.assistant(self.answer),))
+        return LLMReply(self.answer)
 
     def answers_through_agent(self, model: ModelConfig, info: CallInfo) -> bool:
         """Return what the adapter declares; without an adapter, whether the model has MCP servers."""
