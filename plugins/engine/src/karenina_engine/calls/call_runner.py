@@ -1,6 +1,6 @@
 """The path of every model call: stored replies, identical calls in flight, the budget, limits, retries, the adapter.
 
-A port of the run (`karenina_engine.calls.port_factory`) describes a request as a `Call` and passes it to
+The factory of ports (`karenina_engine.calls.port_factory`) describes a request as a `Call` and passes it to
 `CallRunner.make`. Everything that a run adds to a call is here, once, for every port and every adapter.
 """
 
@@ -101,7 +101,7 @@ class CallRunner:
             to_be_made = mine.outcome is None
         finally:
             if not to_be_made:
-                self._land(call)
+                self._end_flight(call)
         return mine.outcome
 
     async def _store(self, call: Call, outcome: CallOutcome | None, store: ReplyStore) -> None:
@@ -119,9 +119,9 @@ class CallRunner:
             self.storing -= 1
             if mine.outcome is None:
                 store.leave(call)
-            self._land(call)
+            self._end_flight(call)
 
-    def _land(self, call: Call) -> None:
+    def _end_flight(self, call: Call) -> None:
         """End the flight of a call."""
         self._in_flight.pop(call.key).end()
 

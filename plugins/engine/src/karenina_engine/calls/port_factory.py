@@ -1,4 +1,4 @@
-"""The ports of one run: made once for each model, with limits and retries, and closed at the end."""
+"""The ports of one run: opened once for each model, called with limits and retries, and closed at the end."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ logger = logging.getLogger("karenina")
 
 @dataclass(slots=True)
 class PortFactory:
-    """A factory of the ports of a run, which shares and closes them. The pipeline gets them through `PortProvider`."""
+    """A factory of the ports of a run, which calls and closes them: the `PortProvider` of the pipeline."""
 
     plugins: Plugins
     request_timeout: float
@@ -169,14 +169,13 @@ class PortFactory:
         key = (kind, id(model))
         if key not in self._by_id:
             start_tools = self._tool_starter(model) if kind == "agent" else None
-            opened = OpenedPort(self._endpoint(kind, model), None, start_tools=start_tools)
-            if not self.offline and not isinstance(model, ModelLabel):
-                self._open_adapter(opened, kind, model)
-            self._by_id[key] = opened
+            offline = self.offline or isinstance(model, ModelLabel)
+            port, open_warm = (None, None) if offline else self._open_adapter(kind, model)
+            self._by_id[key] = OpenedPort(self._endpoint(kind, model), port, open_warm, start_tools)
         return self._by_id[key]
 
-    def _open_adapter(self, opened: OpenedPort, kind: PortKind, model: ModelConfig) -> None:
-        """Open the adapter's port; that of a judge at temperature 0."""
+    def _open_adapter(self, kind: PortKind, model: ModelConfig) -> tuple[Port, Callable[[], Port] | None]:
+        """Return the port of the adapter; for a judge at temperature 0, also a function that opens it without one."""
         offered = self._adapter(model)
         factory = getattr(offered.spec, kind)
         if factory is None:
@@ -194,9 +193,7 @@ class PortFactory:
 
         bounded = self._with_bounds(model)
         cold = with_zero_temperature(bounded, offered.spec) if kind == "parser" else bounded
-        opened.port = make(cold)
-        if cold is not bounded:
-            opened.open_warm = lambda: make(bounded)
+        return make(cold), None if cold is bounded else lambda: make(bounded)
 
     def _with_bounds(self, model: ModelConfig) -> ModelConfig:
         """Return the model with the run's time limits and bounds, unless it sets its own."""
