@@ -12,8 +12,8 @@ from imports import import_file, judge_imported, karenina, run_imported, write_j
 
 from karenina_benchmark import Benchmark
 from karenina_core.data.rubrics import LLMRubricTrait, UnknownTrait
-from karenina_importing.formats.promptfoo_assertions import convert, expected_answer
-from karenina_importing.formats.promptfoo_tests import parse_assertion
+from karenina_importing.formats.promptfoo.assertions import convert, expected_answer
+from karenina_importing.formats.promptfoo.tests import parse_assertion
 from karenina_template.templates.similarity import provide_similarity, withdraw_similarity
 
 COMPARED: list[tuple[dict[str, Any], str, str]] = [

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from imports import import_file, run_imported, write_json, write_lines
 
 from karenina_benchmark import Benchmark
-from karenina_importing.formats.promptfoo_assertions import convert
-from karenina_importing.formats.promptfoo_javascript import read_javascript
+from karenina_importing.formats.promptfoo.assertions import convert
+from karenina_importing.formats.promptfoo.javascript import read_javascript
 from karenina_template.templates.primitives import TracePrimitive, primitive_from_json
 
 NAME: dict[str, Any] = {"name": "Ada", "n": 3}

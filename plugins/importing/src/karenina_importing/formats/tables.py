@@ -19,7 +19,7 @@ from karenina_core.errors import ConfigError
 from karenina_importing.field_mapping import FieldMapping
 from karenina_importing.file_head import FileHead, head_of
 from karenina_importing.formats.dataset_rows import is_page, page_rows
-from karenina_importing.formats.promptfoo_files import YAML
+from karenina_importing.formats.promptfoo.files import YAML
 from karenina_importing.import_format import Fit, make_import_format
 from karenina_importing.source_files import read_json
 from karenina_importing.source_row import SourceRow

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from karenina_importing.formats.javascript_patterns import SPACE, NotTranslated, escape, translate
+from karenina_importing.formats.promptfoo.javascript_patterns import SPACE, NotTranslated, escape, translate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from karenina_importing.formats.promptfoo_templates import show
+from karenina_importing.formats.promptfoo.templates import show
 
 _JUDGED: Final = "The answer that the response gives, as a name, a number or a few words"
 _MEANT: Final = "What the response says in answer to the question, in its own words"

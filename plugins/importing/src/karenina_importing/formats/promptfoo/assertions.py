@@ -15,10 +15,10 @@ from functools import cache
 from keyword import iskeyword
 from typing import Any, Final
 
-from karenina_importing.formats.promptfoo_javascript import read_javascript
-from karenina_importing.formats.promptfoo_keys import any_json_passes, unread_of_assertion
-from karenina_importing.formats.promptfoo_rules import declare, number, texts_of
-from karenina_importing.formats.promptfoo_templates import NotFilled, fill_all, show
+from karenina_importing.formats.promptfoo.javascript import read_javascript
+from karenina_importing.formats.promptfoo.keys import any_json_passes, unread_of_assertion
+from karenina_importing.formats.promptfoo.rules import declare, number, texts_of
+from karenina_importing.formats.promptfoo.templates import NotFilled, fill_all, show
 
 _COMPARING: Final = (
     *("equals", "contains", "icontains", "contains-any", "icontains-any", "levenshtein"),

@@ -18,9 +18,9 @@ from typing import Any, Final
 from karenina_benchmark.document import Document
 from karenina_benchmark.errors import CheckpointError
 from karenina_benchmark.message_texts import is_conversation
-from karenina_importing.formats.promptfoo_assertions import convert, expected_answer, read_part
-from karenina_importing.formats.promptfoo_files import FILE, YAML, Folder, NotRead, is_table, read_document
-from karenina_importing.formats.promptfoo_keys import (
+from karenina_importing.formats.promptfoo.assertions import convert, expected_answer, read_part
+from karenina_importing.formats.promptfoo.files import FILE, YAML, Folder, NotRead, is_table, read_document
+from karenina_importing.formats.promptfoo.keys import (
     ANSWERS,
     CONFIG_KEYS,
     is_simulated,
@@ -29,9 +29,9 @@ from karenina_importing.formats.promptfoo_keys import (
     unread_keys,
     unread_of_test,
 )
-from karenina_importing.formats.promptfoo_providers import describe_providers
-from karenina_importing.formats.promptfoo_templates import NotFilled, fill, fill_all, fill_variables, names_in
-from karenina_importing.formats.promptfoo_tests import RUN_IT, Test, expand, read_test_file, read_tests
+from karenina_importing.formats.promptfoo.providers import describe_providers
+from karenina_importing.formats.promptfoo.templates import NotFilled, fill, fill_all, fill_variables, names_in
+from karenina_importing.formats.promptfoo.tests import RUN_IT, Test, expand, read_test_file, read_tests
 from karenina_importing.source_row import SourceRow
 from karenina_toolkit.printable import in_one_line
 
