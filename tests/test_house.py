@@ -23,13 +23,12 @@ LIMITS = {
 }
 MODULES = 20
 FOLDERS = {
-    "plugins/benchmark/src/karenina_benchmark": (48, MODULES),
+    "plugins/benchmark/src/karenina_benchmark": (49, MODULES),
     "plugins/cli/src/karenina_cli": (49, MODULES),
     "plugins/engine/src/karenina_engine/scheduling": (39, MODULES),
-    "plugins/importing/src/karenina_importing/formats": (24, MODULES),
-    "plugins/report/src/karenina_report": (28, MODULES),
-    "plugins/template/src/karenina_template/templates": (31, MODULES),
-    "plugins/toolkit/src/karenina_toolkit": (42, MODULES),
+    "plugins/report/src/karenina_report": (29, MODULES),
+    "plugins/template/src/karenina_template/templates": (32, MODULES),
+    "plugins/toolkit/src/karenina_toolkit": (43, MODULES),
     "plugins/toolkit/src/karenina_toolkit/traces": (28, MODULES),
 }
 
