@@ -16,7 +16,7 @@ import traced_run
 from source_counts import modules_by_folder
 
 LIMITS = {
-    "frames of a judge's call": (20, 13),
+    "frames of a judge's call": (12, 13),
     "depth of an item": (22, 14),
     "hand-overs of an item": (8, 5),
     "names of the request": (11, 5),
