@@ -172,6 +172,14 @@ def test_names_of_columns_say_how_a_response_is_searched(
     assert verdicts == [True, False]
 
 
+@pytest.mark.parametrize("cell", [None, [], [None], [""], ""])
+def test_a_row_without_texts_to_search_has_no_template(cell: Any, tmp_path: Path) -> None:
+    rows = [{"question": "What?", "must_include": ["orders"]}, {"question": "Who?", "must_include": cell}]
+    (tmp_path / "a.json").write_text(json.dumps(rows), "utf-8")
+    first, second = Benchmark.load(tmp_path / "a.json")
+    assert (first.answer_template is None, second.answer_template is None) == (False, True)
+
+
 def test_file_names_are_no_right_answers(tmp_path: Path) -> None:
     row = {"question": "How many days?", "expected_docs": ["leave_2026.md"], "expected_files": ["a.md"]}
     (tmp_path / "a.json").write_text(json.dumps([row]), "utf-8")
