@@ -100,7 +100,7 @@ def _tree(file: Path) -> ast.Module:
 
 def _is_port_method(node: ast.AST) -> bool:
     return (
-        isinstance(node, ast.AsyncFunctionDef)
+        isinstance(node, ast.AsyncFunctionDef | ast.FunctionDef)
         and node.name in _PORT_METHODS
         and "info" in {argument.arg for argument in node.args.kwonlyargs}
     )

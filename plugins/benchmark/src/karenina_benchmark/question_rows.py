@@ -311,7 +311,13 @@ def _describe(done: QuestionRows, *, joined: bool, has_context: bool, option: st
     if grades:
         taken = f"{roles.get(TRUTH)!r} is the right answer" if roles.get(TRUTH) else "no column has right answers"
         done.notes.append(f"{', '.join(map(repr, grades))} holds grades, not right answers: {taken}")
-    if roles.rivals:
+    if roles.rivals and truth is None:
+        columns = ",".join(f"answer.{_KEY.sub('_', one)}={one}" for one in roles.rivals)
+        done.warnings.append(
+            f"several columns could hold the right answers: {', '.join(map(repr, roles.rivals))}; name one of them, or "
+            f"have `karenina check` and `run` compare all with --columns {columns}"
+        )
+    elif roles.rivals:
         name = TRUTH if option == "--columns" else "raw_answer"
         cure = f"{option} {quote(f'{name}={roles.rivals[0]}')} takes another one"
         rivals = ", ".join(map(repr, roles.rivals))

@@ -231,6 +231,8 @@ def _check_rows(screen: Screen, done: Imported, given: Iterable[str], source: st
 
 def _cure_of_rows(done: Imported) -> str:
     """Return the option that may help if no row can be converted."""
+    if all(one.what.endswith("not only texts") for one in done.problems):
+        return "images, sound and files in questions cannot be asked yet: leave these rows out"
     if "question" not in done.found:
         return "map question with --map"
     if "raw_answer" not in done.found and done.mapping.answer not in ("auto", "none"):
