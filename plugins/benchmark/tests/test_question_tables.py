@@ -146,6 +146,13 @@ def test_a_question_of_messages_is_asked_as_text(tmp_path: Path) -> None:
         Benchmark.load(tmp_path / "b.json")
 
 
+def test_blank_rows_of_a_table_are_left_out(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("question,answer\nHow many?,2\n\n,\nWhich gas?,NO\n", "utf-8")
+    benchmark = Benchmark.load(tmp_path / "a.csv")
+    assert [one.question for one in benchmark] == ["How many?", "Which gas?"]
+    assert "blank rows are left out: line 3, line 4" in benchmark.load_notes
+
+
 def test_rows_that_are_too_short_are_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "a.csv").write_text("id,question,answer,category\n1,How many?,2,x\n2,Which gas?,geo\n", "utf-8")
     Benchmark.load(tmp_path / "a.csv")

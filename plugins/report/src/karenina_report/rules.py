@@ -13,6 +13,7 @@ from karenina_report.benchmark_questions import load_benchmark
 from karenina_report.runs import find_journal
 from karenina_template.question_template import template_of
 from karenina_template.templates import TemplateError
+from karenina_toolkit.printable import quantity
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -82,5 +83,11 @@ def rule_text(primitive: Primitive) -> str:
 
 def _parameters(primitive: Primitive) -> Iterator[str]:
     for name, value in primitive.model_dump(mode="json", exclude_defaults=True).items():
-        shown = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-        yield f"{name} {shown}"
+        yield f"{name} {', '.join(map(_shown, value)) if isinstance(value, list) else _shown(value)}"
+
+
+def _shown(value: object) -> str:
+    """Return a parameter as text; of a map of synonyms, their number, because it can be long."""
+    if isinstance(value, dict) and isinstance(value.get("mapping"), dict):
+        return quantity(len(value["mapping"]), "other spelling")
+    return str(value)

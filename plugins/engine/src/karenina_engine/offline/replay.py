@@ -91,10 +91,15 @@ class _EarlierTemplate(BaseModel):
     regex_validation_results: dict[str, bool] | None = None
 
 
+class _EarlierMetadata(BaseModel):
+    execution_time: float = 0.0
+
+
 class EarlierResult(BaseModel):
-    """The compared parts of an earlier result. Parsing all of it takes three times as long."""
+    """The compared parts of an earlier result, and its time. Parsing all of it takes three times as long."""
 
     outcome: Outcome
+    metadata: _EarlierMetadata = _EarlierMetadata()
     template: _EarlierTemplate
     rubric: VerificationResultRubric | None = None
 

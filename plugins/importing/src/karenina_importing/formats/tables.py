@@ -77,6 +77,8 @@ def _rows_at(path: Path, rows: str | None, encoding: str | None) -> Iterator[Sou
         raise CheckpointError(path, "", *problem)
     notes = list(opened.notes)
     for row in chain(first, opened):
+        if not row.problem and all(cell in (None, "") for cell in row.values.values()) and suffix in TABLES:
+            continue
         if row.is_short and suffix != ".xlsx" and len(notes) == len(opened.notes):
             notes.append(
                 f"{row.where()} has fewer cells than the header, and is taken to end with empty ones; look for others"
