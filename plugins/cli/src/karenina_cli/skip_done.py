@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from karenina_core.data.outcome import Outcome
 from karenina_core.text import compose
 from karenina_toolkit.printable import in_one_line, quantity
 
@@ -92,7 +91,7 @@ class _ReadResults:
         for judge in (meta.parsing_id, None):
             item = (id, meta.answering_id, judge, meta.replicate or 1)
             self.known.add(item)
-            if result.outcome.judged or result.outcome is Outcome.UNDECIDED:  # another answer would be no better known
+            if result.outcome.group != "not_judged":  # another answer would be no better known
                 self.judged.add(item)
 
     def warn(self, wanted: Set[Item]) -> None:
