@@ -13,11 +13,11 @@ from karenina_engine.journal.rows import UnstorableRow
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
+    from karenina_core.data.item_id import ItemId
     from karenina_core.data.question import Question
     from karenina_core.planning.plan import Plan
     from karenina_engine.journal.fingerprint import Fingerprints
     from karenina_engine.journal.journal import StoredResult
-    from karenina_engine.journal.rows import ItemId
     from karenina_engine.journal.tasks import AnswerTask
 
 
@@ -127,9 +127,7 @@ class ResumeState:
         await self.journal.finish(task.index(judge), item, fingerprint, result.outcome.value, text, again=again)
         return result, text
 
-    def _with_stored_times(
-        self, result: VerificationResult, item: tuple[str, str, str, int], fingerprint: bytes
-    ) -> VerificationResult:
+    def _with_stored_times(self, result: VerificationResult, item: ItemId, fingerprint: bytes) -> VerificationResult:
         """Return the result of a replay with the times and id of the stored one."""
         kept = self.journal.result(item, fingerprint)
         if kept is None:

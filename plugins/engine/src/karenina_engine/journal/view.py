@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from karenina_core.data.item_id import ItemId
 from karenina_core.data.outcome import Outcome
 from karenina_engine.calls.reply_json import load_error
 from karenina_engine.journal.file import JournalError, is_locked, journal_errors, open_to_read, read_owner
-from karenina_engine.journal.rows import DECODE_ERRORS, ItemId, raise_damaged, read_run_row, sum_ledger_lines
+from karenina_engine.journal.rows import DECODE_ERRORS, raise_damaged, read_run_row, sum_ledger_lines
 from karenina_engine.journal.schema import LAST_RUN, is_intact
 from karenina_engine.results.header import digest_run, read_header
 from karenina_engine.results.recordings import recorded_answer
@@ -197,7 +198,7 @@ class JournalView:
             ):
                 if not is_intact("results", row):
                     raise_damaged(self.path, "results", f"a result of question {id!r}")
-                yield (row[2], row[3], row[4], row[5]), row[10]
+                yield ItemId.of(row[2], row[3], row[4], row[5]), row[10]
 
     def count_results(self) -> Counter[str]:
         """Return the number of results of the last run, by question id."""
