@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import traced_run
-from source_counts import modules_by_folder
+from source_counts import modules_by_folder, outcome_tables
 
 LIMITS = {
     "frames of a judge's call": (12, 13),
@@ -68,3 +68,7 @@ def test_no_folder_gets_more_modules() -> None:
     limits = {folder: limit for folder, (limit, _target) in FOLDERS.items()}
 
     assert {folder: count for folder, count in modules_by_folder().items() if count > limits.get(folder, MODULES)} == {}
+
+
+def test_outcomes_are_listed_in_their_own_class_alone() -> None:
+    assert {place.partition(":")[0] for place in outcome_tables()} == {"karenina_core.data.outcome"}, outcome_tables()

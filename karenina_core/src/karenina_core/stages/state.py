@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from karenina_core.data.item_id import ItemId
 from karenina_core.data.outcome import Outcome
 from karenina_core.models.ports import CallInfo, ModelRequest, Usage
 
@@ -136,11 +137,10 @@ class Item:
     sources: tuple[SourceFolder, ...] = ()
 
     @property
-    def key(self) -> tuple[str, str, str, int]:
-        """The item's key in its run: the ids of question, answering model and judge (the answering model again if there
-        is none), and the replicate. Equal to `VerificationResult.item`."""
-        judge = self.parsing_model or self.answering_model
-        return self.question.id, self.answering_model.id, judge.id, self.replicate
+    def key(self) -> ItemId:
+        """The item's key in its run. Equal to `VerificationResult.item`."""
+        judge = self.parsing_model.id if self.parsing_model is not None else None
+        return ItemId.of(self.question.id, self.answering_model.id, judge, self.replicate)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ from typer import BadParameter
 
 from karenina_benchmark import Benchmark
 from karenina_cli.configuration import read_configuration
-from karenina_core.data.outcome import Outcome
 from karenina_core.data.trust import Trust
 from karenina_core.errors import KareninaError
 from karenina_engine.journal.trust_store import load_trust
@@ -22,8 +21,6 @@ from karenina_report.exports.junit import describe_item
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
     from karenina_core.data.result import VerificationResult
-
-PASSES = (Outcome.CORRECT, Outcome.SCORED)
 
 
 class BenchmarkFile(pytest.File):
@@ -113,7 +110,7 @@ class QuestionItem(pytest.Item):
 
     def runtest(self) -> None:
         """Fail with the reasons if an answer is not right."""
-        failed = [result for result in self._found if result.outcome not in PASSES]
+        failed = [result for result in self._found if not result.outcome.passes]
         if failed:
             pytest.fail("\n\n".join(_describe(failed)), pytrace=False)
 

@@ -21,13 +21,13 @@ from karenina_engine.scheduling.settings import EngineSettings
 
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
+    from karenina_core.data.item_id import ItemId
     from karenina_core.data.question import Question
     from karenina_core.data.result import VerificationResult
     from karenina_core.planning.plan import Plan
     from karenina_engine.calls.call import CallOutcome, CallRecord
     from karenina_engine.journal.request import RunRequest
     from karenina_engine.journal.tasks import AnswerTask
-    from karenina_engine.offline.rescore_report import ItemId
 
 
 @dataclass(frozen=True, slots=True)
