@@ -10,13 +10,11 @@ OutcomeGroup = Literal["right", "partial", "wrong", "failed", "scored", "not_jud
 
 
 class Outcome(StrEnum):
-    """The outcome of an item. Every item has exactly one; `karenina_core.stages.finalize.outcome` has the rule.
-
-    Each belongs to one `group`, by which everything that counts, colors or sorts items decides what to do with it.
-    """
+    """The outcome of an item. Every item has exactly one; `karenina_core.stages.finalize.outcome` has the rule."""
 
     _value_: str
     group: OutcomeGroup
+    """By it, everything that counts, colors or sorts items decides what to do with an outcome."""
 
     def __new__(cls, value: str, group: OutcomeGroup = "not_judged") -> Self:
         """Return the outcome with this value and group. `Outcome(value)` finds it again, by its value alone."""
