@@ -247,6 +247,12 @@ class _Check:
         self.check_restricted()
         for text in self._benchmark.load_warnings:
             self._add("warning", None, text, "")
+        first: dict[str, str] = {}
+        for question in self._benchmark:
+            other = first.setdefault(question.question, question.id)
+            if other != question.id:
+                what = f"it asks the same as the question {other!r}, so what it asks counts twice"
+                self._add("warning", self._benchmark.place_of(question.id), what, "delete one of them", "question")
         place = self._benchmark.head
         self._check_traits(place, "rubric", self._benchmark.global_rubric, config)
         self._check_traits(place, "dynamic_rubric", self._benchmark.dynamic_rubric, config)

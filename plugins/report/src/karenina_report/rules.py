@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from karenina_core.errors import KareninaError
@@ -49,7 +50,26 @@ def _own_benchmarks(sources: Sequence[Source]) -> Iterator[Benchmark]:
             path = command.get("benchmark")
             if path is not None and path not in known:
                 known.add(path)
-                yield load_benchmark(path, columns=command.get("columns"), skip_broken=bool(command.get("skip_broken")))
+                with _quietly():
+                    loaded = load_benchmark(
+                        path, columns=command.get("columns"), skip_broken=bool(command.get("skip_broken"))
+                    )
+                yield loaded
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Log no warning on the benchmark, which its run has printed."""
+    logger = logging.getLogger("karenina")
+    logger.addFilter(_refuse)
+    try:
+        yield
+    finally:
+        logger.removeFilter(_refuse)
+
+
+def _refuse(_record: logging.LogRecord) -> bool:
+    return False
 
 
 def _own_command(journal: Path) -> Mapping[str, Any]:

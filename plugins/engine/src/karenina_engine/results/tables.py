@@ -116,7 +116,8 @@ def unknown_table(name: str, known: Iterable[str]) -> str:
     if name == "calls":
         return "single calls are in the journal and not in results: `karenina export JOURNAL --table calls`"
     known = list(known)
-    return f"there is no table {name!r}{did_you_mean(name, known)}; the tables are {', '.join(known)}"
+    tables = f"; the tables are {', '.join(known)}"
+    return f"there is no table {name!r}{did_you_mean(name, known, tables)}"
 
 
 def _missing(library: str) -> LibraryMissing:
