@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, WithJsonSchema
 from typing_extensions import TypedDict
 
 from karenina_core import ArtifactKeys as Keys
@@ -328,16 +328,62 @@ def test_what_stays_a_constraint_is_not_told_to_the_judge_either() -> None:
             "Note = VerifiedField('It', {'text': 'ZQX4711'}, LiteralMatch())",
             "the description of 'text' in a model of 'x'",
         ),
-        ("Note = VerifiedField('It', {'text': 'Note'}, LiteralMatch())", "the name of 'x' contains the truth, 'Note'"),
+        (
+            "Note = VerifiedField('It', {'text': 'Note'}, LiteralMatch())",
+            "the name of the class 'Note' of 'x' contains the truth, 'Note'",
+        ),
+        (
+            "Bcl2Gene = VerifiedField('It', 'BCL2', ExactMatch())",
+            "the name of the class 'Bcl2Gene' of 'x' contains the truth, 'BCL2'",
+        ),
+        (
+            "Box = VerifiedField('It', {'of': {'is_jane_austen': 'Jane Austen'}}, LiteralMatch())",
+            "the name of 'is_jane_austen' in a model of 'of' in a model of 'x' contains the truth, 'Jane Austen'",
+        ),
     ],
 )
 def test_check_names_a_truth_that_the_judge_sees(field: str, says: str) -> None:
     source = (
         "class Note(BaseModel):\n    text: str = Field(description='It, such as ZQX4711')\n\n"
+        "class Bcl2Gene(StrEnum):\n    A = 'BCL2'\n    B = 'MCL1'\n\n"
+        "class Writer(BaseModel):\n    is_jane_austen: str = Field(description='It')\n\n"
+        "class Box(BaseModel):\n    of: Writer = Field(description='It')\n\n"
         f"class Answer(BaseAnswer):\n    x: {field}\n"
     )
     flaws = [flaw.what for flaw in find_flaws(load_template(source).for_question("q"))]
     assert [what for what in flaws if says in what], flaws
+
+
+class Told(BaseModel):
+    model_config = ConfigDict(
+        json_schema_extra={"properties": {"gene": {"description": "such as ZQX4711"}, "zqx4711": {"type": "string"}}}
+    )
+    gene: str
+
+
+class Telling(BaseAnswer):
+    described: str = VerifiedField(
+        "The gene", "ZQX4711", ExactMatch(), json_schema_extra={"description": "It is ZQX4711"}
+    )
+    formatted: Annotated[str, WithJsonSchema({"type": "string", "format": "ZQX4711"})] = Field(description="It")
+    excluding: Annotated[str, WithJsonSchema({"not": {"const": "ZQX4711"}})] = Field(description="Another")
+    repeated: Annotated[str, WithJsonSchema({"anyOf": [{"const": "ZQX4711"}, {"const": "ZQX4711"}]})] = Field(
+        description="Once more"
+    )
+    told: Told = Field(description="A model")
+
+
+def test_check_names_the_truths_that_the_code_of_a_class_shows() -> None:
+    bound = template_of_class(Telling).for_question("q")
+    found = [flaw.what.split(" contains")[0] for flaw in find_flaws(bound) if "contains the truth" in flaw.what]
+    assert found == [
+        "the description of 'described'",
+        "the format of 'formatted'",
+        "the exclusion of 'excluding'",
+        "the description of 'gene' in a model of 'told'",
+        "the name of 'zqx4711' in a model of 'told'",
+    ]
+    assert bound.judge_schema()["properties"]["repeated"]["anyOf"] == [{"type": "string"}, {"type": "null"}]
 
 
 def test_other_types_are_read_as_before_beside_a_hidden_literal() -> None:
