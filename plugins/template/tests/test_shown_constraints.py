@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, WithJsonSchema
-from typing_extensions import TypedDict
+from typing_extensions import TypeAliasType, TypedDict
 
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Question, VerificationConfig
@@ -278,6 +278,9 @@ def test_a_class_of_python_hides_its_constraints_and_keeps_the_rest() -> None:
     assert (answer.gene, answer.drug.kind, answer.verify()) == ("MCL1", "tablet", False)
 
 
+Gene = TypeAliasType("Gene", Literal["ZQX4711"])
+
+
 class Unions(BaseAnswer):
     two: Annotated[Literal["a"], Field(description="One")] | Literal["b"] | int = VerifiedField(
         "It", "a", LiteralMatch()
@@ -285,17 +288,22 @@ class Unions(BaseAnswer):
     one: Annotated[Literal["ZQX4711"] | int, Field(description="One")] | list[int] = VerifiedField(
         "It", "ZQX4711", LiteralMatch()
     )
+    named: Gene = VerifiedField("It", "ZQX4711", LiteralMatch())
+    either: Gene | Literal["QX4711"] | int = VerifiedField("It", "ZQX4711", LiteralMatch())
+    extra: str = VerifiedField(
+        "It", "a", ExactMatch(), json_schema_extra={"oneOf": [{"const": "ZQX4711"}, {"type": "integer"}]}
+    )
 
 
-def test_unions_in_unions_are_one_union() -> None:
+def test_unions_in_unions_and_named_types_are_hidden_and_open() -> None:
     bound = template_of_class(Unions).for_question("q")
     assert '"a"' in shown(bound)
     assert '"b"' in shown(bound)
     assert "4711" not in shown(bound)
-    answer = bound.bind({"two": "b", "one": "MCL1"})
-    assert bound.extracted(answer) == {"two": "b", "one": "MCL1"}
+    values = {"two": "b", "one": "MCL1", "named": "MCL1", "either": "MCL1", "extra": "a"}
+    assert bound.extracted(bound.bind(values)) == values
     with pytest.raises(ValueError, match="two"):
-        bound.bind({"two": "MCL1", "one": 1})
+        bound.bind({**values, "two": "MCL1"})
 
 
 class OfOthers(BaseAnswer):

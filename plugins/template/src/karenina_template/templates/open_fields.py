@@ -74,12 +74,12 @@ class Opener:
     """A converter of types to types without the constraints that are not shown. It returns a type itself if it has
     none.
 
-    A model that contains itself stays as it is, and so do the types of other libraries.
+    A type that contains itself stays as it is, and so do the types of other libraries.
     """
 
     def __init__(self) -> None:
         self._opened: dict[tuple[type[BaseModel], frozenset[str]], type[BaseModel]] = {}
-        self._open_now: set[type[BaseModel]] = set()
+        self._open_now: set[Any] = set()
 
     def changed(self, fields: Mapping[str, FieldInfo]) -> list[str]:
         """Return the names of the fields whose opened types are others."""
@@ -102,6 +102,8 @@ class Opener:
             return annotation if shown or is_option or not is_one_option(map(plain, parts)) else _or_any(annotation)
         if origin in (Union, UnionType):
             return self._union(annotation, shown=shown, is_option=is_option)
+        if hasattr(annotation, "__value__"):
+            return self._alias(annotation)
         if isinstance(annotation, type) and origin is None:
             if issubclass(annotation, Enum):
                 return _or_any(annotation) if is_one_option(map(plain, annotation)) else annotation
@@ -155,6 +157,15 @@ class Opener:
         # as a whole first: a number written as text is still a number, if a number is among the types
         return _or_any(Annotated[annotation, Field(union_mode="smart")]) if opens_all else annotation
 
+    def _alias(self, alias: Any) -> Any:
+        """Return the opened type of a `type` statement, which has a definition of its own in a schema."""
+        if alias in self._open_now:
+            return alias
+        self._open_now.add(alias)
+        opened = self.open(alias.__value__)
+        self._open_now.discard(alias)
+        return alias if opened is alias.__value__ else opened
+
     def _model(self, cls: type[BaseModel], tags: frozenset[str] = frozenset()) -> type[BaseModel]:
         if cls in self._open_now:
             return cls
@@ -187,9 +198,10 @@ def _options(annotation: Any) -> Iterator[object]:
         yield from map(plain, parts)
     elif origin in (Union, UnionType):
         for part in parts:
-            listed = list(_options(part))
-            is_enum = isinstance(part, type) and issubclass(part, Enum)
-            yield from () if is_enum and is_one_option(listed) else listed
+            named = getattr(part, "__value__", part)
+            listed = [] if named is not part and get_origin(named) is not Literal else list(_options(named))
+            opens_itself = named is not part or (isinstance(part, type) and issubclass(part, Enum))
+            yield from () if opens_itself and is_one_option(listed) else listed
     elif origin is Annotated:
         yield from _options(parts[0])
     elif isinstance(annotation, type) and issubclass(annotation, Enum):

@@ -156,7 +156,7 @@ class _Cleaning:
             elif key in ("anyOf", "oneOf"):
                 inside = single
                 if single is not None and sum(one.get("type") != "null" for one in value) > 1:
-                    inside = _BESIDE if is_one_option(self._options(part)) else None
+                    inside = _BESIDE if is_one_option(self._options({key: value})) else None
                 cleaned = [self._clean(item, place, shown=shown, single=inside) for item in value]
                 found[key] = [one for at, one in enumerate(cleaned) if one not in cleaned[:at]]
             elif key in _MANY:
@@ -177,7 +177,7 @@ class _Cleaning:
         """Yield the values that a part lists, also in a union, and those of an enumeration in it that is shown."""
         options = [part["const"]] if "const" in part else part.get("enum", [])
         yield from options
-        for option in part.get("anyOf", part.get("oneOf", ())):
+        for option in (*part.get("anyOf", ()), *part.get("oneOf", ())):
             listed = self._options(option)
             if "$ref" in option:
                 enumeration = self._definitions.get(option["$ref"].rpartition("/")[2], {}).get("enum", [])

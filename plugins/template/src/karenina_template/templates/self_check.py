@@ -300,7 +300,7 @@ def _shown_texts(
         yield from ((key, str(inner[key])) for key in ("pattern", "format") if key in inner)
         if "not" in inner:
             yield "exclusion", json.dumps(inner["not"], ensure_ascii=False)
-        options = [one for one in inner.get("anyOf", inner.get("oneOf", ())) if one.get("type") != "null"]
+        options = [one for key in ("anyOf", "oneOf") for one in inner.get(key, ()) if one.get("type") != "null"]
         literals = [one["const"] for one in options if "const" in one]
         if len(literals) == 1 < len(options):
             yield "literal", str(literals[0])
