@@ -381,7 +381,7 @@ class Telling(BaseAnswer):
     told: Told = Field(description="A model")
 
 
-def test_check_names_the_truths_that_the_code_of_a_class_shows() -> None:
+def test_check_names_truths_that_code_of_a_class_shows() -> None:
     bound = template_of_class(Telling).for_question("q")
     found = [flaw.what.split(" contains")[0] for flaw in find_flaws(bound) if "contains the truth" in flaw.what]
     assert found == [
@@ -394,7 +394,7 @@ def test_check_names_the_truths_that_the_code_of_a_class_shows() -> None:
     assert bound.judge_schema()["properties"]["repeated"]["anyOf"] == [{"type": "string"}, {"type": "null"}]
 
 
-def test_other_types_are_read_as_before_beside_a_hidden_literal() -> None:
+def test_other_types_are_still_read_beside_a_hidden_literal() -> None:
     bound = bind("Literal['unclear'] | bool | float = VerifiedField('It', True, LiteralMatch())")
     read = [bound.extracted(bound.bind({"x": value}))["x"] for value in ("unclear", True, 2, "2.5", "MCL1")]
     assert read == ["unclear", True, 2, 2.5, "MCL1"]
