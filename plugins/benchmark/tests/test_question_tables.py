@@ -193,6 +193,14 @@ def test_file_names_are_no_right_answers(tmp_path: Path) -> None:
     assert Benchmark.load(tmp_path / "a.json").check().errors
 
 
+def test_a_column_with_an_empty_name_is_no_context(tmp_path: Path) -> None:
+    rows = [{"question": "Which city is it?", "answer": "Paris", "": text} for text in ("It is so.", "It is not so.")]
+    rows[1] |= {"question": "Which town is it?"}
+    (tmp_path / "a.json").write_text(json.dumps([*rows, {"question": "Which city is it?", "answer": "Lyon"}]), "utf-8")
+    with pytest.raises(CheckpointError, match="the question of row 0 has the same text"):
+        Benchmark.load(tmp_path / "a.json")
+
+
 def test_names_of_files_are_no_contexts(tmp_path: Path) -> None:
     rows = [{"document": f"part-{n % 2}.md", "question": f"What does the document say of {n}?"} for n in range(6)]
     (tmp_path / "a.json").write_text(json.dumps([{**row, "answer": 7} for row in rows]), "utf-8")

@@ -136,7 +136,7 @@ def make_question_rows(
     done = QuestionRows(roles)
     question = roles.columns[QUESTION]
     template = question if _PLACEHOLDER.search(question) else None
-    truth = roles.get(TRUTH)
+    truth, context = roles.get(TRUTH), roles.get(CONTEXT)
     made: list[QuestionRow] = []
     contexts: list[str] = []
     for row in rows:
@@ -152,10 +152,10 @@ def make_question_rows(
         cell = plain_truth(row.values.get(truth)) if truth is not None else None
         options = _options_of(row, roles) or options_in(text, cell)
         made.append(QuestionRow(row, text, text, cell, options))
-        contexts.append("" if template else context_text(row.values.get(roles.get(CONTEXT) or "")))
+        contexts.append("" if template or context is None else context_text(row.values.get(context)))
     joined = any(contexts) and _needs_context(made, contexts, roles)
     if joined:
-        made = [replace(one, text=join_context(one.text, context)) for one, context in zip(made, contexts, strict=True)]
+        made = [replace(one, text=join_context(one.text, text)) for one, text in zip(made, contexts, strict=True)]
     done.joined = joined
     done.cure = f"write {option} choice_by=number (counted from 1), index (from 0), letter or text"
     done.rows = _with_right_options(made, roles, choice_by, done)
