@@ -36,7 +36,7 @@ from karenina_toolkit.http_errors import (
 from karenina_toolkit.reply_bounds import BrokenReply, ReplyBounds, read_json
 from karenina_toolkit.stream_ends import IncompleteStream, UnendedStream
 from karenina_toolkit.traces.openai_completions import error_of_choice, usage_of
-from karenina_toolkit.urls import find_proxy, find_secret_parts, redact_url
+from karenina_toolkit.urls import find_proxy, find_proxy_secrets, find_secret_parts, redact_url
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -90,7 +90,8 @@ class Client:
         headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "karenina"}
         if key is not None and "authorization" not in {name.lower() for name in own}:
             headers["Authorization"] = f"Bearer {key}"
-        secrets = (key or "", *own.values(), *query.values(), *find_secret_parts(base_url))
+        hidden = (*find_secret_parts(base_url), *find_proxy_secrets())
+        secrets = (key or "", *own.values(), *query.values(), *hidden)
         self._secrets = [value for value in secrets if len(value) > 3]
         proxy = find_proxy(url)
         self._path_cure = cure_for_path(base_url)

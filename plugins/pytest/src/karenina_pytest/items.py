@@ -74,22 +74,26 @@ class BenchmarkFile(pytest.File):
 
     def _config(self) -> VerificationConfig:
         option = self.config.getoption
-        file, recordings = option("karenina_config"), option("karenina_recordings")
         return read_configuration(
             self.benchmark,
-            self.config.rootpath / file if file else None,
+            self._path_of("karenina_config"),
             option("karenina_set"),
             answering=option("karenina_answering"),
             judges=option("karenina_judge"),
-            recordings=Path(recordings) if recordings else None,
+            recordings=self._path_of("karenina_recordings"),
         )
 
     def _journal(self) -> Path | None:
-        folder = self.config.getoption("karenina_journal")
-        if not folder:
+        folder = self._path_of("karenina_journal")
+        if folder is None:
             return None
         name = self.path.relative_to(self.config.rootpath) if self.path.is_relative_to(self.config.rootpath) else None
-        return Path(folder) / f"{'.'.join((name or Path(self.path.name)).parts)}.journal"
+        return folder / f"{'.'.join((name or Path(self.path.name)).parts)}.journal"
+
+    def _path_of(self, option: str) -> Path | None:
+        """Return the path of an option, relative to where the user called pytest: its root may be somebody else's."""
+        path = self.config.getoption(option)
+        return self.config.invocation_params.dir / path if path else None
 
 
 class QuestionItem(pytest.Item):
