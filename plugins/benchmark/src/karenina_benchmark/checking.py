@@ -147,13 +147,14 @@ def read_findings(
     chosen = restricted_values.resolve_trust(trust)
     findings: list[Finding] = []
 
-    def may_read(file: Path, names: Sequence[str]) -> bool:
-        outside = [] if chosen.everything else restricted_values.paths_outside(file, names)
-        trusted = chosen.covers_values(file, restricted_values.names_and_values(outside)) if outside else True
-        for value in () if trusted else outside:
-            what = f"{value.in_words()}: the file is outside of this folder and not trusted, so it was not read"
-            findings.append(Finding("error", file, "", what, f"karenina trust {file}"))
-        return trusted
+    def may_read(file: Path, names: Sequence[str]) -> bool | None:
+        try:
+            return restricted_values.check_paths(file, names, chosen)
+        except restricted_values.RestrictedValues as error:
+            for value in error.values:
+                what = f"{value.in_words()}: the file is outside of this folder and not trusted, so it was not read"
+                findings.append(Finding("error", file, "", what, f"karenina trust {file}"))
+            return False
 
     try:
         benchmark = read_benchmark(path, may_read, columns)
