@@ -160,7 +160,7 @@ def _paths(table: QuestionRows, values: Sequence[Mapping[str, Any]]) -> dict[str
 
 HUGGINGFACE: Final = make_import_format(
     "huggingface",
-    "a dataset of Hugging Face, or a table",
+    "a table, or a dataset of Hugging Face",
     _detect,
     _rows,
     FieldMapping({}),
