@@ -1,4 +1,4 @@
-"""What is not read of promptfoo's configurations is named: keys, columns, conversations and prompts."""
+"""Parts of promptfoo's configurations that are not read are named: keys, columns, conversations and prompts."""
 
 from __future__ import annotations
 

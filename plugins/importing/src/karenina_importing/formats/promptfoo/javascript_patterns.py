@@ -17,7 +17,7 @@ from typing import Final
 from karenina_toolkit.patterns import BadPattern, compile_pattern
 
 SPACE: Final = r"\t\n\x0b\f\r \xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
-"""What JavaScript's `\\s` and `trim()` mean, as the items of a class."""
+"""The characters that JavaScript's `\\s` and `trim()` match, as the items of a class."""
 _NO_SPACE: Final = (
     r"\x00-\x08\x0e-\x1f\x21-\x9f\xa1-\u167f\u1681-\u1fff\u200b-\u2027\u202a-\u202e\u2030-\u205e\u2060-\u2fff"
     r"\u3001-\ufefe\uff00-\U0010ffff"

@@ -29,7 +29,7 @@ _UNCHANGING: Final = frozenset({*_HOSTS, *_ADDRESSES, "apiKey", "apiKeyEnvar", "
 _OWN_API: Final = ("google",)
 """Providers whose own address speaks another API than the one that is used here."""
 _ADDRESS: Final = "ADDRESS"
-"""What stands for an address that only promptfoo knows, such as a template of the environment."""
+"""The placeholder for an address that only promptfoo knows, such as a template of the environment."""
 _MOST: Final = 20
 
 
