@@ -44,8 +44,7 @@ from typing import Any
 import numpy as np
 from coverage_estimators import rate_intervals
 
-from karenina_calibration.estimators.allocation import LEAST, allocate
-from karenina_calibration.estimators.post_stratified import Label, post_stratified
+from karenina_calibration.estimators.stratified import LEAST, Label, allocate, post_stratified
 from karenina_report.estimators.t_distribution import t_quantile
 
 Array = np.ndarray[Any, np.dtype[Any]]

@@ -10,11 +10,16 @@ import numpy as np
 import pytest
 from sklearn.metrics import accuracy_score, cohen_kappa_score
 
-from karenina_calibration.estimators.allocation import allocate, merge_small
-from karenina_calibration.estimators.post_stratified import Label, corrected_difference, more_labels, post_stratified
-from karenina_calibration.estimators.prediction_powered import powered_mean
-from karenina_calibration.estimators.rogan_gladen import JudgeQuality, rogan_gladen
-from karenina_calibration.estimators.weighted_rate import weighted_rate
+from karenina_calibration.estimators.corrected_rates import JudgeQuality, powered_mean, rogan_gladen
+from karenina_calibration.estimators.stratified import (
+    Label,
+    allocate,
+    corrected_difference,
+    merge_small,
+    more_labels,
+    post_stratified,
+    weighted_rate,
+)
 from karenina_report.estimators.agreement import cohen_kappa
 
 PPI = """

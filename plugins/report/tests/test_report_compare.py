@@ -14,7 +14,7 @@ from karenina_core.data.result import VerificationResult
 from karenina_core.data.rubrics import LLMRubricTrait
 from karenina_core.errors import ConfigError
 from karenina_report import compare
-from karenina_report.comparison_result import Difference, FieldValues, Pair
+from karenina_report.comparison.comparison_result import Difference, FieldValues, Pair
 from karenina_template.question_template import template_of
 
 

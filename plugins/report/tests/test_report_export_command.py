@@ -26,7 +26,7 @@ from karenina_engine.journal.schema import row_digest
 from karenina_engine.results.result_set import read_results
 from karenina_report.commands import commands
 from karenina_report.exports.exporter import Exporter, ExportRequest
-from karenina_report.exports.schema import DIALECT
+from karenina_report.exports.json_lines import DIALECT
 
 MODELS = ("-a", "scripted:m", "-j", "scripted:j", "--set", "evaluation_mode=rubric_only")
 HALF = {"raw_llm_response": "\ud800", "trace_messages": []}

@@ -16,9 +16,9 @@ from karenina_core.data.outcome import Outcome
 from karenina_core.data.result import VerificationResult
 from karenina_engine.results.tables import result_table
 from karenina_report.exports.exporter import ExportRequest
+from karenina_report.exports.json_lines import make_schema, published_schema
 from karenina_report.exports.junit import JUNIT
 from karenina_report.exports.markdown import MARKDOWN
-from karenina_report.exports.schema import make_schema, published_schema
 
 SCHEMA = Path(__file__).parent / "vendor" / "junit-10.xsd"
 RESULTS = [
@@ -83,7 +83,7 @@ def test_markdown_holds_no_markup_of_results() -> None:
 
 def test_the_schema_file_is_up_to_date() -> None:
     assert json.loads(published_schema()) == make_schema(), (
-        "write it again: python -c 'import json; from karenina_report.exports.schema import make_schema; "
+        "write it again: python -c 'import json; from karenina_report.exports.json_lines import make_schema; "
         "print(json.dumps(make_schema(), indent=2, ensure_ascii=False))' > "
         "plugins/report/src/karenina_report/result.schema.json"
     )

@@ -18,7 +18,7 @@ from statsmodels.stats.inter_rater import cohens_kappa
 from statsmodels.stats.inter_rater import fleiss_kappa as oracle_fleiss
 
 from karenina_report.estimators.agreement import cohen_kappa, fleiss_kappa, krippendorff_alpha, raw_agreement
-from karenina_report.estimators.pass_at_k import pass_at_k, pass_hat_k
+from karenina_report.estimators.means import pass_at_k, pass_hat_k
 from karenina_report.estimators.variance_components import (
     BOTH,
     BOTH_AND_REST,

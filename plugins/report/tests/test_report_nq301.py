@@ -5,7 +5,7 @@ from __future__ import annotations
 from nq301 import available, judged
 
 from karenina_report import compare
-from karenina_report.comparison_result import Difference, Pair
+from karenina_report.comparison.comparison_result import Difference, Pair
 
 pytestmark = available
 

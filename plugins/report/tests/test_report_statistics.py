@@ -17,7 +17,7 @@ from karenina_engine.results.rates import wilson
 from karenina_report import describe
 from karenina_report.commands import commands
 from karenina_report.estimators.variance_components import BOTH, BOTH_AND_REST, JUDGE, REST
-from karenina_report.statistics_result import RunStatistics
+from karenina_report.statistics.statistics_result import RunStatistics
 
 
 def described(results: list[VerificationResult], **more: str) -> RunStatistics:

@@ -9,9 +9,8 @@ import pytest
 from karenina_benchmark import Benchmark
 from karenina_core.data.trust import Trust
 from karenina_selftest.cases import pack_cases, shipped_cases
-from karenina_selftest.own_cases import make_own_cases
+from karenina_selftest.own_cases import in_another_unit, make_own_cases
 from karenina_selftest.scores import needed_cases
-from karenina_selftest.units import in_another_unit
 from karenina_template.question_template import template_of
 
 BENCHMARK = """

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from karenina_calibration.answers import CORRECT, NOT_JUDGED, UNDECIDED, WRONG
 from karenina_calibration.calibration_result import TemplateAgreement, ValueAgreement, VerdictAgreement
-from karenina_calibration.estimators.weighted_rate import effective_labels, weighted_rate
+from karenina_calibration.estimators.stratified import effective_labels, weighted_rate
 from karenina_calibration.sheets import readable
 from karenina_core.data.outcome import Outcome
 from karenina_engine.results.rates import pass_rate
 from karenina_report.estimators.agreement import cohen_kappa
-from karenina_report.statistics_result import Coefficient
+from karenina_report.statistics.statistics_result import Coefficient
 
 if TYPE_CHECKING:
     from karenina_calibration.answers import Kind
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from karenina_calibration.labelled_answers import LabelledAnswer
     from karenina_core.data.result import VerificationResult
     from karenina_engine.results.rates import Rate
-    from karenina_report.clusters import Units
+    from karenina_report.statistics.clusters import Units
 
 RIGHT = "right"
 NOT_RIGHT = "not right"

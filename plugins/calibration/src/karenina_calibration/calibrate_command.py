@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from karenina_calibration.completion_values import label_files
+from karenina_calibration.commands import label_files
 from karenina_report.options import AsJson, Cluster, get_screen, result_files
 
 

@@ -18,17 +18,17 @@ from karenina_calibration.calibration_result import (
     WorstItem,
 )
 from karenina_calibration.corrected import ModelRate, correct_rate
-from karenina_calibration.estimators.rogan_gladen import JudgeQuality, rogan_gladen
+from karenina_calibration.estimators.corrected_rates import JudgeQuality, rogan_gladen
 from karenina_calibration.label_file import check_labels, find_labels_file, read_labels
 from karenina_calibration.labelled_answers import LabelledAnswer, join_labels
 from karenina_calibration.labelling import now
 from karenina_calibration.sheets import SUFFIXES, read_sheet, readable
 from karenina_core.errors import ConfigError
 from karenina_engine.results.rates import Clusters, rate
-from karenina_report.clusters import Units, assign_units
 from karenina_report.estimators.agreement import krippendorff_alpha
 from karenina_report.runs import read_runs
-from karenina_report.statistics_result import Coefficient
+from karenina_report.statistics.clusters import Units, assign_units
+from karenina_report.statistics.statistics_result import Coefficient
 from karenina_toolkit.printable import shorten
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ from pydantic import Field
 
 from karenina_calibration.answers import Kind
 from karenina_engine.results.rates import Rate
-from karenina_report.comparison_result import ReportModel
-from karenina_report.statistics_result import Coefficient
+from karenina_report.statistics.statistics_result import Coefficient, ReportModel
 from karenina_toolkit.sections_view import SectionsView
 
 Table = Mapping[str, Mapping[str, int]]

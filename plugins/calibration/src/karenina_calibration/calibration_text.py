@@ -14,15 +14,14 @@ from karenina_calibration.calibration_result import (
     ValueAgreement,
     VerdictAgreement,
 )
-from karenina_engine.results.summary_text import undecided_text
-from karenina_report.comparison_text import percent
+from karenina_engine.results.summary_text import percent, undecided_text
 from karenina_toolkit.printable import in_one_line, quantity, shorten
 from karenina_toolkit.sections_view import sections_of
 from karenina_toolkit.text_layout import Facts, Grid, Title
 
 if TYPE_CHECKING:
     from karenina_engine.results.rates import Rate
-    from karenina_report.statistics_result import Coefficient
+    from karenina_report.statistics.statistics_result import Coefficient
     from karenina_toolkit.text_layout import Section
 
 MOST_CLASSES: Final = 12

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from karenina_core.hooks import hookimpl
+from karenina_toolkit.completion import complete_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -13,6 +14,11 @@ if TYPE_CHECKING:
 
     from karenina_report.page.section import PageRuns, PageSection
     from karenina_report.run_notes import NotedRun, RunNote
+
+
+def label_files(incomplete: str) -> list[str]:
+    """Return files that could hold labels: sheets, and lines of JSON."""
+    return complete_files(incomplete, (".jsonl", ".csv", ".xlsx"))
 
 
 class commands:  # noqa: N801 - the entry point's name

@@ -9,10 +9,16 @@ from typing import TYPE_CHECKING
 
 from karenina_calibration.answers import SCORED
 from karenina_calibration.calibration_result import CorrectedPassRate, StratumLabels
-from karenina_calibration.estimators.allocation import LEAST, merge_small
-from karenina_calibration.estimators.post_stratified import CorrectedRate, Label, more_labels, post_stratified
-from karenina_calibration.estimators.prediction_powered import powered_mean
-from karenina_report.statistics_result import Coefficient
+from karenina_calibration.estimators.corrected_rates import powered_mean
+from karenina_calibration.estimators.stratified import (
+    LEAST,
+    CorrectedRate,
+    Label,
+    merge_small,
+    more_labels,
+    post_stratified,
+)
+from karenina_report.statistics.statistics_result import Coefficient
 
 if TYPE_CHECKING:
     from karenina_calibration.answers import Answer, Answers

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from karenina_calibration.completion_values import label_files
+from karenina_calibration.commands import label_files
 from karenina_report.options import config_error, get_screen, moved_note, result_files
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ from karenina_calibration.agreement import verdict_agreement
 from karenina_calibration.calibration import LabelledRun
 from karenina_calibration.calibration_text import corrected_text
 from karenina_calibration.corrected import ModelRate
-from karenina_calibration.estimators.post_stratified import corrected_difference
+from karenina_calibration.estimators.stratified import corrected_difference
 from karenina_calibration.label_file import find_labels_file, read_labels
 from karenina_core.errors import KareninaError
-from karenina_report.comparison_text import points
+from karenina_report.comparison.comparison_text import points
 from karenina_report.page.section import Column, IntervalPlot, PageSection, TableBlock, TextBlock
 from karenina_report.run_notes import NotedRun, RunNote
 from karenina_report.runs import read_runs

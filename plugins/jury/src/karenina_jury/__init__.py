@@ -71,6 +71,6 @@ class plugin:  # noqa: N801 - the entry point's name
     @hookimpl
     def karenina_run_notes() -> Sequence[Callable[[Sequence[NotedRun]], Sequence[RunNote]]]:
         """Offer the notes on juries."""
-        from karenina_jury.run_notes import jury_notes
+        from karenina_jury.page_section import jury_notes
 
         return [jury_notes]

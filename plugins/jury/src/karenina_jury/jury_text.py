@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from karenina_engine.results.summary_text import undecided_text
-from karenina_report.comparison_text import percent
+from karenina_engine.results.summary_text import percent, undecided_text
 from karenina_toolkit.printable import in_one_line, quantity
 from karenina_toolkit.text_layout import Facts, Grid
 

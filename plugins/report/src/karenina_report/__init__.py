@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from karenina_toolkit.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from karenina_report.report_file import write_report
-    from karenina_report.run_comparison import compare
-    from karenina_report.run_statistics import describe
+    from karenina_report.comparison.run_comparison import compare
+    from karenina_report.page.writer import write_report
+    from karenina_report.statistics.run_statistics import describe
 
 __all__ = ["compare", "describe", "write_report"]
 
@@ -20,9 +20,9 @@ __all__ = ["compare", "describe", "write_report"]
 __getattr__ = lazy_names(
     __name__,
     {
-        "compare": ".run_comparison",
-        "describe": ".run_statistics",
-        "write_report": ".report_file",
+        "compare": ".comparison.run_comparison",
+        "describe": ".statistics.run_statistics",
+        "write_report": ".page.writer",
     },
 )
 

@@ -24,7 +24,7 @@ from karenina_report.options import (
 )
 
 if TYPE_CHECKING:
-    from karenina_report.comparison_result import Comparison
+    from karenina_report.comparison.comparison_result import Comparison
 
 FAILED: Final = 1
 """The exit code if --fail-on-regression or --require-within fails."""
@@ -126,7 +126,7 @@ def compare(
     """
     screen = get_screen(ctx)
     with screen.report_errors():
-        from karenina_report.run_comparison import compare as compare_runs
+        from karenina_report.comparison.run_comparison import compare as compare_runs
 
         found = compare_runs(
             *files,
@@ -141,7 +141,7 @@ def compare(
         if as_json:
             screen.json({**found.model_dump(mode="json"), "failures": failures})
         else:
-            from karenina_report.comparison_text import comparison_sections
+            from karenina_report.comparison.comparison_text import comparison_sections
             from karenina_toolkit.text_layout import format_sections
 
             for line in format_sections(comparison_sections(found, changes), screen.out.width):
@@ -157,7 +157,7 @@ def _failures(found: Comparison, regression: float | None, within: float | None)
     """Return why the comparison fails the conditions of the command line. Raises `ConfigError` without verdicts."""
     if regression is None and within is None:
         return
-    from karenina_report.comparison_text import interval
+    from karenina_report.comparison.comparison_text import interval
 
     names = {run.label: run.name for run in found.runs}
     checked = False

@@ -22,7 +22,7 @@ _NOTHING: Final = b"\0"
 def _format_names(incomplete: str) -> list[str]:
     """Return the export formats for completion in a shell."""
     from karenina_core.plugins import command_plugins
-    from karenina_report.exports.hookspecs import karenina_exporters
+    from karenina_report.exports.exporter import karenina_exporters
 
     return matching((one.name for one in command_plugins().call(karenina_exporters)), incomplete)
 
@@ -84,7 +84,7 @@ def export(
     screen = get_screen(ctx)
     with screen.report_errors():
         if schema:
-            from karenina_report.exports.schema import published_schema
+            from karenina_report.exports.json_lines import published_schema
 
             typer.echo(published_schema(), nl=False)
             return

@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from pydantic import Field
 
 from karenina_core.errors import describe_error
 from karenina_core.plugins import command_plugins
-from karenina_report.comparison_result import Note
-from karenina_report.hookspecs import karenina_run_notes
+from karenina_report.run_notes import karenina_run_notes
+from karenina_report.statistics.statistics_result import ReportModel
 
 if TYPE_CHECKING:
     from karenina_report.run_notes import NotedRun
 
 logger: Final = logging.getLogger("karenina")
+
+
+class Note(ReportModel):
+    """A note of a plugin on the pass rates, with its numbers as JSON values."""
+
+    name: str
+    text: str
+    values: Mapping[str, Any] = Field(default_factory=dict)
 
 
 def find_notes(runs: Sequence[NotedRun]) -> list[Note]:

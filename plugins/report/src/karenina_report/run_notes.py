@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from karenina_core.hook_policy import HookPolicy
+from karenina_core.hooks import hookspec
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,3 +31,13 @@ class RunNote:
     name: str
     text: str
     values: Mapping[str, Any] = field(default_factory=dict)
+
+
+@hookspec
+@HookPolicy(stability="provisional")
+def karenina_run_notes() -> Sequence[Callable[[Sequence[NotedRun]], Sequence[RunNote]]]:
+    """Offer functions that return notes on the pass rates of runs, which `karenina show` and `compare` print.
+
+    A function that fails is left out, with a warning. Called for plugins with an entry point in the group
+    `karenina.plugins`, without importing stages or adapters.
+    """

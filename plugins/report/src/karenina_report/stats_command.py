@@ -40,13 +40,13 @@ def stats(
     """
     screen = get_screen(ctx)
     with screen.report_errors():
-        from karenina_report.run_statistics import describe
+        from karenina_report.statistics.run_statistics import describe
 
         found = describe(*files, **parse_report_options(by, cluster, model, cut, scale, benchmark))
         if as_json:
             screen.json({"runs": [one.model_dump(mode="json") for one in found]})
             return
-        from karenina_report.statistics_text import statistics_sections
+        from karenina_report.statistics.statistics_text import statistics_sections
         from karenina_toolkit.text_layout import format_sections
 
         for number, one in enumerate(found):

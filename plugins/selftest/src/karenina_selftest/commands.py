@@ -43,6 +43,6 @@ class commands:  # noqa: N801 - the entry point's name
     @hookimpl
     def karenina_run_notes() -> Sequence[Callable[[Sequence[NotedRun]], Sequence[RunNote]]]:
         """Offer the notes on self-tests."""
-        from karenina_selftest.run_notes import selftest_notes
+        from karenina_selftest.page_section import selftest_notes
 
         return [selftest_notes]

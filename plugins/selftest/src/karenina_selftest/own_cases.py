@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
 from karenina_selftest.cases import Case
 from karenina_selftest.statements import ABSENT, FILLER, labels, say, state
-from karenina_selftest.units import in_another_unit
 from karenina_template.question_template import template_of
 from karenina_template.templates.comparison import Comparison
 from karenina_template.templates.errors import TemplateError
@@ -20,8 +21,54 @@ if TYPE_CHECKING:
     from karenina_core.data.trust import Trust
     from karenina_template.templates import BoundTemplate
 
+Convert = Callable[[Decimal], Decimal]
+
+
+def _times(factor: str) -> Convert:
+    return lambda value: value * Decimal(factor)
+
+
+_UNITS: Final[Sequence[tuple[str, str, Convert]]] = (
+    (r"degrees? celsius|°\s?c\b", "degrees Fahrenheit", lambda value: value * Decimal("1.8") + 32),
+    (r"kilomet(er|re)s?|\bkm\b", "metres", _times("1000")),
+    (r"centimet(er|re)s?|\bcm\b", "millimetres", _times("10")),
+    (r"millimet(er|re)s?|\bmm\b", "micrometres", _times("1000")),
+    (r"\bmet(er|re)s?\b", "centimetres", _times("100")),
+    (r"kilograms?|\bkg\b", "grams", _times("1000")),
+    (r"milligrams?|\bmg\b", "micrograms", _times("1000")),
+    (r"\bgrams?\b", "milligrams", _times("1000")),
+    (r"millilit(er|re)s?|\bml\b", "microlitres", _times("1000")),
+    (r"\blit(er|re)s?\b", "millilitres", _times("1000")),
+    (r"\bdays\b|number of days", "hours", _times("24")),
+    (r"\bhours\b", "minutes", _times("60")),
+    (r"\bminutes\b", "seconds", _times("60")),
+    (r"\bweeks\b", "days", _times("7")),
+    (r"per ?cent(age)?\b|%", "parts per thousand", _times("10")),
+)
+
+
+def in_another_unit(description: str, value: object) -> str | None:
+    """Return a number in another unit than the one in `description`; None if there is no known unit, or several."""
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+        return None
+    text, found = description.casefold(), []
+    for pattern, unit, convert in _UNITS:
+        text, hits = re.subn(pattern, " ", text)
+        if hits:
+            found.append((unit, convert))
+    if len(found) != 1:
+        return None
+    unit, convert = found[0]
+    number = convert(Decimal(str(value))).normalize()
+    return f"{number:f} {unit}"
+
+
 FAMILY: Final = "own templates"
+
+
 _CORRECTION: Final = "\n\nCorrection: the lines above are wrong. The right ones are:\n"
+
+
 _CHOICE: Final = "Two answers are common.\nA)\n{}\nB)\n{}\n\nB is right, and A is wrong."
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from karenina_report.comparison_text import percent
+from karenina_engine.results.summary_text import percent
 from karenina_toolkit.printable import in_one_line, shorten
 from karenina_toolkit.text_layout import Facts, Grid, Title
 

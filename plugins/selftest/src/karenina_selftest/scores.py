@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict
 from karenina_core.data.outcome import Outcome
 from karenina_core.errors import ConfigError
 from karenina_engine.results.rates import Z95, Rate, rate
-from karenina_report.judge_names import make_judge_namer
+from karenina_report.statistics.columns import make_judge_namer
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult

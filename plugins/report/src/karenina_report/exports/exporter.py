@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
+
+from karenina_core.hook_policy import HookPolicy
+from karenina_core.hooks import hookspec
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
@@ -59,3 +62,12 @@ class Exporter:
     takes_table: bool = False
     first_bytes: tuple[bytes, ...] = ANY_BYTES
     read: Callable[[Path], Iterable[VerificationResult]] | None = None
+
+
+@hookspec
+@HookPolicy(stability="provisional")
+def karenina_exporters() -> Sequence[Exporter]:
+    """Offer formats for `karenina export`, each chosen by `--format` or by the suffix of the output.
+
+    The built-in formats are offered in the same way.
+    """

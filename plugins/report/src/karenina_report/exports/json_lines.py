@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, BinaryIO
+from importlib import resources
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
+from karenina_core.data.result import VerificationResult
 from karenina_core.text import replace_surrogates
 from karenina_engine.journal.view import JournalView
 from karenina_engine.results.header import header_line
@@ -82,3 +84,16 @@ RECORDING = Exporter(
     _write_recording,
     first_bytes=(b"{",),
 )
+
+
+DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+
+
+def make_schema() -> dict[str, Any]:
+    """Return the schema of the installed version."""
+    return {"$schema": DIALECT, **VerificationResult.model_json_schema(mode="serialization")}
+
+
+def published_schema() -> str:
+    """Return the text of `result.schema.json`, the schema that this distribution publishes."""
+    return resources.files("karenina_report").joinpath("result.schema.json").read_text("utf-8")

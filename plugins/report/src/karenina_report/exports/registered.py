@@ -10,7 +10,7 @@ from karenina_core.catalog import official_first
 from karenina_core.config.setting_owners import not_loaded
 from karenina_core.errors import ConfigError
 from karenina_core.text import did_you_mean
-from karenina_report.exports.hookspecs import karenina_exporters
+from karenina_report.exports.exporter import karenina_exporters
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
@@ -23,8 +23,7 @@ def built_in() -> Sequence[Exporter]:
     from karenina_report.exports.json_lines import JSON, JSONL, RECORDING
     from karenina_report.exports.junit import JUNIT
     from karenina_report.exports.markdown import MARKDOWN
-    from karenina_report.exports.parquet import PARQUET
-    from karenina_report.exports.spreadsheets import CSV, EXCEL
+    from karenina_report.exports.spreadsheets import CSV, EXCEL, PARQUET
 
     return (JSONL, JSON, CSV, EXCEL, PARQUET, JUNIT, MARKDOWN, RECORDING)
 

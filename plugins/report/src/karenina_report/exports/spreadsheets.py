@@ -1,4 +1,4 @@
-"""Exports to CSV and Excel, and their re-import.
+"""Exports to CSV, Excel and Parquet, and their re-import.
 
 Text cells that begin with `=`, `+`, `-` or `@`, also full-width or after blanks and invisible characters, or with a
 tab or a line break, could be formulas in a spreadsheet. CSV has them with an apostrophe before, Excel as cells of type
@@ -30,12 +30,24 @@ if TYPE_CHECKING:
 
 RESULT_COLUMN: Final = "result"
 """The last column of the table of results: the whole result as JSON, from which it is read back."""
+
+
 _FORMULA_STARTS: Final = ("=", "+", "-", "\N{MINUS SIGN}", "@")
+
+
 _CONTROLS: Final = ("\t", "\r", "\n")
+
+
 _TABLES: Final = ("results", "fields", "traits", "excerpts", "stages")
+
+
 _SHEET_OF_RESULTS: Final = "data"
+
+
 _LONGEST_CELL: Final = 32_000
 """Characters of a cell; Excel itself allows 32,767."""
+
+
 _MOST_ROWS: Final = 1_048_575
 
 
@@ -189,7 +201,30 @@ def _read_excel(path: Path) -> Iterator[VerificationResult]:
 
 
 CSV = Exporter("csv", "one table as comma-separated values", (".csv",), _write_csv, takes_table=True, read=_read_csv)
+
+
 EXCEL = Exporter(
     "excel", "every table on a sheet of its own", (".xlsx",), _write_excel, is_binary=True, takes_table=True,
     read=_read_excel,
 )  # fmt: skip
+
+
+def _write(request: ExportRequest, file: BinaryIO) -> None:
+    table = request.tables(request.table or "results")
+    frame = table.to_arrow()  # reports a missing pyarrow
+    from pyarrow import array, string
+    from pyarrow.parquet import write_table
+
+    if request.with_results and table.name == "results":
+        texts = [result.model_dump_json() for result in request.results]
+        frame = frame.append_column(RESULT_COLUMN, array(texts, type=string()))
+    write_table(frame, file)
+
+
+def _read(path: Path) -> Iterator[VerificationResult]:
+    return read_result_column(path, "Parquet")
+
+
+PARQUET = Exporter(
+    "parquet", "one table as Parquet", (".parquet",), _write, is_binary=True, takes_table=True, read=_read
+)

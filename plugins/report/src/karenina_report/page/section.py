@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from karenina_core.hook_policy import HookPolicy
+from karenina_core.hooks import hookspec
+
 if TYPE_CHECKING:
-    from karenina_report.comparison_result import Comparison
+    from karenina_report.comparison.comparison_result import Comparison
     from karenina_report.runs import Run
 
 CellKind = Literal["text", "share", "count", "number", "usd", "seconds"]
@@ -125,3 +128,13 @@ def _plotted_columns(plot: IntervalPlot | BarPlot | None) -> tuple[str, ...]:
     if isinstance(plot, IntervalPlot):
         return (plot.label, plot.value, plot.low, plot.high, *((plot.series,) if plot.series is not None else ()))
     return (plot.label, *plot.counts) if plot is not None else ()
+
+
+@hookspec
+@HookPolicy(stability="provisional")
+def karenina_report_sections() -> Sequence[Callable[[PageRuns], Sequence[PageSection]]]:
+    """Offer functions that return sections of the page of `karenina report`, from the runs on it.
+
+    The tables of models, judges and keywords are offered in the same way. A function that fails is left out, with a
+    warning.
+    """

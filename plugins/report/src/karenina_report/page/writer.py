@@ -1,7 +1,8 @@
-"""`write_page`: the page of one or more runs."""
+"""The page of one or more runs: `write_page`, and `write_report` for Python programs."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -14,16 +15,15 @@ from karenina_core.plugins import active_plugins
 from karenina_engine.journal.view import JournalView
 from karenina_engine.results.result_file import default_journal
 from karenina_report.benchmark_questions import BenchmarkQuestions, load_benchmark, read_benchmark_questions
+from karenina_report.comparison.run_comparison import compare_runs, run_facts, run_label
 from karenina_report.output_file import write_whole
 from karenina_report.page.document import FIRST_BYTES, PageDocument, plain_json
-from karenina_report.page.hookspecs import karenina_report_sections
 from karenina_report.page.index import ItemIndex
 from karenina_report.page.items import Prompts, make_item
-from karenina_report.page.section import PageRuns
+from karenina_report.page.section import PageRuns, karenina_report_sections
 from karenina_report.rules import Rules, find_rules, read_rules
-from karenina_report.run_comparison import compare_runs, run_facts, run_label
-from karenina_report.run_statistics import describe_runs
 from karenina_report.runs import find_journal, iterate_results, read_runs
+from karenina_report.statistics.run_statistics import describe_runs
 from karenina_toolkit.printable import quantity
 
 if TYPE_CHECKING:
@@ -31,13 +31,16 @@ if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
     from karenina_engine.offline.sent_prompts import SentPrompt
     from karenina_engine.results.table_columns import Row
-    from karenina_report.comparison_result import Comparison
+    from karenina_report.comparison.comparison_result import Comparison
     from karenina_report.runs import Run, Source
 
 FORMAT: Final = 1
 """The format of the page's data. The script of one version reads its own format only."""
+
+
 CHUNK: Final = 200
 """The number of items in one data block."""
+
 
 Warn = Callable[[str], None]
 
@@ -269,3 +272,37 @@ def _cost(calls: Sequence[Row], prices: Mapping[str, Mapping[str, float]]) -> fl
         tokens = ((row["input_tokens"], rates["input"]), (row["output_tokens"], rates["output"]))
         total += sum(count * rate / 10**6 for count, rate in tokens if isinstance(count, int))
     return total if calls else None
+
+
+logger: Final = logging.getLogger("karenina")
+
+
+def write_report(
+    *sources: Source,
+    output: str | Path = "report.html",
+    by: str | None = None,
+    cluster: str | None = None,
+    model: str | None = None,
+    cuts: Mapping[str, float] | None = None,
+    scales: Mapping[str, tuple[float, float]] | None = None,
+    benchmark: str | Path | Benchmark | None = None,
+    any_judge: bool = False,
+    any_template: bool = False,
+) -> Path | None:
+    """Write runs as one HTML file that opens from disk, as `karenina report` does.
+
+    `sources` and the other arguments are those of `compare`; a single run is not compared. `benchmark` also adds the
+    comparisons of its fields. An existing report is renamed, and its new path returned. What cannot be shown is logged
+    as a warning. Raises `ConfigError`, `ResultFileError` and `JournalError`.
+    """
+    options = ReportOptions(
+        by=by,
+        cluster=cluster,
+        model=model,
+        cuts=cuts or {},
+        scales=scales or {},
+        benchmark=benchmark,
+        any_judge=any_judge,
+        any_template=any_template,
+    )
+    return write_page(sources, Path(output), options, logger.warning)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from karenina_engine.results.summary_text import undecided_text
-from karenina_report.comparison_text import percent
-from karenina_report.statistics_result import Agreement, Coefficient, RunStatistics
+from karenina_engine.results.summary_text import percent, undecided_text
+from karenina_report.statistics.statistics_result import Agreement, Coefficient, RunStatistics
 from karenina_toolkit.printable import in_one_line, quantity
 from karenina_toolkit.sections_view import sections_of
 from karenina_toolkit.text_layout import Facts, Grid, Title

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from karenina_core.data.outcome import Outcome
 from karenina_core.errors import ConfigError
 from karenina_core.text import compose
-from karenina_report.judge_names import make_judge_namer
+from karenina_report.statistics.columns import make_judge_namer
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult

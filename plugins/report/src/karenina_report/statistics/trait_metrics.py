@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeGuard
 
 from karenina_core.errors import ConfigError
 from karenina_core.text import did_you_mean
-from karenina_report.metrics import Metric
+from karenina_report.statistics.metrics import Metric
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Final
 
 from karenina_core.text import compose
 from karenina_engine.results.result_text import field_rows
-from karenina_report.comparison_result import Change, FieldValues, Side
-from karenina_report.metrics import NOT_JUDGED, RATE, verdict
+from karenina_report.comparison.comparison_result import Change, FieldValues, Side
+from karenina_report.statistics.metrics import NOT_JUDGED, RATE, verdict
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
-    from karenina_report.paired_values import PairedQuestion
-    from karenina_report.pairing import Pairing, Results
+    from karenina_report.comparison.paired_values import PairedQuestion
+    from karenina_report.comparison.pairing import Pairing, Results
     from karenina_report.rules import Rules
 
 

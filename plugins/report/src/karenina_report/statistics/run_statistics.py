@@ -8,21 +8,26 @@ from itertools import combinations
 from statistics import fmean
 from typing import TYPE_CHECKING, Final
 
-import karenina_report.statistics_text  # noqa: F401 - it registers how statistics are shown
+import karenina_report.statistics.statistics_text  # noqa: F401 - it registers how statistics are shown
 from karenina_engine.results.rates import pass_rate
 from karenina_report.benchmark_questions import BenchmarkQuestions, read_benchmark_questions
-from karenina_report.clusters import Units, assign_units
-from karenina_report.columns import find_column
 from karenina_report.estimators.agreement import Kappa, cohen_kappa, fleiss_kappa, krippendorff_alpha, raw_agreement
-from karenina_report.estimators.mean import mean_interval
-from karenina_report.estimators.pass_at_k import pass_at_k, pass_hat_k
+from karenina_report.estimators.means import mean_interval, pass_at_k, pass_hat_k
 from karenina_report.estimators.variance_components import estimate_components
-from karenina_report.judge_names import make_judge_namer
-from karenina_report.metrics import PARTIAL_CREDIT, unjudged, verdict, verdict_metrics
-from karenina_report.paired_values import as_fraction
 from karenina_report.runs import Run, Source, read_runs
-from karenina_report.statistics_result import Agreement, Coefficient, GroupRate, Mean, PassAtK, RunStatistics, Variance
-from karenina_report.trait_metrics import check_trait_names, trait_metrics
+from karenina_report.statistics.clusters import Units, assign_units
+from karenina_report.statistics.columns import find_column, make_judge_namer
+from karenina_report.statistics.metrics import PARTIAL_CREDIT, as_fraction, unjudged, verdict, verdict_metrics
+from karenina_report.statistics.statistics_result import (
+    Agreement,
+    Coefficient,
+    GroupRate,
+    Mean,
+    PassAtK,
+    RunStatistics,
+    Variance,
+)
+from karenina_report.statistics.trait_metrics import check_trait_names, trait_metrics
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,7 +35,7 @@ if TYPE_CHECKING:
     from karenina_benchmark import Benchmark
     from karenina_core.data.result import VerificationResult
     from karenina_engine.results.rates import Rate
-    from karenina_report.judge_names import JudgeNamer
+    from karenina_report.statistics.columns import JudgeNamer
 
 MAX_K: Final = 10
 """The largest k of pass@k and pass^k."""

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from karenina_engine.results.aggregate import Summary
 from karenina_engine.results.rates import Rate
-from karenina_report.comparison_result import ReportModel
 from karenina_toolkit.sections_view import SectionsView
+
+
+class ReportModel(BaseModel):
+    """The base class of the models of reports."""
+
+    model_config = ConfigDict(frozen=True, protected_namespaces=())
 
 
 class Mean(ReportModel):

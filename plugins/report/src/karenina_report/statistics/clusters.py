@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from karenina_report.columns import find_column
+from karenina_report.statistics.columns import find_column
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult

@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import lru_cache
 from statistics import fmean, variance
 from typing import TYPE_CHECKING
 
-from karenina_report.comparison_result import Bounds, Difference, Flipped, PlainInterval, Power
+from karenina_report.comparison.comparison_result import Bounds, Difference, Flipped, PlainInterval, Power
 from karenina_report.estimators.paired import detectable, mean_difference, questions_needed, within_question_share
-from karenina_report.estimators.sign_flip import MOST_PARTS, sign_flip
+from karenina_report.estimators.sign_flip import sign_flip
+from karenina_report.statistics.metrics import as_fraction
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
-    from karenina_report.metrics import Metric
-    from karenina_report.pairing import Pairing
+    from karenina_report.comparison.pairing import Pairing
+    from karenina_report.statistics.metrics import Metric
 
-_CLOSE = 1e-9
 _POINTS = (1, 3, 5)
 Place = tuple[Hashable, ...]
 """The key that pairs two observations of one question: replicate and judge."""
@@ -130,13 +129,6 @@ def _set_unpaired_aside(one: PairedQuestion) -> None:
     for side in (one.a, one.b):
         side.unpaired = [value for place, some in side.values.items() if place not in both for value in some]
         side.values = {place: some for place, some in side.values.items() if place in both}
-
-
-@lru_cache(maxsize=4096)
-def as_fraction(value: float) -> Fraction:
-    """Return the fraction nearest to a float: 2/3 for 0.6666666666666666."""
-    near = Fraction(value).limit_denominator(MOST_PARTS)
-    return near if abs(near - Fraction(value)) < _CLOSE else Fraction(value)
 
 
 def estimate_difference(

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, computed_field
+from pydantic import Field, computed_field
 
 from karenina_core.data.outcome import Outcome
 from karenina_core.errors import ConfigError
 from karenina_core.text import compose, did_you_mean
 from karenina_engine.results.aggregate import Summary
+from karenina_report.registered_notes import Note
+from karenina_report.statistics.statistics_result import ReportModel
 from karenina_toolkit.sections_view import SectionsView
 
 Direction = Literal["better", "worse"]
 """The direction of a flip: how the second run of a pair is compared with the first."""
-
-
-class ReportModel(BaseModel):
-    """The base class of the models of reports."""
-
-    model_config = ConfigDict(frozen=True, protected_namespaces=())
 
 
 class ComparedRun(ReportModel):
@@ -227,14 +223,6 @@ class Pair(ReportModel):
     def difference(self, metric: str = "pass rate") -> Difference | None:
         """Return the difference of a metric; None if a run does not have it."""
         return next((one for one in self.differences if one.metric == metric), None)
-
-
-class Note(ReportModel):
-    """A note of a plugin on the pass rates, with its numbers as JSON values."""
-
-    name: str
-    text: str
-    values: Mapping[str, Any] = Field(default_factory=dict)
 
 
 class Comparison(SectionsView, ReportModel):

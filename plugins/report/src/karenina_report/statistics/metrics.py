@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
 from math import isfinite
 from typing import TYPE_CHECKING, Final
 
 from karenina_core.data.outcome import Outcome
+from karenina_report.estimators.sign_flip import MOST_PARTS
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
@@ -15,6 +18,7 @@ if TYPE_CHECKING:
 RATE: Final = "pass rate"
 PARTIAL_CREDIT: Final = "partial credit"
 NOT_JUDGED: Final = "not judged"
+_CLOSE: Final = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,3 +65,10 @@ def partial_credit(result: VerificationResult) -> float | None:
     if not result.outcome.has_verdict or not isinstance(found, int | float) or not isfinite(found):
         return None
     return float(found)
+
+
+@lru_cache(maxsize=4096)
+def as_fraction(value: float) -> Fraction:
+    """Return the fraction nearest to a float: 2/3 for 0.6666666666666666."""
+    near = Fraction(value).limit_denominator(MOST_PARTS)
+    return near if abs(near - Fraction(value)) < _CLOSE else Fraction(value)

@@ -9,28 +9,28 @@ from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import karenina_report.comparison_text  # noqa: F401 - it registers how a comparison is shown
+import karenina_report.comparison.comparison_text  # noqa: F401 - it registers how a comparison is shown
 from karenina_core.data.outcome import Outcome
 from karenina_core.errors import ConfigError
 from karenina_engine.cost.price_source import to_dollars
 from karenina_report.benchmark_questions import BenchmarkQuestions, load_benchmark, read_benchmark_questions
-from karenina_report.changes import find_changes
-from karenina_report.clusters import Units, assign_units
-from karenina_report.columns import find_column
-from karenina_report.comparison_result import ComparedRun, Comparison, Difference, Group, Pair
+from karenina_report.comparison.changes import find_changes
+from karenina_report.comparison.comparison_result import ComparedRun, Comparison, Difference, Group, Pair
+from karenina_report.comparison.paired_values import estimate_difference, pair_values
+from karenina_report.comparison.pairing import Pairing, pair_runs, read_undecided
 from karenina_report.estimators.paired import adjust_by_holm
-from karenina_report.metrics import NOT_JUDGED, Metric, verdict_metrics
-from karenina_report.paired_values import estimate_difference, pair_values
-from karenina_report.pairing import Pairing, pair_runs, read_undecided
 from karenina_report.registered_notes import find_notes
 from karenina_report.rules import Rules, find_rules
 from karenina_report.run_notes import NotedRun
 from karenina_report.runs import Run, Source, read_runs
-from karenina_report.trait_metrics import check_trait_names, trait_metrics
+from karenina_report.statistics.clusters import Units, assign_units
+from karenina_report.statistics.columns import find_column
+from karenina_report.statistics.metrics import NOT_JUDGED, Metric, verdict_metrics
+from karenina_report.statistics.trait_metrics import check_trait_names, trait_metrics
 
 if TYPE_CHECKING:
     from karenina_benchmark import Benchmark
-    from karenina_report.paired_values import PairedQuestion
+    from karenina_report.comparison.paired_values import PairedQuestion
 
 LEAST_OF_A_GROUP: Final = 5
 """The number of questions that a group needs for an interval."""

@@ -1,8 +1,9 @@
-"""The columns by which results are grouped and clustered."""
+"""The columns by which results are grouped and clustered, and the names of judges."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from karenina_core.errors import ConfigError
@@ -11,6 +12,8 @@ from karenina_core.text import compose, did_you_mean
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
     from karenina_report.benchmark_questions import BenchmarkQuestions
+
+    JudgeNamer = Callable[[VerificationResult], str]
 
 Column = Callable[["VerificationResult"], tuple[str, ...]]
 """A function that returns the values of a result in a column: none, one or several."""
@@ -51,3 +54,14 @@ def find_column(
     known = [*_RESULT_COLUMNS, *(questions.columns if questions is not None else ()), *reported]
     more = "" if questions is not None else "; --benchmark FILE (in Python benchmark=) adds those of its questions"
     raise ConfigError([f"there is no column {name!r}{did_you_mean(name, known)}; there are {', '.join(known)}{more}"])
+
+
+def make_judge_namer(runs: Sequence[Iterable[VerificationResult]]) -> JudgeNamer:
+    """Return a function that names the judge of a result by its model, and its id if a run has two with one model."""
+    ids: dict[tuple[int, str], set[str]] = defaultdict(set)
+    for place, results in enumerate(runs):
+        for result in results:
+            ids[place, result.metadata.parsing_model].add(result.metadata.parsing_id)
+    if all(len(names) == 1 for names in ids.values()):
+        return lambda result: result.metadata.parsing_model
+    return lambda result: f"{result.metadata.parsing_id} ({result.metadata.parsing_model})"

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from karenina_report.comparison_result import Change, ComparedRun, Comparison, Difference, FieldValues, Pair
-from karenina_report.metrics import RATE
+from karenina_engine.results.summary_text import percent
+from karenina_report.comparison.comparison_result import Change, ComparedRun, Comparison, Difference, FieldValues, Pair
+from karenina_report.statistics.metrics import RATE
 from karenina_toolkit.printable import in_one_line, quantity, shorten
 from karenina_toolkit.sections_view import sections_of
 from karenina_toolkit.text_layout import Block, Facts, Grid, Section, Title
@@ -310,11 +311,6 @@ def _several_pairs_text(comparison: Comparison) -> str:
         f"p values for all pairs are adjusted for {len(comparison.pairs)} comparisons ({which}), separately for each "
         "metric; intervals have 95% confidence each, not jointly."
     )
-
-
-def percent(share: float | None) -> str:
-    """Return a share as a percentage."""
-    return "-" if share is None else f"{100 * share:.1f}%"
 
 
 def points(share: float) -> str:

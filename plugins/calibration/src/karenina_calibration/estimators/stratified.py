@@ -1,4 +1,4 @@
-"""The share of right answers, from labels of a random sample in each stratum."""
+"""Rates from labels of a random sample in each stratum: how many to label, the rate, and its interval."""
 
 from __future__ import annotations
 
@@ -6,10 +6,15 @@ from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
+from typing import Final, TypeVar
 
+from karenina_engine.results.rates import Clusters, Rate, wilson
+from karenina_report.estimators.agreement import weight_effect
 from karenina_report.estimators.t_distribution import t_quantile
 
 Stratum = Hashable
+
+
 Unit = Hashable
 
 
@@ -150,3 +155,72 @@ def more_labels(rate: CorrectedRate, answers: int) -> int | None:
         return None
     needed = int(caused / room) + 1
     return needed - rate.labels if rate.labels < needed <= answers else None
+
+
+LEAST: Final = 5
+"""The least labels of a stratum."""
+
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+def merge_small(sizes: Mapping[Key, int], least: int = LEAST) -> dict[Key, tuple[Key, ...]]:
+    """Return the members of each stratum after those with fewer than `least` answers are merged.
+
+    The smallest is merged into the next in size, until none is too small or one is left. Those without answers
+    are left out.
+    """
+    groups: dict[Key, tuple[Key, ...]] = {key: (key,) for key, size in sizes.items() if size}
+    total = {key: sizes[key] for key in groups}
+    while len(groups) > 1:
+        small, larger = sorted(groups, key=total.__getitem__)[:2]
+        if total[small] >= least:
+            break
+        groups[larger] += groups.pop(small)
+        total[larger] += total.pop(small)
+    return groups
+
+
+def allocate(sizes: Mapping[Key, int], labels: int, least: int = LEAST) -> dict[Key, int]:
+    """Return how many answers of each stratum are drawn, `labels` in all if there are as many.
+
+    Each stratum gets `least`, or all it has, and the rest is shared in proportion to the sizes; so the sum may be above
+    `labels`.
+    """
+    found = {key: min(size, least) for key, size in sizes.items()}
+    total = sum(sizes.values())
+    left = min(labels, total) - sum(found.values())
+    while left > 0:
+        behind = {key: size * labels / total - found[key] for key, size in sizes.items() if found[key] < size}
+        chosen = max(behind, key=lambda key: behind[key])
+        found[chosen] += 1
+        left -= 1
+    return found
+
+
+def weighted_rate(units: Sequence[Hashable], hits: Sequence[bool], weights: Sequence[float]) -> Rate:
+    """Return the weighted share of hits, each item given with the unit it belongs to, and its interval.
+
+    The interval is Wilson's at the effective size, which is smaller if items of one unit are alike and if weights
+    differ. With equal weights it is the interval of pass rates.
+    """
+    plain = _count(units, hits).rate()
+    if not hits or len(set(weights)) == 1:
+        return plain
+    value = sum(weight for weight, hit in zip(weights, hits, strict=True) if hit) / sum(weights)
+    value = min(1.0, max(0.0, value))
+    size = effective_labels(units, hits, weights)
+    low, high = wilson(value * size, size)
+    return plain.model_copy(update={"value": value, "low": min(low, value), "high": max(high, value)})
+
+
+def effective_labels(units: Sequence[Hashable], hits: Sequence[bool], weights: Sequence[float]) -> float:
+    """Return the size of a simple random sample whose share of hits is as certain; 0 without items."""
+    return max(1.0, _count(units, hits).effective_size() * weight_effect(weights)) if hits else 0.0
+
+
+def _count(units: Sequence[Hashable], hits: Sequence[bool]) -> Clusters:
+    counted = Clusters()
+    for unit, hit in zip(units, hits, strict=True):
+        counted.add(unit, hit=hit)
+    return counted

@@ -1,0 +1,1 @@
+"""Comparisons of two runs: pairing, paired values, what changed, and the text."""
