@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from claude_cli_wire import Claude
 
-from karenina_claude_agent_sdk.parser import ClaudeAgentParser
+from karenina_claude_agent_sdk.ports import ClaudeAgentParser
 from karenina_core.models.ports import Message, ParserReply
 
 SERVER = Claude()

@@ -12,7 +12,7 @@ import pytest
 from claude_servers import error, model
 
 from karenina_claude_tool import plugin
-from karenina_claude_tool.llm import ClaudeLLM
+from karenina_claude_tool.ports import ClaudeLLM
 from karenina_core.models.adapters import AdapterConfigError
 from karenina_core.models.ports import ErrorCategory, Message, PortError
 from karenina_testing.server import Reply, ScriptedServer, faults

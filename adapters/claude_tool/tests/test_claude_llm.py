@@ -10,7 +10,7 @@ from claude_servers import error, model, reply, thought
 
 from karenina_claude_tool import plugin
 from karenina_claude_tool.conversion import from_wire, to_wire
-from karenina_claude_tool.llm import ClaudeLLM
+from karenina_claude_tool.ports import ClaudeLLM
 from karenina_core.models.ports import LLMReply, Message, PortError, ToolCall, Usage
 from karenina_testing.server import Reply, ScriptedServer
 

@@ -15,7 +15,7 @@ from langchain_servers import Scripted, claude_model, completion, model
 from karenina_core.models.adapters import AdapterConfigError
 from karenina_core.models.ports import ErrorCategory, Message, PortError
 from karenina_langchain import plugin
-from karenina_langchain.llm import LangchainLLM
+from karenina_langchain.ports import LangchainLLM
 from karenina_langchain.settings import key_of
 
 pytestmark = pytest.mark.anyio

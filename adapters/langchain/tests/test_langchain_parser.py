@@ -11,7 +11,7 @@ import pytest
 from langchain_servers import Scripted, calls, claude, claude_model, completion, model
 
 from karenina_core.models.ports import Message, ParserReply, PortError, Usage
-from karenina_langchain.parser import LangchainParser
+from karenina_langchain.ports import LangchainParser
 from karenina_testing.server import Reply
 
 pytestmark = pytest.mark.anyio

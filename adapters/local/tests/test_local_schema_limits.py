@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karenina_local.schema_limits import limit_schema
+from karenina_local.ports import limit_schema
 
 
 def limited(schema: dict[str, Any]) -> dict[str, Any]:

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karenina_deep_judgment.exact_facts import extract_facts
-from karenina_deep_judgment.excerpt_finder import SearchableText, find_excerpt
+from karenina_deep_judgment.excerpt_finder import SearchableText, extract_facts, find_excerpt
 
 TEXT = (
     "Venetoclax binds BCL2, a protein that keeps cells alive.\n\n"

@@ -24,7 +24,7 @@ from mcp_types import (
 
 from karenina_core.models.ports import ErrorCategory, Message, PortError, Tool
 from karenina_mcp import MCPSource
-from karenina_mcp.tool_result import result_text
+from karenina_mcp.connection import result_text
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from karenina_ray.background_tasks import BackgroundTasks
+from karenina_ray.worker_scheduler import BackgroundTasks
 
 
 def test_first_error_is_kept_and_each_is_reported() -> None:

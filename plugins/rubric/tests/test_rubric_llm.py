@@ -14,7 +14,7 @@ from karenina_core.data.rubrics import LLMRubricTrait, Rubric
 from karenina_core.data.trust import NO_TRUST
 from karenina_core.models.ports import ErrorCategory, ParserReply, PortError
 from karenina_rubric.evaluation import RubricEvaluation
-from karenina_rubric.judge_reply import batch_schema, trait_schema
+from karenina_rubric.llm_traits import batch_schema, trait_schema
 from karenina_testing import ScriptedModels
 
 SAFE = LLMRubricTrait(name="safe", description="It warns of side effects.")

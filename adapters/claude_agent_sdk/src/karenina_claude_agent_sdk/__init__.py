@@ -17,8 +17,7 @@ __all__ = ["ClaudeAgentExtra", "plugin"]
 
 def _classes() -> PortClasses:
     from karenina_claude_agent_sdk.agent import ClaudeAgent
-    from karenina_claude_agent_sdk.llm import ClaudeAgentLLM
-    from karenina_claude_agent_sdk.parser import ClaudeAgentParser
+    from karenina_claude_agent_sdk.ports import ClaudeAgentLLM, ClaudeAgentParser
 
     return ClaudeAgentLLM, ClaudeAgentParser, ClaudeAgent
 

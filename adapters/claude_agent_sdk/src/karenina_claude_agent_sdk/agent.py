@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from claude_agent_sdk import ToolResultBlock, UserMessage
+from claude_agent_sdk import McpSdkServerConfig, ToolResultBlock, UserMessage
+from mcp.server import Server
+from mcp_types import CallToolResult, ListToolsResult, TextContent
+from mcp_types import Tool as MCPTool
 
 from karenina_claude_agent_sdk.cli import CLISettings
 from karenina_claude_agent_sdk.cli_runs import CLIRunner, refuse_end
-from karenina_claude_agent_sdk.conversion import Wire, reply_of, results_in, results_of, to_wire
-from karenina_claude_agent_sdk.tool_server import make_tool_server
+from karenina_claude_agent_sdk.conversion import SERVER, Wire, reply_of, results_in, results_of, to_wire
 from karenina_core.models.ports import (
     NO_INFO,
     AgentOptions,
@@ -20,11 +23,13 @@ from karenina_core.models.ports import (
     FinishReason,
     Message,
     PortError,
+    ToolCall,
     Turn,
     Usage,
 )
 from karenina_toolkit.agent_timeout import AgentClock
 from karenina_toolkit.tool_loop import TraceSize, empty_ending
+from karenina_toolkit.tools import LONGEST_RESULT, run_tool
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -33,6 +38,39 @@ if TYPE_CHECKING:
 
     from karenina_core.models.model import ModelConfig
     from karenina_core.models.ports import Tool
+
+
+def make_tool_server(tools: Mapping[str, Tool], lost: Callable[[PortError], None]) -> McpSdkServerConfig | None:
+    """Return an MCP server that offers `tools`, or None without tools. `lost` is called if a tool is gone.
+
+    Tools are called like those of all other adapters, so that the same call fails with the same message.
+    """
+    if not tools:
+        return None
+    offered = [
+        MCPTool(
+            name=tool.name,
+            description=tool.description,
+            input_schema=dict(tool.schema),
+            _meta={"anthropic/maxResultSizeChars": 2 * LONGEST_RESULT},
+        )
+        for tool in tools.values()
+    ]
+
+    async def list_tools(_context: Any, _asked: Any) -> ListToolsResult:
+        return ListToolsResult(tools=offered)
+
+    async def call_tool(_context: Any, asked: Any) -> CallToolResult:
+        call = ToolCall("", asked.name, asked.arguments or {})
+        try:
+            said = await run_tool(call, tools)
+        except PortError as error:
+            lost(error)
+            said = Message.tool(str(error), call, is_error=True)
+        return CallToolResult(content=[TextContent(type="text", text=said.content)], is_error=said.is_error)
+
+    server = Server(SERVER, on_list_tools=list_tools, on_call_tool=call_tool)
+    return McpSdkServerConfig(type="sdk", name=SERVER, instance=server)
 
 
 class ClaudeAgent:

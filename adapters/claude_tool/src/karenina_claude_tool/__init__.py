@@ -17,8 +17,7 @@ __all__ = ["ClaudeExtra", "plugin"]
 
 def _classes() -> PortClasses:
     from karenina_claude_tool.agent import ClaudeAgent
-    from karenina_claude_tool.llm import ClaudeLLM
-    from karenina_claude_tool.parser import ClaudeParser
+    from karenina_claude_tool.ports import ClaudeLLM, ClaudeParser
 
     return ClaudeLLM, ClaudeParser, ClaudeAgent
 

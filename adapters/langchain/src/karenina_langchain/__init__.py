@@ -25,8 +25,7 @@ _INTERFACES = {
 
 def _classes() -> PortClasses:
     from karenina_langchain.agent import LangchainAgent
-    from karenina_langchain.llm import LangchainLLM
-    from karenina_langchain.parser import LangchainParser
+    from karenina_langchain.ports import LangchainLLM, LangchainParser
 
     return LangchainLLM, LangchainParser, LangchainAgent
 

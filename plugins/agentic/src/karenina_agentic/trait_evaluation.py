@@ -2,27 +2,100 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic import ValidationError
+
 from karenina_agentic.investigation import Investigation, InvestigationFailed, investigate
-from karenina_agentic.model_overrides import ModelOverrides
 from karenina_agentic.prompts import SCORING, TRAIT, scoring_request, trait_request
 from karenina_agentic.settings import AgenticSettings, agentic_traits
-from karenina_agentic.trait_verdict import Verdict, read_verdict, scoring_schema
 from karenina_agentic.trait_workspace import TraitWorkspace, open_trait_workspace
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import ModelConfig, Question, Skip, Slot, Stage, VerificationConfig, VerificationContext
 from karenina_core.data.rubrics import AgenticRubricTrait, RubricTrait
 from karenina_core.data.trust import Trust
-from karenina_core.errors import describe_error
+from karenina_core.errors import ConfigError, describe_error
 from karenina_core.models.ports import AgentOptions
 from karenina_core.stages.stage import ModelNeed
-from karenina_rubric.score_schema import Score
+from karenina_rubric.score_schema import Json, Score, read_score, score_schema
 from karenina_toolkit.gather_all import gather_all
 from karenina_toolkit.judge_input import JudgeInput, make_judge_input
-from karenina_toolkit.structured import ask
+from karenina_toolkit.structured import ask, object_schema
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A judge's verdict. `score` is None if a dynamic trait's concept is not present in the answer."""
+
+    score: Score | None
+    reasoning: str
+
+    @property
+    def present(self) -> bool:
+        """Return whether the trait's concept is present in the answer."""
+        return self.score is not None
+
+
+def scoring_schema(trait: AgenticRubricTrait, *, dynamic: bool) -> Json:
+    """Return the JSON Schema of a verdict: `reasoning`, for a dynamic trait `present`, then `score`."""
+    score = score_schema(trait)
+    reasoning = {"type": "string", "description": "What in the report decides."}
+    if not dynamic:
+        return score.complete(object_schema({"reasoning": reasoning, "score": score.schema}))
+    present = {
+        "type": "boolean",
+        "description": "Whether the answer has anything to do with this quality; if not, the score is null.",
+    }
+    or_null = {"anyOf": [score.schema, {"type": "null"}]}
+    return score.complete(object_schema({"reasoning": reasoning, "present": present, "score": or_null}))
+
+
+def read_verdict(trait: AgenticRubricTrait, given: Mapping[str, Any], *, dynamic: bool) -> Verdict:
+    """Return the verdict of a reply that fits the schema. Raises `InvalidReply` for an invalid score."""
+    reasoning = given["reasoning"] or ""
+    if dynamic and given["present"] is False:
+        return Verdict(None, reasoning)
+    return Verdict(read_score(trait, given["score"]), reasoning)
+
+
+class ModelOverrides:
+    """A cache of models, each created once: a run has one connection for each `ModelConfig` object."""
+
+    def __init__(self) -> None:
+        self._models: dict[str, ModelConfig] = {}
+
+    def model_for(self, trait: AgenticRubricTrait) -> ModelConfig:
+        """Return the model of `trait.model_override`; its default `id` is the trait's name. Raises `ConfigError`."""
+        fields = {"id": trait.name, **(trait.model_override or {})}
+        key = json.dumps(fields, sort_keys=True)
+        if key not in self._models:
+            try:
+                made = ModelConfig.model_validate(fields)
+            except ValidationError as error:
+                where = f"model_override of trait {trait.name!r}"
+                problems = error.errors(include_url=False, include_input=False)
+                raise ConfigError(
+                    [f"{where}: {'.'.join(map(str, one['loc']))}: {one['msg']}" for one in problems]
+                ) from None
+            _check_programs(made, trait.name)
+            self._models[key] = made
+        return self._models[key]
+
+
+def _check_programs(model: ModelConfig, trait: str) -> None:
+    """Raise `ConfigError` for a server with a relative path: it would be started from the working directory."""
+    for name, command in (model.mcp_urls_dict or {}).items():
+        program = command.split(maxsplit=1)[0] if command.strip() else ""
+        if "/" in program and "://" not in program and not program.startswith(("/", "${")):
+            raise ConfigError(
+                [
+                    f"model_override of trait {trait!r}, mcp_urls_dict.{name}: {program} is relative to the working "
+                    "directory; give an absolute path, or the name of an installed program"
+                ]
+            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,18 +8,73 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from pydantic import BaseModel, Field
+
 from karenina_core import ArtifactKeys, Outcome, Skip, Slot, Stage
 from karenina_core.errors import StructuredError
+from karenina_core.models.from_files import FromFiles
 from karenina_drafting.brief import DraftBrief
 from karenina_drafting.prompts import DRAFTING, READING, correction_request, draft_request
-from karenina_drafting.settings import DraftingSettings
+from karenina_template.parsing_stage import parsing_request
+from karenina_template.templates.comparison import Comparison
 from karenina_toolkit.structured import call_structured
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from karenina_core import Question, VerificationConfig, VerificationContext
     from karenina_core.models.ports import Message
+    from karenina_drafting.brief import OtherAnswer
     from karenina_drafting.draft_checks import CheckedDraft
     from karenina_drafting.proposal import Proposal
+    from karenina_template.templates import BaseAnswer, BoundTemplate
+
+
+async def find_misreadings(
+    context: VerificationContext, bound: BoundTemplate, reference: str, others: Sequence[OtherAnswer]
+) -> list[str]:
+    """Return what is wrong if the model itself fills the template from answers: none if it works.
+
+    The reference answer must pass, and the first of the other answers must fail. Raises `PortError`.
+    """
+    try:
+        filled = await _fill(context, bound, reference)
+        passes = Comparison(filled).passed()
+        wrong = [] if passes else [name for name, passed in filled.field_results().items() if not passed]
+        if wrong:
+            named = ", ".join(f"{name!r} as {getattr(filled, name, None)!r}" for name in wrong)
+            return [
+                f"a judge that reads the answer extracts {named}, which fails; make the description or rule clearer"
+            ]
+        for other in others[:1]:
+            if Comparison(await _fill(context, bound, other.answer)).passed():
+                return ["a judge that reads the answer to another question extracts values that pass; be stricter"]
+    except StructuredError:
+        return ["a judge cannot fill these fields from the answer; make them simpler"]
+    return []
+
+
+async def _fill(context: VerificationContext, bound: BoundTemplate, text: str) -> BaseAnswer:
+    """Return the template, filled by the model from a text. Raises `PortError` and `StructuredError`."""
+    schema = bound.judge_schema()
+    messages = context.prompt(READING, parsing_request(context.question.question, schema, {}, text))
+    found = await call_structured(
+        context.parser(), messages, schema, lambda values: bound.bind(values, text), info=context.call_info
+    )
+    return found.value
+
+
+class DraftingSettings(BaseModel):
+    """Settings of drafts."""
+
+    from_files: ClassVar[FromFiles] = "never"
+    draft_templates: bool = Field(
+        default=False, description="Draft a template for each question; `karenina draft` sets it."
+    )
+    draft_tries: int = Field(
+        default=3, ge=1, le=10, description="How often a model may draft the template of a question."
+    )
+
 
 RESULT_FIELD: Final = "draft"
 
@@ -77,7 +132,6 @@ class DraftTemplate(Stage):
 async def _draft(context: VerificationContext) -> _Attempt:
     """Return the first draft that passes, or the last one."""
     from karenina_drafting.draft_checks import check_draft
-    from karenina_drafting.read_back import find_misreadings
 
     settings = context.settings
     assert isinstance(settings, DraftingSettings)

@@ -3,29 +3,135 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
-from collections.abc import AsyncIterator, Mapping, Sequence
+import os
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
+import httpx2
 from mcp import Client, MCPError
-from mcp_types import CONNECTION_CLOSED, INVALID_REQUEST, REQUEST_TIMEOUT, Implementation, Tool
+from mcp.client.streamable_http import streamable_http_client
+from mcp_types import (
+    CONNECTION_CLOSED,
+    INVALID_REQUEST,
+    REQUEST_TIMEOUT,
+    AudioContent,
+    CallToolResult,
+    ContentBlock,
+    ElicitRequestFormParams,
+    ElicitRequestParams,
+    ElicitResult,
+    EmbeddedResource,
+    ImageContent,
+    Implementation,
+    ResourceLink,
+    TextContent,
+    TextResourceContents,
+    Tool,
+)
 from pydantic import ValidationError
 
 from karenina_core.models.ports import ErrorCategory, PortError
 from karenina_core.version import __version__
-from karenina_mcp.elicitation import answer_elicitation
-from karenina_mcp.stdio import Output
-from karenina_mcp.tool_result import result_text
-from karenina_mcp.transports import transport
+from karenina_mcp.stdio import Output, connect_stdio
+from karenina_toolkit.reply_body import ACCEPTED_ENCODINGS, make_bounding_hook
 from karenina_toolkit.reply_bounds import ReplyTooLarge
 from karenina_toolkit.tool_error import ToolError
 
 if TYPE_CHECKING:
+    from mcp.client import ClientRequestContext, Transport
+
     from karenina_mcp.settings import Server
-    from karenina_toolkit.reply_bounds import ReplyBounds
+    from karenina_toolkit.reply_bounds import BrokenReply, ReplyBounds, ReplyTooLarge
+
+
+USUAL_VARIABLES: Final = (
+    *("LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR"),
+    *("SSL_CERT_FILE", "SSL_CERT_DIR", "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME"),
+)
+"""Environment variables for a process besides those that the MCP library passes on: PATH, HOME, USER, SHELL,
+TERM, ...
+"""
+
+
+def transport(server: Server, workspace: Path | None, output: Output, bounds: ReplyBounds) -> Transport:
+    """Return the transport to a server. Other output of a process goes to `output`."""
+    if server.is_remote:
+        return _over_http(server, output, bounds)
+    command = server.command()
+    environment = {name: os.environ[name] for name in USUAL_VARIABLES if name in os.environ}
+    if workspace is not None and "-m" in command[1:]:
+        environment["PYTHONSAFEPATH"] = "1"  # or Python would import what an agent wrote into its workspace
+    return connect_stdio(command, {**environment, **server.passed_variables()}, workspace, output, bounds)
+
+
+@asynccontextmanager
+async def _over_http(server: Server, output: Output, bounds: ReplyBounds) -> AsyncIterator[Any]:
+    def note(error: BrokenReply | ReplyTooLarge) -> None:
+        output.stopped = str(error)  # the library only reports that the connection was closed
+
+    bound = make_bounding_hook(httpx2.AsyncByteStream, "it", bounds, by_event=True, on_error=note)
+    headers = {"Accept-Encoding": ACCEPTED_ENCODINGS, **server.headers()}
+    longest = max(server.options.start_timeout, server.options.call_timeout)
+    seconds = httpx2.Timeout(server.options.start_timeout, read=longest + 5)
+    async with (
+        httpx2.AsyncClient(headers=headers, timeout=seconds, event_hooks={"response": [bound]}) as client,
+        # The client bounds events already, as the user wants it; the library's own bound is 1 MB.
+        streamable_http_client(server.url(), http_client=client, max_sse_event_size=None) as streams,
+    ):
+        yield streams
+
+
+def result_text(result: CallToolResult) -> str:
+    """Return the text of a result, one block below the other; other content is described, without its data."""
+    found = "\n".join(_texts(result.content))
+    if not found and result.structured_content is not None:
+        return json.dumps(result.structured_content, ensure_ascii=False)
+    return found
+
+
+def _texts(blocks: list[ContentBlock]) -> Iterator[str]:
+    for block in blocks:
+        if isinstance(block, TextContent):
+            yield block.text
+        elif isinstance(block, ImageContent | AudioContent):
+            yield f"[{block.type}, {block.mime_type}, {_size(block.data)} bytes: not shown]"
+        elif isinstance(block, ResourceLink):
+            named = f"{block.title or block.name}: " if block.title or block.name else ""
+            yield f"[link to a resource: {named}{block.uri}]"
+        elif isinstance(block, EmbeddedResource):
+            inside = block.resource
+            if isinstance(inside, TextResourceContents):
+                yield inside.text
+            else:
+                kind = inside.mime_type or "binary"
+                yield f"[resource {inside.uri}, {kind}, {_size(inside.blob)} bytes: not shown]"
+
+
+def _size(base64: str) -> int:
+    return len(base64) * 3 // 4 - base64[-2:].count("=")
+
+
+async def answer_elicitation(
+    context: ClientRequestContext,  # noqa: ARG001 - part of the library's signature
+    params: ElicitRequestParams,
+) -> ElicitResult:
+    """Return the form with its defaults. Decline if a required field has no default, or if the server requests
+    a web page.
+    """
+    if not isinstance(params, ElicitRequestFormParams):
+        return ElicitResult(action="decline")
+    schema: dict[str, Any] = params.requested_schema
+    fields: dict[str, Any] = schema.get("properties", {})
+    filled = {name: field["default"] for name, field in fields.items() if "default" in field}
+    if not set(schema.get("required", ())) <= set(filled):
+        return ElicitResult(action="decline")
+    return ElicitResult(action="accept", content=filled)
+
 
 # The library logs protocol errors with tracebacks, which go to the screen if logging is not configured.
 logging.getLogger("mcp").addHandler(logging.NullHandler())

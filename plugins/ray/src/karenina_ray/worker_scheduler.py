@@ -7,7 +7,7 @@ import contextlib
 import logging
 import sys
 from collections import deque
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -17,7 +17,6 @@ from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import Usage
 from karenina_engine.scheduling.question_json import question_to_json
 from karenina_ray import serialization
-from karenina_ray.background_tasks import BackgroundTasks
 from karenina_ray.budget_server import BudgetServer
 from karenina_ray.journal_server import JournalServer
 from karenina_ray.work_queue import Job, WorkQueue
@@ -28,6 +27,41 @@ if TYPE_CHECKING:
     from karenina_engine.scheduling.indexed_result import IndexedResult
     from karenina_engine.scheduling.session import RunSession
     from karenina_ray.serialization import Payload
+
+
+class BackgroundTasks:
+    """Tasks of one event loop. `failure` is the first error of one of them; each error calls `on_failure`."""
+
+    def __init__(self, on_failure: Callable[[], None]) -> None:
+        self.failure: BaseException | None = None
+        self._on_failure = on_failure
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Start a task."""
+        task = asyncio.get_running_loop().create_task(self._run(work))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(lambda _: work.close())  # else Python warns of work that was cancelled before it began
+        return task
+
+    async def cancel(self) -> None:
+        """Cancel all tasks, and wait until they have ended."""
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    async def _run(self, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:
+            if self.failure is None:
+                self.failure = error
+            self._on_failure()
+
 
 AHEAD: Final = 4
 """Answers that a worker gets beyond its room, so that it never waits for work."""

@@ -10,14 +10,54 @@ from karenina_core.data.rubrics import LLMRubricTrait, RubricTrait
 from karenina_core.models.ports import PortError
 from karenina_rubric.concurrent_scoring import score_each
 from karenina_rubric.evaluators import TraitScore
-from karenina_rubric.judge_reply import Judgement, batch_schema, read_judgement, trait_schema
-from karenina_rubric.prompts import INFORMED, RUBRIC, traits_request
+from karenina_rubric.prompts import INFORMED, REASONING, RUBRIC, traits_request
+from karenina_rubric.score_schema import Json, Score, ScoreSchema, read_score, score_schema, with_definitions
 from karenina_rubric.settings import RubricSettings, TraitFields
-from karenina_toolkit.structured import ask, read_object, repair
+from karenina_toolkit.structured import InvalidReply, ask, find_mismatches, object_schema, read_object, repair
 
 if TYPE_CHECKING:
     from karenina_core import VerificationContext
     from karenina_core.models.prompts import PromptTask
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """A judge's score of one trait, with its reasoning."""
+
+    score: Score
+    reasoning: str
+
+
+def trait_schema(trait: LLMRubricTrait) -> Json:
+    """Return the schema of a reply about one trait: `reasoning`, then `score`."""
+    score = score_schema(trait)
+    return score.complete(_reasoned_score_schema(score))
+
+
+def batch_schema(traits: Sequence[LLMRubricTrait]) -> Json:
+    """Return the schema of a reply about several traits: an object with a judgement under each trait's name."""
+    scores = {trait.name: score_schema(trait, prefix=f"t{position}_") for position, trait in enumerate(traits)}
+    definitions = {name: part for score in scores.values() for name, part in score.definitions.items()}
+    return with_definitions(
+        object_schema({name: _reasoned_score_schema(score) for name, score in scores.items()}), definitions
+    )
+
+
+def read_judgement(trait: LLMRubricTrait, given: object) -> Judgement:
+    """Return the judgement in one trait's part of a reply. Raises `InvalidReply` with the problem."""
+    if not isinstance(given, Mapping):
+        raise InvalidReply(f"there is no judgement of {trait.name!r}")
+    schema = trait_schema(trait)
+    fitted, _ = repair(given, schema)
+    problems = find_mismatches(fitted, schema)
+    if problems:
+        raise InvalidReply("; ".join(problems[:5]))
+    return Judgement(read_score(trait, fitted["score"]), fitted["reasoning"] or "")
+
+
+def _reasoned_score_schema(score: ScoreSchema) -> Json:
+    return object_schema({"reasoning": {"type": "string", "description": REASONING}, "score": score.schema})
+
 
 FIELD: Final = "llm_trait_scores"
 

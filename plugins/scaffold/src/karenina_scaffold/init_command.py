@@ -29,7 +29,7 @@ def init(
     """
     screen = get_screen(ctx)
     with screen.report_errors():
-        from karenina_scaffold.files import write_new_files
+        from karenina_scaffold.rendering import write_new_files
 
         write_new_files(folder, {PurePosixPath(name): text for name, text in project_files().items()})
         files = [shlex.quote(str(folder / name)) for name in (BENCHMARK, CONFIG)]

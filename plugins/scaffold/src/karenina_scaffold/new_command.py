@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Collection
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,9 +11,30 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from karenina_cli.screen import get_screen
+from karenina_core import plugins
+from karenina_core.errors import ConfigError
 
 if TYPE_CHECKING:
     from karenina_scaffold.kinds import PluginKind
+    from karenina_scaffold.names import Names
+
+
+def check_not_offered(kind: PluginKind, names: Names) -> None:
+    """Raise `ConfigError` if an installed plugin offers something of this kind with the name."""
+    name = names.suffix if kind.name == "format" else names.class_name
+    if name in _offered(kind):
+        raise ConfigError([f"an installed plugin has the {kind.name} {name!r} already: choose another name"])
+
+
+def _offered(kind: PluginKind) -> Collection[str]:
+    installed = plugins.active_plugins()
+    if kind.group == "karenina.stages":
+        return {one.value.name for one in installed.of_kind("stage")}
+    if kind.name != "format":
+        return ()  # their names begin with the package, which is new
+    from karenina_benchmark.format_registry import list_formats
+
+    return {suffix for one in list_formats(installed) for suffix in one.value.suffixes}
 
 
 def new(
@@ -32,10 +54,8 @@ def new(
     screen = get_screen(ctx)
     with screen.report_errors():
         from karenina_core.catalog import install_command
-        from karenina_scaffold.files import write_new_folder
         from karenina_scaffold.names import Names
-        from karenina_scaffold.rendering import fill, render_package
-        from karenina_scaffold.taken_names import check_not_offered
+        from karenina_scaffold.rendering import fill, render_package, write_new_folder
 
         chosen = find_kind(kind)
         names = Names.of(name)

@@ -59,12 +59,10 @@ pytest.register_assert_rewrite(*(f"{__name__}.{module}" for module in _MODULES))
 
 from karenina_testing.contracts.adapter import AdapterContract  # noqa: E402 - after the registration for assertion rewriting
 from karenina_testing.contracts.agent import AgentContract  # noqa: E402
-from karenina_testing.contracts.chat_completions import ChatCompletions  # noqa: E402
 from karenina_testing.contracts.check import CheckContract  # noqa: E402
 from karenina_testing.contracts.format import FormatContract  # noqa: E402
 from karenina_testing.contracts.live import LiveAgentContract, LiveContract, LiveLLMContract, LiveParserContract  # noqa: E402
 from karenina_testing.contracts.llm import LLMContract  # noqa: E402
-from karenina_testing.contracts.messages_api import MessagesAPI  # noqa: E402
 from karenina_testing.contracts.parse_stage import ParseStageContract  # noqa: E402
 from karenina_testing.contracts.parser import ParserContract  # noqa: E402
 from karenina_testing.contracts.plugin import PluginContract  # noqa: E402
@@ -73,6 +71,7 @@ from karenina_testing.contracts.settings import SettingsContract  # noqa: E402
 from karenina_testing.contracts.stage import StageContract  # noqa: E402
 from karenina_testing.contracts.trait import TraitContract  # noqa: E402
 from karenina_testing.contracts.wire_format import Wire  # noqa: E402
+from karenina_testing.contracts.wire_formats import ChatCompletions, MessagesAPI  # noqa: E402
 from karenina_testing.server import Reply, Request, ScriptedServer  # noqa: E402
 
 __all__ = [

@@ -1,13 +1,14 @@
-"""The parser port: JSON from a chat model of LangChain, in the best mode that its server supports."""
+"""The ports for text and JSON: a chat model of LangChain, JSON in the best mode that its server supports."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
-from karenina_core.models.ports import NO_INFO, CallInfo, Message, ParserReply, StructuredMode
+from karenina_core.models.ports import NO_INFO, CallInfo, LLMReply, Message, ParserReply, StructuredMode
 from karenina_langchain.client import Client
 from karenina_langchain.conversion import call_arguments, to_langchain
+from karenina_toolkit.reply_checks import text_reply
 from karenina_toolkit.structured.strict_schema import is_official, schema_name, strict_schema
 from karenina_toolkit.structured.structured_modes import MODES, ModeUnsupported, append_schema, with_best_mode
 
@@ -18,6 +19,23 @@ if TYPE_CHECKING:
 
     from karenina_core.models.model import ModelConfig
     from karenina_langchain.conversion import ChatReply
+
+
+class LangchainLLM:
+    """The LLM port. A refusal counts as the answer; reasoning that LangChain returns separately is `reasoning`."""
+
+    def __init__(self, model: ModelConfig) -> None:
+        self._client = Client(model)
+
+    async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
+        """Return the model's reply to `messages`. Raises `PortError`."""
+        reply = await self._client.ask(self._client.chat, messages, to_langchain(messages))
+        return text_reply(reply)
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._client.aclose()
+
 
 _METHODS: dict[StructuredMode, Literal["json_schema", "function_calling"]] = {
     "json_schema": "json_schema",

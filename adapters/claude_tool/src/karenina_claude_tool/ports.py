@@ -1,4 +1,4 @@
-"""JSON from a server of the Messages API, in the best mode that it supports."""
+"""The ports for text and JSON: a server of the Messages API, JSON in the best mode that it supports."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from karenina_claude_tool.client import Client
 from karenina_claude_tool.native_schema import can_be_native, native_schema, schema_name
 from karenina_claude_tool.settings import base_url_of
-from karenina_core.models.ports import NO_INFO, CallInfo, Message, ParserReply, StructuredMode
+from karenina_core.models.ports import NO_INFO, CallInfo, LLMReply, Message, ParserReply, StructuredMode
+from karenina_toolkit.reply_checks import text_reply
 from karenina_toolkit.structured.structured_modes import MODES, append_schema, with_best_mode
 from karenina_toolkit.traces.openai_chat import UNREADABLE_ARGUMENTS
 
@@ -17,6 +18,22 @@ if TYPE_CHECKING:
 
     from karenina_claude_tool.conversion import ClaudeReply
     from karenina_core.models.model import ModelConfig
+
+
+class ClaudeLLM:
+    """The LLM port. Thinking, if the model's `extra.body` requests it, is `reasoning`."""
+
+    def __init__(self, model: ModelConfig) -> None:
+        self._client = Client(model)
+
+    async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
+        """Return the model's reply to `messages`. Raises `PortError`."""
+        reply = await self._client.ask(messages)
+        return text_reply(reply)
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._client.aclose()
 
 
 class ClaudeParser:
