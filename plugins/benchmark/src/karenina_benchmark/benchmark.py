@@ -232,10 +232,10 @@ class Benchmark(BenchmarkContent):
             columns=self.columns,
             observers=[display] if display is not None else [],
         )
-        with open_run(request) as run:
-            if run.journal is None and run.prepared.calls_models and len(run) > 1:
+        with open_run(request) as session:
+            if session.journal is None and session.calls_models and len(session) > 1:
                 _note_missing_journal()
-            return await collect_results(run, output=request.output, on_result=on_result)
+            return await collect_results(session, output=request.output, on_result=on_result)
 
     def rescore(
         self,

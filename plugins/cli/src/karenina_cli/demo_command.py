@@ -79,19 +79,19 @@ def _run(screen: Screen, demo: Demo, answering: str, judge: str, output: Path, *
 
     with demo.questions() as path:
         benchmark = Benchmark.load(path)
-    run = prepare_session(RunRequest(benchmark, VerificationConfig(**demo.config(answering, judge))))
+    session = prepare_session(RunRequest(benchmark, VerificationConfig(**demo.config(answering, judge))))
     done = 0
 
     def report(result: VerificationResult) -> None:
         nonlocal done
         done += 1
-        position = f"{done}/{len(run)}"
+        position = f"{done}/{len(session)}"
         if show:
             print_result(screen.out, result, position)
         else:
             screen.note(f"{position} {result.question_id}: {result.outcome.value}")
 
-    return run_blocking(lambda: collect_results(run, output=output, on_result=report))
+    return run_blocking(lambda: collect_results(session, output=output, on_result=report))
 
 
 def _close(screen: Screen, results: VerificationResultSet, agreement: str, output: Path) -> None:

@@ -201,7 +201,7 @@ def run(
             benchmark,
             chosen,
             question_ids=ids,
-            trust="all" if trust_all else None,
+            trust=trust,
             output=path,
             journal=None if no_journal else journal or default_journal(path),
             replay=replay,

@@ -27,7 +27,7 @@ logger = logging.getLogger("karenina")
 
 
 async def execute_session(
-    run: RunSession,
+    session: RunSession,
     *,
     output: str | Path | None = None,
     on_result: OnIndexedResult | None = None,
@@ -41,31 +41,31 @@ async def execute_session(
     written again. `computed` is what `precompute_results` yielded, if the caller has entered it. Raises `ConfigError`
     if the file cannot be written.
     """
-    totals = Totals(per_question=run.prepared.config.core.replicate_count)
+    totals = Totals(per_question=session.config.core.replicate_count)
     with (
-        precompute_results(run) if computed is None else nullcontext(computed) as ready,
-        _result_file(run, Path(output)) if output is not None else nullcontext() as file,
+        precompute_results(session) if computed is None else nullcontext(computed) as ready,
+        _result_file(session, Path(output)) if output is not None else nullcontext() as file,
     ):
         begun = False
-        async with aclosing(run.indexed_results(ready)) as results:
+        async with aclosing(session.indexed_results(ready)) as results:
             async for index, result, line in results:
                 totals.add(result)
                 if file is not None and not begun:
                     begun = True
-                    file.write(-1, _header(run))
+                    file.write(-1, _header(session))
                 if file is not None:
                     file.write(index, line if line is not None else result.model_dump_json())
                 if on_result is not None:
                     on_result(index, result)
         if file is not None:
             if not begun:
-                file.write(-1, _header(run))
+                file.write(-1, _header(session))
             file.sort_lines()
     return totals
 
 
 async def collect_results(
-    run: RunSession, *, output: str | Path | None = None, on_result: OnResult | None = None
+    session: RunSession, *, output: str | Path | None = None, on_result: OnResult | None = None
 ) -> VerificationResultSet:
     """Return all results of a run, in the order of its matrix; see `execute_session`, which does not keep them."""
     found: list[tuple[int, VerificationResult]] = []
@@ -75,26 +75,28 @@ async def collect_results(
         if on_result is not None:
             on_result(result)
 
-    await execute_session(run, output=output, on_result=keep)
+    await execute_session(session, output=output, on_result=keep)
     found.sort(key=lambda one: one[0])
     return VerificationResultSet(result for _, result in found)
 
 
-def _header(run: RunSession) -> str:
+def _header(session: RunSession) -> str:
     """Return the header of the results of a run that has begun: only then its journal knows it."""
-    journal = run.journal
+    journal = session.journal
     if journal is None:
-        return header_line(run.distributions)
+        return header_line(session.distributions)
     last, place = journal.last_command() or {}, dict.fromkeys(("folder", "output", "config_file", "benchmark"))
-    rescored = journal.replaying and not is_same_run({**last, **place}, {**run.command, **place})
-    return header_line(run.distributions, journal.run_digest(), rescored=rescored)
+    rescored = journal.replaying and not is_same_run({**last, **place}, {**session.command, **place})
+    return header_line(session.distributions, journal.run_digest(), rescored=rescored)
 
 
-def _result_file(run: RunSession, path: Path) -> ResultFile:
+def _result_file(session: RunSession, path: Path) -> ResultFile:
     """Return the open file for the results of a run; an earlier one is set aside."""
-    last = run.journal.last_command() if run.journal is not None else None
-    goes_on = last is not None and is_same_run(last, run.command)
-    moved = prepare_output(path, ours=run.journal.holds_all_lines if goes_on and run.journal is not None else None)
+    last = session.journal.last_command() if session.journal is not None else None
+    goes_on = last is not None and is_same_run(last, session.command)
+    moved = prepare_output(
+        path, ours=session.journal.holds_all_lines if goes_on and session.journal is not None else None
+    )
     if moved is not None:
         logger.warning("%s held earlier results: they are kept in %s", path, moved)
     return ResultFile(path)

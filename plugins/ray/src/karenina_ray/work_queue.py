@@ -27,9 +27,9 @@ class Job:
 class WorkQueue:
     """The jobs of a run in the order of its matrix, and between them the results that the journal already has."""
 
-    def __init__(self, run: RunSession) -> None:
-        self._run = run
-        self._matrix = iter(run.prepared.matrix)
+    def __init__(self, session: RunSession) -> None:
+        self._session = session
+        self._matrix = iter(session.matrix)
         self._next: Job | None = None
         self.over = False
         """Whether the matrix is exhausted."""
@@ -40,7 +40,7 @@ class WorkQueue:
         if task is None:
             self.over = True
             return []
-        judges, stored = self._run.pending_judges(task)
+        judges, stored = self._session.pending_judges(task)
         if judges:
             self._next = Job(task, judges)
         return stored

@@ -1,6 +1,6 @@
 """The path of every model call: stored replies, identical calls in flight, the budget, limits, retries, the adapter.
 
-The factory of ports (`karenina_engine.calls.port_factory`) describes a request as a `Call` and passes it to
+The factory of ports (`karenina_engine.scheduling.port_factory`) describes a request as a `Call` and passes it to
 `CallRunner.make`. Everything that a run adds to a call is here, once, for every port and every adapter.
 """
 
@@ -34,7 +34,7 @@ R = TypeVar("R", bound=Reply)
 class CallRunner:
     """A runner of model calls. Without `reply_store` no reply is stored, without `ledger` and `budget` no cost counted.
 
-    `storing` counts the replies that are being stored, `calling_services` the services that are being called.
+    `storing` counts the replies that are being stored.
     """
 
     limits: ConcurrencyLimits
@@ -44,23 +44,18 @@ class CallRunner:
     ledger: CallLedger | None = None
     budget: BudgetGuard | None = None
     storing: int = 0
-    calling_services: int = 0
     observers: CallListener | None = None
     _in_flight: dict[bytes, CallInFlight] = field(default_factory=dict)
 
     @property
     def in_flight(self) -> int:
         """The number of calls in flight, and of replies that are not stored yet."""
-        return self.answering() + self.storing
+        return self.limits.answering + self.storing
 
     def take_counts(self) -> CallCounts:
         """Return the counts so far, and reset them."""
         taken, self.tally = self.tally, CallCounts()
         return taken
-
-    def answering(self) -> int:
-        """Return the number of calls that models and services are answering."""
-        return self.limits.held + self.calling_services
 
     async def make(self, call: Call, send: Callable[[], Awaitable[R]]) -> R:
         """Return the reply to `call`: from the reply store, from an identical call in flight, or from `send`.
@@ -175,12 +170,12 @@ class CallRunner:
 
     async def _call_service(self, call: Call, send: Callable[[], Awaitable[R]]) -> R:
         """Call a service, and retry it as the policy allows."""
-        self.calling_services += 1
+        self.limits.services += 1
         began = time.monotonic()
         try:
             return await self.policy.call(send, call.notes)
         finally:
-            self.calling_services -= 1
+            self.limits.services -= 1
             call.notes.seconds = time.monotonic() - began - call.notes.waited
 
     async def _within_budget(self, call: Call, send: Callable[[], Awaitable[R]], budget: BudgetGuard) -> R:
@@ -240,7 +235,7 @@ class CallRunner:
             if reservation is not None:
                 reservation.release()
             limiter.retrying += 1
-            self.limits.changed()
+            self.limits.changed.set()
             try:
                 await asyncio.sleep(delay)
             finally:

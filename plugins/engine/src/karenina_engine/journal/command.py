@@ -42,6 +42,7 @@ def make_command(request: RunRequest) -> dict[str, Any]:
     """Return the command of a run, as JSON values without secrets. Equal commands request the same."""
     benchmark, config_file, output = request.benchmark, request.config_file, request.output
     chosen = list(request.question_ids) if request.question_ids is not None else None
+    trusts_all = request.trust is not None and (request.trust == "all" or request.trust.everything)
     chooses_all = chosen == list(benchmark.ids) and not benchmark.unfinished_ids()  # drafts run only if named
     return {
         "folder": str(Path.cwd()),
@@ -52,8 +53,8 @@ def make_command(request: RunRequest) -> dict[str, Any]:
         "config": _dump_config(request.config),
         "questions": None if chooses_all else chosen,
         "output": str(output.absolute()) if output is not None else None,
-        "trust_all": request.trusts_all,
-        "trusted": digest_trusted_content(benchmark) if request.trusts_all else None,
+        "trust_all": trusts_all,
+        "trusted": digest_trusted_content(benchmark) if trusts_all else None,
         "benchmark_config": _digest(benchmark.run_config),
         "skip_broken": request.skip_broken,
     }

@@ -41,8 +41,3 @@ class RunRequest:
     skip_broken: bool = False
     columns: Mapping[str, str] = field(default_factory=dict)
     observers: Sequence[object] = ()
-
-    @property
-    def trusts_all(self) -> bool:
-        """Whether all code and all restricted values of the benchmark take effect."""
-        return self.trust is not None and (self.trust == "all" or self.trust.everything)

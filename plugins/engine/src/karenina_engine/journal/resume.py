@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable
 
     from karenina_core.data.item_id import ItemId
-    from karenina_core.data.question import Question
-    from karenina_core.planning.plan import Plan
     from karenina_engine.journal.fingerprint import Fingerprints
     from karenina_engine.journal.journal import StoredResult
     from karenina_engine.journal.tasks import AnswerTask
@@ -30,14 +28,14 @@ class ResultStore(Protocol):
     def count(self, kept: int, again: int) -> None:
         """Add the counts of another process to `kept` and `again`."""
 
-    async def read_folders(self, question: Question, plan: Plan) -> None:
+    async def read_folders(self, task: AnswerTask) -> None:
         """Read the folders of a question that `result` needs, without blocking the event loop."""
 
-    def result(self, task: AnswerTask, judge: int, plan: Plan) -> tuple[VerificationResult, str] | None:
+    def result(self, task: AnswerTask, judge: int) -> tuple[VerificationResult, str] | None:
         """Return the stored result of an item and its line; None if the item has to run."""
 
     async def finish(
-        self, task: AnswerTask, judge: int, plan: Plan, result: VerificationResult
+        self, task: AnswerTask, judge: int, result: VerificationResult
     ) -> tuple[VerificationResult, str | None]:
         """Store the result of an item; return it as stored, and its line if one was stored.
 
@@ -86,15 +84,15 @@ class ResumeState:
         self.kept += kept
         self.again += again
 
-    async def read_folders(self, question: Question, plan: Plan) -> None:
+    async def read_folders(self, task: AnswerTask) -> None:
         """Read the folders of a question, so that `result` does not block the event loop."""
-        await self.fingerprints.read_folders(question, plan)
+        await self.fingerprints.read_folders(task.question, task.pipeline.plan)
 
-    def result(self, task: AnswerTask, judge: int, plan: Plan) -> tuple[VerificationResult, str] | None:
+    def result(self, task: AnswerTask, judge: int) -> tuple[VerificationResult, str] | None:
         """Return the valid stored result of an item, with its line; None if the item has to run, as in a replay."""
         if self.journal.replaying or not self.journal.had_results:
             return None
-        kept = self.journal.result(task.item(judge), self._fingerprint(task, judge, plan))
+        kept = self.journal.result(task.item(judge), self._fingerprint(task, judge))
         if kept is None:
             return None
         if kept.again:
@@ -110,13 +108,13 @@ class ResumeState:
         return found, kept.text
 
     async def finish(
-        self, task: AnswerTask, judge: int, plan: Plan, result: VerificationResult
+        self, task: AnswerTask, judge: int, result: VerificationResult
     ) -> tuple[VerificationResult, str | None]:
         """Store the result of an item; return it as stored, and its line if one was stored.
 
         Raises `UnstorableRow` and `JournalError`.
         """
-        item, fingerprint = task.item(judge), self._fingerprint(task, judge, plan)
+        item, fingerprint = task.item(judge), self._fingerprint(task, judge)
         if self.journal.replaying:
             return self._with_stored_times(result, item, fingerprint), None
         again = runs_again(result)
@@ -146,8 +144,8 @@ class ResumeState:
             record.seconds = times[record.name].pop() if times.get(record.name) else record.seconds
         return result
 
-    def _fingerprint(self, task: AnswerTask, judge: int, plan: Plan) -> bytes:
-        return self.fingerprints.compute(task.question, plan, task.answering_model, task.judges[judge])
+    def _fingerprint(self, task: AnswerTask, judge: int) -> bytes:
+        return self.fingerprints.compute(task.question, task.pipeline.plan, task.answering_model, task.judges[judge])
 
 
 def runs_again(result: VerificationResult) -> bool:

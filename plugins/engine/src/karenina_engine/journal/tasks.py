@@ -10,16 +10,19 @@ from karenina_core.data.item_id import ItemId
 if TYPE_CHECKING:
     from karenina_core.data.question import Question
     from karenina_core.models.model import ModelConfig
+    from karenina_core.pipeline import Pipeline
 
 
 @dataclass(slots=True)
 class AnswerTask:
     """One answer to get, and its judges (one None if the run has no judge).
 
-    `order` is its index among the answers of the run, in the order of the benchmark and the configuration.
+    `pipeline` has the plan of the question. `order` is the index among the answers of the run, in the order of the
+    benchmark and the configuration.
     """
 
     question: Question
+    pipeline: Pipeline
     answering_model: ModelConfig
     replicate: int
     judges: tuple[ModelConfig | None, ...]

@@ -187,27 +187,25 @@ def estimate(
 
     check_selection(plugins, config)
     warn_about_plugins(plugins)
-    found = _RemainingWork(Matrix(questions, config, find_panel(plugins, config)))
+    found = _RemainingWork(Matrix(questions, config, Planner(config, plugins), find_panel(plugins, config)))
     if journal is None or not journal.exists():
         found.count({})
         return run_blocking(lambda: _make_estimate(found, config, plugins, prices, trust, None, sample))
     with JournalView(journal) as view:
-        found.count(_finished_items(journal, questions, config, plugins, trust))
+        found.count(_finished_items(journal, found.matrix, plugins, trust))
         return run_blocking(lambda: _make_estimate(found, config, plugins, prices, trust, view, sample))
 
 
-def _finished_items(
-    journal: Path, questions: Sequence[Question], config: VerificationConfig, plugins: Plugins, trust: Trust
-) -> dict[int, bool]:
+def _finished_items(journal: Path, matrix: Matrix, plugins: Plugins, trust: Trust) -> dict[int, bool]:
     """Return the indexes of the items whose results the journal holds and that need not run again."""
     from karenina_engine.journal.fingerprint import Fingerprints
     from karenina_engine.journal.journal import Journal
 
-    fingerprints, planner = Fingerprints(config, plugins, trust), Planner(config, plugins)
+    fingerprints = Fingerprints(matrix.config, plugins, trust)
     places: dict[int, bool] = {}
     with Journal.open(journal, replaying=True) as kept:
-        for task in Matrix(questions, config, find_panel(plugins, config)):
-            plan = planner.plan(task.question)
+        for task in matrix:
+            plan = task.pipeline.plan
             for judge, model in enumerate(task.judges):
                 result = kept.result(
                     task.item(judge), fingerprints.compute(task.question, plan, task.answering_model, model)

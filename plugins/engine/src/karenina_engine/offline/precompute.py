@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from karenina_core.data.item_id import ItemId
     from karenina_engine.calls.call import CallOutcome, CallRecord
     from karenina_engine.journal.tasks import AnswerTask
-    from karenina_engine.scheduling.prepared_run import PreparedRun
 
 _CHUNK: Final = 100
 """The answers that a process takes at a time."""
@@ -87,14 +86,14 @@ class ChunkResult:
 class PrecomputedResults:
     """The part of a run that needs no call, computed by a pool of processes."""
 
-    def __init__(self, run: RunSession, count: int) -> None:
-        assert run.journal is not None
-        self._run = run
-        self._journal = journal = run.journal
-        self._done = bytearray(run.prepared.matrix.answers)
+    def __init__(self, session: RunSession, count: int) -> None:
+        assert session.journal is not None
+        self._session = session
+        self._journal = journal = session.journal
+        self._done = bytearray(session.matrix.answers)
         with journal.closed_for_fork():
             self._pool: ProcessPool[range, ChunkResult] = ProcessPool(
-                lambda state: _Worker(run.prepared, journal.path, state).run_chunk, count
+                lambda state: _Worker(session, journal.path, state).run_chunk, count
             )
 
     def close(self) -> None:
@@ -103,11 +102,11 @@ class PrecomputedResults:
 
     async def results(self) -> AsyncGenerator[IndexedResult]:
         """Yield the results that need no call, in the order of the matrix. Raises `JournalError`."""
-        run, failed_chunks = self._run, 0
+        session, failed_chunks = self._session, 0
         try:
             async with aclosing(self._pool.aresults(self._chunks())) as chunks:
                 async for orders, chunk in chunks:
-                    if run.stopped is not None:
+                    if session.stopped is not None:
                         return
                     if chunk is None:
                         continue
@@ -124,52 +123,52 @@ class PrecomputedResults:
 
     def remaining_tasks(self) -> Iterator[AnswerTask]:
         """Yield the answers that remain for the run."""
-        return self._run.prepared.matrix.part(order for order, done in enumerate(self._done) if not done)
+        return self._session.matrix.part(order for order, done in enumerate(self._done) if not done)
 
     def _chunks(self) -> Iterator[range]:
         return (range(at, min(at + _CHUNK, len(self._done))) for at in range(0, len(self._done), _CHUNK))
 
     def _store(self, chunk: ChunkResult) -> None:
         """Store the results of a chunk in the journal, flush it, and add the counts to the run's."""
-        run, counts = self._run, chunk.counts
+        session, counts = self._session, chunk.counts
         if not self._journal.replaying:
             for place, kept in chunk.seen:
                 self._journal.seen(place, kept)
             for item in chunk.finished:
                 self._journal.add(item)
             self._journal.flush()
-        run.tally.add(counts.tally)
+        session.tally.add(counts.tally)
         for names, count in counts.lines.items():
-            run.ledger.add_cached(names, count)
-        assert run.result_store is not None
-        run.result_store.count(counts.kept, counts.again)
+            session.ledger.add_cached(names, count)
+        assert session.result_store is not None
+        session.result_store.count(counts.kept, counts.again)
 
 
 @contextmanager
-def precompute_results(run: RunSession) -> Iterator[PrecomputedResults | None]:
+def precompute_results(session: RunSession) -> Iterator[PrecomputedResults | None]:
     """Hold a pool of processes for results from stored replies inside the `with` block, if it is worthwhile.
 
     Enter it before anything starts threads, such as the progress display. It yields None, and no processes, if the run
     uses another executor, has a budget, or has observers of more than its results.
     """
     count = min(cores(), _MAX_PROCESSES)
-    if count < 2 or not _is_worthwhile(run):
+    if count < 2 or not _is_worthwhile(session):
         yield None
         return
-    with closing(PrecomputedResults(run, count)) as precomputed:
+    with closing(PrecomputedResults(session, count)) as precomputed:
         yield precomputed
 
 
-def _is_worthwhile(run: RunSession) -> bool:
-    prepared, observes = run.prepared, run.prepared.observers.observes
+def _is_worthwhile(session: RunSession) -> bool:
+    observers = session.parts.observers
     return (
-        run.journal is not None
-        and run.journal.had_replies
-        and prepared.matrix.answers >= _MIN_ANSWERS
-        and isinstance(run.executor, AsyncioExecutor)
-        and run.budget is None
-        and not any(observes(what) for what in ("answer", "stage", "call"))
-        and not prepared.observers.observes_item_starts
+        session.journal is not None
+        and session.journal.had_replies
+        and session.matrix.answers >= _MIN_ANSWERS
+        and isinstance(session.executor, AsyncioExecutor)
+        and session.budget is None
+        and not any(observers.observes(what) for what in ("answer", "stage", "call"))
+        and not observers.observes_item_starts
         and can_fork()
     )
 
@@ -177,11 +176,11 @@ def _is_worthwhile(run: RunSession) -> bool:
 class _Worker:
     """The run in a forked process: its journal is read, and rows to store are recorded."""
 
-    def __init__(self, prepared: PreparedRun, journal: Path, state: WorkerState) -> None:
-        self._journal = _RecordingJournal(Journal.open(journal, replaying=True), replaying=prepared.offline)
-        fingerprints = Fingerprints(prepared.config, prepared.plugins, prepared.trust)
+    def __init__(self, session: RunSession, journal: Path, state: WorkerState) -> None:
+        self._journal = _RecordingJournal(Journal.open(journal, replaying=True), replaying=session.parts.offline)
+        fingerprints = Fingerprints(session.config, session.parts.plugins, session.parts.trust)
         self._resume_state = ResumeState(self._journal, fingerprints)
-        self._run = RunSession(prepared.without_calls(), replies=self._journal, results=self._resume_state)
+        self._session = session.without_calls(self._journal, self._resume_state)
         self._loop = asyncio.new_event_loop()
         self._state = state
 
@@ -192,7 +191,7 @@ class _Worker:
 
     async def _run_chunk(self, orders: range) -> ChunkResult:
         chunk, misses, logged = ChunkResult(), 0, self._state.logged
-        for task in self._run.prepared.matrix.part(orders):
+        for task in self._session.matrix.part(orders):
             if self._state.ending:
                 break
             self._journal.begin_answer()
@@ -213,24 +212,22 @@ class _Worker:
 
     async def _run_answer(self, task: AnswerTask, chunk: ChunkResult) -> bool:
         """Run the items of one answer; return whether the journal had every reply."""
-        run, resume_state = self._run, self._resume_state
+        session, resume_state = self._session, self._resume_state
         kept, again = resume_state.kept, resume_state.again
-        run.runner.calls.take_counts()
-        run.ledger.clear()
-        judges, found = run.pending_judges(task)
-
-        async def on_result(judge: int, result: VerificationResult) -> None:
-            found.append(await run.store_result(task, judge, result))
-
+        session.runner.calls.take_counts()
+        session.ledger.clear()
+        judges, found = session.pending_judges(task)
         if judges:
             try:
-                await run.runner.answer(task, judges, on_result)
+                async with aclosing(session.runner.answer(task, judges)) as results:
+                    async for judge, result in results:
+                        found.append(await session.store_result(task, judge, result))
             except* ReplyMissing:
                 pass
             if self._journal.missed:
                 return False
         chunk.results += [(place, line or result.model_dump_json()) for place, result, line in found]
-        chunk.counts.add(run.tally, run.ledger, resume_state.kept - kept, resume_state.again - again)
+        chunk.counts.add(session.tally, session.ledger, resume_state.kept - kept, resume_state.again - again)
         return True
 
 

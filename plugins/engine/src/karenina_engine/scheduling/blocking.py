@@ -12,25 +12,31 @@ from typing import Any, TypeVar
 
 from karenina_core.errors import RunError, describe_error
 from karenina_core.interrupts import is_interrupt
-from karenina_engine.scheduling.event_loops import run_in_loop
 from karenina_engine.scheduling.garbage_collection import rare_garbage_collection
 
 T = TypeVar("T")
 
 
 def run_blocking(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Return the result of a coroutine; if an event loop is running already (a notebook), run it in a new thread."""
+    """Run a coroutine in an event loop of its own, and return its result.
+
+    This behaves like `asyncio.run`, also on Ctrl-C. If an event loop is running already (a notebook), the coroutine
+    runs in a new thread.
+    """
     if not _has_running_loop():
-        with rare_garbage_collection(), _program_kept_running():
-            return run_in_loop(work)
+        with (
+            rare_garbage_collection(),
+            _program_kept_running(),
+            asyncio.Runner(loop_factory=_loop_factory()) as runner,
+        ):
+            return runner.run(work())
     context = contextvars.copy_context()
     outcome: list[T] = []
     failure: list[BaseException] = []
 
     def target() -> None:
         try:
-            with rare_garbage_collection(), _program_kept_running():
-                outcome.append(context.run(run_in_loop, work))
+            outcome.append(context.run(lambda: run_blocking(work)))
         except BaseException as error:
             failure.append(error)
 
@@ -40,6 +46,18 @@ def run_blocking(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     if failure:
         raise failure[0]
     return outcome[0]
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """Return the factory of event loops: uvloop if it is installed (the extra `fast`), None for asyncio's own.
+
+    uvloop saves a tenth of a run's computing time, and its clock has a resolution of milliseconds.
+    """
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
 
 
 def _has_running_loop() -> bool:

@@ -10,22 +10,21 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from karenina_engine.scheduling.indexed_result import IndexedResult
-    from karenina_engine.scheduling.prepared_run import PreparedRun
     from karenina_engine.scheduling.session import RunSession
 
 
 class Executor(ABC):
     """A way to run the items of a run, selected by its `name` (the setting `executor`).
 
-    The process that started the run holds the matrix (`run.prepared.matrix`), the journal, the output and the
-    observers. An executor iterates over the answers of the matrix, calls `run.pending_judges` for the items that have
-    to run, runs them (`karenina_engine.scheduling.item_runner.ItemRunner` works in any process), and passes each result
-    to `run.store_result` before it yields it. Each item of the matrix has exactly one result in the end, also after a
-    failure (`run.runner.make_failed_result`).
+    The process that started the run holds the matrix (`session.matrix`), the journal, the output and the observers. An
+    executor iterates over the answers of the matrix, calls `session.pending_judges` for the items that have to run,
+    runs them (`karenina_engine.scheduling.item_runner.ItemRunner` works in any process), and passes each result to
+    `session.store_result` before it yields it. Each item of the matrix has exactly one result in the end, also after a
+    failure (`session.runner.make_failed_result`).
 
     `settings` is the model of the settings that the executor owns, each marked `changes_results: False`: where items
-    run changes no result. `keeps_budgets` says that it makes no call that `run.budget` does not cover; without it, runs
-    with a budget are refused. One object serves all runs of a process.
+    run changes no result. `keeps_budgets` says that it makes no call that `session.budget` does not cover; without it,
+    runs with a budget are refused. One object serves all runs of a process.
     """
 
     name: ClassVar[str]
@@ -33,15 +32,16 @@ class Executor(ABC):
     keeps_budgets: ClassVar[bool] = False
     settings: ClassVar[type[BaseModel] | None] = None
 
-    def check(self, prepared: PreparedRun) -> None:
+    def check(self, session: RunSession) -> None:
         """Check, before the first call, that the run can be executed. Raises `ConfigError`."""
 
     @abstractmethod
-    def execute(self, run: RunSession) -> AsyncGenerator[IndexedResult]:
+    def execute(self, session: RunSession) -> AsyncGenerator[IndexedResult]:
         """Yield the result of every item with its index in the matrix, in the order in which the items end.
 
-        While it runs, it has a listener at the run (`run.add_stop_listener`), which is called in the event loop when
-        the run is stopped; the generator then ends soon. If it is closed early, it ends everything that it started.
+        While it runs, it has a listener at the run (`session.add_stop_listener`), which is called in the event loop
+        when the run is stopped; the generator then ends soon. If it is closed early, it ends everything that it
+        started.
         """
 
 
@@ -52,6 +52,10 @@ class AsyncioExecutor(Executor):
     description = "One event loop in this process."
     keeps_budgets = True
 
-    def execute(self, run: RunSession) -> AsyncGenerator[IndexedResult]:
+    def execute(self, session: RunSession) -> AsyncGenerator[IndexedResult]:
         """Yield the results of the items, run in this process."""
-        return run.execute_locally()
+        from karenina_engine.scheduling.local_execution import LocalExecution
+
+        execution = LocalExecution(session)
+        session.add_stop_listener(execution.stop)
+        return execution.results()

@@ -15,7 +15,6 @@ from karenina_engine.scheduling.settings import EngineSettings
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
     from karenina_core.plugins import Plugins
-    from karenina_engine.scheduling.prepared_run import PreparedRun
 
 OWNER: Final = "karenina-engine"
 """The distribution that offers the executor `asyncio`."""
@@ -29,13 +28,6 @@ def offered_executors(plugins: Plugins) -> list[tuple[Executor, str]]:
     found: list[tuple[Executor, str]] = [(AsyncioExecutor(), OWNER)]
     found += [(offer.value, offer.distribution) for offer in plugins.offers(karenina_executors)]
     return sorted(found, key=lambda pair: (pair[0].name, pair[1]))
-
-
-def select_executor(prepared: PreparedRun) -> Executor:
-    """Return the executor that the configuration of a run names. Raises `ConfigError` if it cannot be used."""
-    chosen = configured_executor(prepared.plugins, prepared.config)
-    # A replay makes no call, so other processes gain nothing; in this process the error names every missing reply.
-    return chosen if not prepared.offline else AsyncioExecutor()
 
 
 def configured_executor(plugins: Plugins, config: VerificationConfig) -> Executor:

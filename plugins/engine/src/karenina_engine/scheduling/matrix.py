@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from karenina_core.data.question import Question
     from karenina_core.models.model import ModelConfig
     from karenina_engine.scheduling.panel import Panel
+    from karenina_engine.scheduling.planner import Planner
 
 
 def judges_of(config: VerificationConfig, panel: Panel | None) -> tuple[ModelConfig | None, ...]:
@@ -31,10 +32,11 @@ def judges_of(config: VerificationConfig, panel: Panel | None) -> tuple[ModelCon
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """All items of a run, generated one at a time. A `panel` takes the place of the judges."""
+    """All items of a run, generated one at a time, with their pipelines. A `panel` takes the place of the judges."""
 
     questions: Sequence[Question]
     config: VerificationConfig
+    planner: Planner
     panel: Panel | None = None
 
     @property
@@ -55,9 +57,10 @@ class Matrix:
         core = self.config.core
         judges, orders = self.judges, count()
         for question in self.questions:
+            pipeline = self.planner.pipeline(question)
             for model in core.answering_models:
                 for replicate in range(1, core.replicate_count + 1):
-                    yield AnswerTask(question, model, replicate, judges, next(orders))
+                    yield AnswerTask(question, pipeline, model, replicate, judges, next(orders))
 
     @property
     def answers(self) -> int:
@@ -73,4 +76,5 @@ class Matrix:
             if question is None or which != at:
                 at, question = which, self.questions[which]
             model, replicate = divmod(place, replicates)
-            yield AnswerTask(question, models[model], replicate + 1, self.judges, order)
+            pipeline = self.planner.pipeline(question)
+            yield AnswerTask(question, pipeline, models[model], replicate + 1, self.judges, order)

@@ -5,25 +5,22 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from karenina_core.config import plugins_of
 from karenina_core.errors import ConfigError
-from karenina_engine.scheduling.executor_selection import select_executor
 from karenina_engine.scheduling.judge_checks import check_judges
 from karenina_engine.scheduling.questions import select_questions, with_workspace_root
 from karenina_engine.scheduling.recording_checks import check_recordings
 from karenina_engine.scheduling.restricted_values import describe_named_files, require_trust, resolve_trust
-from karenina_engine.scheduling.run_checks import make_prepared_run
-from karenina_engine.scheduling.session import RunSession
+from karenina_engine.scheduling.run_checks import make_session
 from karenina_engine.scheduling.settings import EngineSettings
 
 if TYPE_CHECKING:
     from karenina_engine.journal.journal import Journal
+    from karenina_engine.journal.question_source import QuestionSource
     from karenina_engine.journal.request import RunRequest
-    from karenina_engine.scheduling.executor import Executor
-    from karenina_engine.scheduling.prepared_run import PreparedRun
+    from karenina_engine.scheduling.session import RunSession
 
 logger = logging.getLogger("karenina")
 _MOST_COMPARED: Final = 100
@@ -36,43 +33,55 @@ def open_run(request: RunRequest) -> Iterator[RunSession]:
     The journal is created, opened or set aside after all checks, so a run that cannot begin leaves it unchanged. Raises
     `RestrictedValues`, `JournalError`, `ConfigError` and `PlanError`.
     """
+    from karenina_engine.journal.command import make_command
+    from karenina_engine.journal.journal import Journal
+
     if request.replay and request.journal is None:
         raise ConfigError(["a replay needs a journal, which replaces the models: give one (journal, --journal)"])
-    trusted = replace(request, trust=require_trust(request.benchmark, request.config, request.trust))
-    prepared, executor = _prepare_with_executor(trusted, offline=request.replay, trust_checked=True)
-    with _open_journal(trusted) as (journal, command):
-        yield RunSession(prepared, executor=executor, journal=journal, command=command)
+    session = prepare_run(request, offline=request.replay)
+    benchmark, config = request.benchmark, request.config
+    if not request.replay:
+        check_recordings(session, benchmark)
+    if request.journal is None:
+        yield session
+        return
+    with Journal.open(
+        request.journal,
+        fresh=request.fresh,
+        replaying=request.replay,
+        sync=config.section(EngineSettings).journal_sync,
+        limits=session.limits,
+    ) as journal:
+        _warn_of_other_questions(benchmark, journal)
+        yield session.with_journal(journal, {**make_command(request), **describe_named_files(benchmark, config)})
 
 
 def prepare_session(
-    request: RunRequest,
-    *,
-    journal: Journal | None = None,
-    command: Mapping[str, Any] | None = None,
-    trust_checked: bool = False,
+    request: RunRequest, *, journal: Journal | None = None, command: Mapping[str, Any] | None = None
 ) -> RunSession:
     """Return a session that has passed all checks. Raises `ConfigError` and `PlanError`.
 
     With an open `journal`, the run stores its replies and results there, and resumes what an earlier run left.
-    `command` is what the journal stores of how the run was started (`karenina_engine.journal.command`).
-    `trust_checked` says that `require_trust` was called before. `open_run` does all of this.
+    `command` is what the journal stores of how the run was started (`karenina_engine.journal.command`). `open_run` does
+    all of this.
     """
-    prepared, executor = _prepare_with_executor(
-        request, offline=journal is not None and journal.replaying, trust_checked=trust_checked
-    )
-    return RunSession(prepared, executor=executor, journal=journal, command=command)
+    offline = journal is not None and journal.replaying
+    session = prepare_run(request, offline=offline)
+    if not offline:
+        check_recordings(session, request.benchmark)
+    return session if journal is None else session.with_journal(journal, command)
 
 
-def prepare_run(request: RunRequest, *, offline: bool = False, trust_checked: bool = False) -> PreparedRun:
-    """Return the requested run after all checks; `offline` says that no model may be called.
+def prepare_run(request: RunRequest, *, offline: bool = False, trust_checked: bool = False) -> RunSession:
+    """Return the session of the requested run after all checks; `offline` says that no model may be called.
 
-    Raises `ConfigError` and `PlanError`.
+    `trust_checked` says that `require_trust` was called before. Raises `ConfigError` and `PlanError`.
     """
     benchmark = request.benchmark
     trust = resolve_trust(request.trust) if trust_checked else require_trust(benchmark, request.config, request.trust)
     config = with_workspace_root(benchmark, request.config)
     questions = select_questions(benchmark, config, request.question_ids)
-    prepared = make_prepared_run(
+    session = make_session(
         questions,
         config,
         plugins_of(config),
@@ -82,45 +91,22 @@ def prepare_run(request: RunRequest, *, offline: bool = False, trust_checked: bo
         observers=request.observers,
     )
     if not offline or not config.core.parsing_models:
-        check_judges(prepared, questions)
-    return prepared
+        check_judges(session, questions)
+    return session
 
 
-def _prepare_with_executor(request: RunRequest, *, offline: bool, trust_checked: bool) -> tuple[PreparedRun, Executor]:
-    """Return the run after all checks, and its executor."""
-    prepared = prepare_run(request, offline=offline, trust_checked=trust_checked)
-    if not offline:
-        check_recordings(prepared, request.benchmark)
-    return prepared, select_executor(prepared)
-
-
-def _warn_of_other_questions(request: RunRequest, journal: Journal) -> None:
+def _warn_of_other_questions(benchmark: QuestionSource, journal: Journal) -> None:
     """Warn if the journal is that of another benchmark: its last run has no question of this one, which is a file."""
     from karenina_engine.journal.view import JournalView
 
-    if request.benchmark.path is None or not journal.had_results:
+    if benchmark.path is None or not journal.had_results:
         return
     with JournalView(journal.path) as view:
         ids = view.first_questions(_MOST_COMPARED)
-    if ids and not any(id in request.benchmark for id in ids):
+    if ids and not any(id in benchmark for id in ids):
         logger.warning(
             "the journal %s is of another benchmark: %s has none of its questions (the first is %r), so no result is "
             "taken from it, and this run is added to it; to keep the runs apart, name another file with --journal (in "
             "Python: journal)",
-            *(journal.path, request.benchmark.path, ids[0]),
+            *(journal.path, benchmark.path, ids[0]),
         )
-
-
-@contextmanager
-def _open_journal(request: RunRequest) -> Iterator[tuple[Journal | None, Mapping[str, Any]]]:
-    """Hold the journal of a run inside the `with` block; yield it with what it stores of the command."""
-    from karenina_engine.journal.command import make_command
-    from karenina_engine.journal.journal import Journal
-
-    if request.journal is None:
-        yield None, {}
-        return
-    sync = request.config.section(EngineSettings).journal_sync
-    with Journal.open(request.journal, fresh=request.fresh, replaying=request.replay, sync=sync) as journal:
-        _warn_of_other_questions(request, journal)
-        yield journal, {**make_command(request), **describe_named_files(request.benchmark, request.config)}

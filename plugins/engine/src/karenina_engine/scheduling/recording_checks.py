@@ -14,7 +14,7 @@ from karenina_engine.scheduling.settings import EngineSettings
 if TYPE_CHECKING:
     from karenina_core.data.question import Question
     from karenina_engine.journal.question_source import QuestionSource
-    from karenina_engine.scheduling.prepared_run import PreparedRun
+    from karenina_engine.scheduling.session import RunSession
 
 logger = logging.getLogger("karenina")
 
@@ -24,15 +24,15 @@ _CURE = (
 )
 
 
-def check_recordings(prepared: PreparedRun, benchmark: QuestionSource) -> None:
+def check_recordings(session: RunSession, benchmark: QuestionSource) -> None:
     """Check that every question has a recorded answer, and every recording a question.
 
     Raises `ConfigError` with the mismatches; with `partial_recordings`, logs them as warnings.
     """
-    config, questions = prepared.config, prepared.matrix.questions
+    config, questions = session.config, session.matrix.questions
     problems: list[str] = []
     for model in config.core.answering_models:
-        mismatches = find_adapter(prepared.plugins, model.interface).spec.mismatches
+        mismatches = find_adapter(session.parts.plugins, model.interface).spec.mismatches
         if mismatches is not None:
             problems += mismatches(
                 model, _call_infos(questions, config.core.replicate_count), _unselected(benchmark, questions)

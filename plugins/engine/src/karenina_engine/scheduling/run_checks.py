@@ -9,17 +9,20 @@ from typing import TYPE_CHECKING
 from karenina_core.config import find_adapter, registered_adapters
 from karenina_core.errors import ConfigError
 from karenina_engine.calls.model_checks import check_models
+from karenina_engine.cost.budget import Budget
+from karenina_engine.cost.ledger import Ledger
 from karenina_engine.cost.price_source import to_picodollars
 from karenina_engine.cost.price_table import PriceTable
 from karenina_engine.scheduling.executor import AsyncioExecutor
-from karenina_engine.scheduling.executor_selection import configured_executor, select_executor
+from karenina_engine.scheduling.executor_selection import configured_executor
 from karenina_engine.scheduling.find_observers import find_observers
 from karenina_engine.scheduling.find_panel import find_panel
 from karenina_engine.scheduling.matrix import Matrix
 from karenina_engine.scheduling.owned_fields import OwnedFields
 from karenina_engine.scheduling.planner import Planner
 from karenina_engine.scheduling.plugin_checks import check_selection, warn_about_plugins
-from karenina_engine.scheduling.prepared_run import PreparedRun
+from karenina_engine.scheduling.run_parts import RunParts, limit_calls
+from karenina_engine.scheduling.session import RunSession
 from karenina_engine.scheduling.settings import EngineSettings
 from karenina_engine.scheduling.stage_checks import check_configuration, check_stages
 from karenina_engine.scheduling.unused_fields import warn_about_unused_fields
@@ -36,7 +39,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("karenina")
 
 
-def make_prepared_run(
+def make_session(
     questions: Sequence[Question],
     config: VerificationConfig,
     plugins: Plugins,
@@ -45,8 +48,8 @@ def make_prepared_run(
     policy: RetryPolicy | None = None,
     offline: bool = False,
     observers: Sequence[object] = (),
-) -> PreparedRun:
-    """Check a run over these questions for everything that would fail every item, and return it prepared.
+) -> RunSession:
+    """Check a run over these questions for everything that would fail every item, and return its session.
 
     `observers` are called in addition to those of plugins. Raises `ConfigError` if a model cannot be used, and
     `PlanError` if a question has no plan.
@@ -58,7 +61,7 @@ def make_prepared_run(
     if not core.answering_models:
         cure = "add one, for example --answering openai:NAME, or use recorded answers with --recordings FILE"
         raise ConfigError([f"no answering model is configured: {cure}"])
-    configured_executor(plugins, config)  # before the models, because a key is corrected later than a misspelt name
+    executor = configured_executor(plugins, config)  # before the models: a misspelt name is corrected first
     check_models(
         plugins,
         [("answering model", model) for model in core.answering_models]
@@ -78,26 +81,25 @@ def make_prepared_run(
         warn_about_unused_settings(plugins, config, survey.plans)
     named = [need.model for need in needs]
     prices = PriceTable(plugins, settings.prices)
-    budget = _budget(settings, prices, [*core.answering_models, *core.parsing_models, *named]) if not offline else None
-    prepared = PreparedRun(
-        matrix=Matrix(questions, config, find_panel(plugins, config)),
-        config=config,
-        plugins=plugins,
-        trust=trust,
-        policy=policy,
-        offline=offline,
-        observers=found,
-        planner=planner,
-        prices=prices,
-        budget=budget,
+    limit = _budget(settings, prices, [*core.answering_models, *core.parsing_models, *named]) if not offline else None
+    if offline:  # other processes gain nothing without calls; in this one the error names every missing reply
+        executor = AsyncioExecutor()
+    policy = policy or settings.retry_policy()
+    limits = limit_calls(plugins, settings.concurrency(), policy.patience)
+    ledger = Ledger(prices)
+    session = RunSession(
+        RunParts(plugins, config, trust, policy, limits, found, offline=offline),
+        Matrix(questions, config, planner, find_panel(plugins, config)),
+        ledger=ledger,
+        budget=Budget(limit, ledger) if limit is not None else None,
+        executor=executor,
     )
-    executor = select_executor(prepared)
-    executor.check(prepared)
+    executor.check(session)
     warn_about_plugins(plugins)
     if settings.budget is not None and not executor.keeps_budgets:
         why = f"the executor {settings.executor!r} does not support a budget"
         raise ConfigError([f'{why}: remove the budget, or set executor = "{AsyncioExecutor.name}"'])
-    return prepared
+    return session
 
 
 def _budget(settings: EngineSettings, prices: PriceTable, models: Sequence[ModelConfig]) -> int | None:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from karenina_core.config import find_adapter
 from karenina_core.data.result import VerificationResult
 from karenina_engine.calls.call_runner import describe_unknown_ends
 from karenina_engine.calls.concurrency_limits import ConcurrencyLimits
-from karenina_engine.cost.budget import Budget
 from karenina_engine.cost.ledger import Ledger
 from karenina_engine.journal.fingerprint import Fingerprints
 from karenina_engine.journal.resume import ResultStore, ResumeState
@@ -21,23 +22,22 @@ from karenina_engine.results.aggregate import RunTally
 from karenina_engine.scheduling.events import RunFinished, RunStarted
 from karenina_engine.scheduling.indexed_result import IndexedResult
 from karenina_engine.scheduling.item_runner import ItemRunner
+from karenina_engine.scheduling.observers import NO_OBSERVERS
+from karenina_engine.scheduling.planner import Planner
 from karenina_engine.scheduling.plugin_checks import loaded_distributions
 from karenina_engine.scheduling.settings import EngineSettings
-from karenina_engine.scheduling.worker_pool import WorkerPool
 
 if TYPE_CHECKING:
+    from karenina_core.config import VerificationConfig
     from karenina_engine.calls.call import CallCounts, ReplyStore
+    from karenina_engine.cost.budget import Budget
     from karenina_engine.journal.journal import Journal
     from karenina_engine.journal.tasks import AnswerTask
-    from karenina_engine.scheduling.prepared_run import PreparedRun
+    from karenina_engine.scheduling.matrix import Matrix
+    from karenina_engine.scheduling.run_parts import RunParts
 
 StopListener = Callable[[float], None]
 """Called when a run is stopped, with the seconds that calls in flight may take to end."""
-
-MAX_ANSWERS = 512
-"""The most answers in progress at once, whatever the models allow."""
-_MAX_WAITING = 128  # results that wait for the consumer before their producers have to wait
-_LAST_STEPS = 0.05  # seconds from the last reply to the result, if no other call follows
 
 logger = logging.getLogger("karenina")
 
@@ -55,63 +55,77 @@ class PrecomputedPart(Protocol):
 class SupportsExecute(Protocol):
     """The part of a `karenina_engine.scheduling.executor.Executor` that a session calls."""
 
-    def execute(self, run: RunSession) -> AsyncGenerator[IndexedResult]:
+    def execute(self, session: RunSession) -> AsyncGenerator[IndexedResult]:
         """Yield the result of every item with its index in the matrix."""
 
 
 class RunSession:
-    """The state of a run in progress: its calls, results and costs, and whether it was stopped.
+    """A run that has passed all checks, and its state while it is executed: calls, results and costs.
 
-    `executor` runs the items; without one, this process does. `journal` stores replies and results, unless `replies`
-    and `results` are given in its place. `command` is what the journal stores of how the run was started.
+    `executor` runs the items of `matrix`. `journal` stores replies and results, unless `results` is given in its place
+    (and `parts` have another store). `command` is what the journal stores of how the run was started.
     """
 
     def __init__(
         self,
-        prepared: PreparedRun,
+        parts: RunParts,
+        matrix: Matrix,
         *,
-        executor: SupportsExecute | None = None,
+        ledger: Ledger,
+        budget: Budget | None = None,
+        executor: SupportsExecute,
         journal: Journal | None = None,
         command: Mapping[str, Any] | None = None,
-        replies: ReplyStore | None = None,
         results: ResultStore | None = None,
     ) -> None:
-        self.prepared: Final = prepared
+        if journal is not None:
+            parts = replace(parts, store=journal)
+            results = ResumeState(journal, Fingerprints(parts.config, parts.plugins, parts.trust))
+        self.parts: Final = replace(parts, ledger=ledger, budget=budget)
+        self.matrix: Final = matrix
+        self.ledger: Final = ledger
+        self.budget: Final = budget
         self.executor: Final = executor
         self.journal: Final = journal
-        self.distributions: Final = loaded_distributions(prepared.plugins)
+        self.distributions: Final = loaded_distributions(parts.plugins)
         self.command: Final = {**command, "distributions": self.distributions} if command else {}
-        self.reply_store: Final = replies if replies is not None else journal
-        if results is None and journal is not None:
-            results = ResumeState(journal, Fingerprints(prepared.config, prepared.plugins, prepared.trust))
         self.result_store: Final = results
-        self.ledger: Final = Ledger(prepared.prices)
-        limit = prepared.budget
-        self.budget: Final = Budget(limit, self.ledger, on_spent=self._is_spent) if limit is not None else None
-        self.runner: Final = ItemRunner(
-            prepared.config,
-            prepared.plugins,
-            trust=prepared.trust,
-            policy=prepared.policy,
-            reply_store=self.reply_store,
-            offline=prepared.offline,
-            observers=prepared.observers,
-            planner=prepared.planner,
-            ledger=self.ledger,
-            budget=self.budget,
-            panel=prepared.matrix.panel,
-        )
+        self.runner: Final = ItemRunner(self.parts, matrix.panel)
         self._outcomes = RunTally()
         self._computed: PrecomputedPart | None = None
-        self._pool: WorkerPool[AnswerTask] | None = None
         self._stopped: str | None = None
         self._stop_requested = False  # by `stop`; when the budget is spent, items in progress go on
         self._stop_listeners: list[StopListener] = []
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    def _is_spent(self) -> None:
-        assert self.budget is not None
-        self._stopped = self._stopped or self.budget.describe_exhaustion()
+    def with_journal(self, journal: Journal, command: Mapping[str, Any] | None = None) -> RunSession:
+        """Return the same run with a journal, which stores its replies and results."""
+        return RunSession(
+            self.parts,
+            self.matrix,
+            ledger=self.ledger,
+            budget=self.budget,
+            executor=self.executor,
+            journal=journal,
+            command=command,
+        )
+
+    def with_replies(self, store: ReplyStore, results: ResultStore) -> RunSession:
+        """Return the same run with replies and results from elsewhere than a journal."""
+        return RunSession(
+            replace(self.parts, store=store),
+            self.matrix,
+            ledger=self.ledger,
+            budget=self.budget,
+            executor=self.executor,
+            results=results,
+        )
+
+    def without_calls(self, store: ReplyStore, results: ResultStore) -> RunSession:
+        """Return the same run without calls, observers and budget, for a process that only computes results."""
+        parts = replace(self.parts, store=store, offline=True, observers=NO_OBSERVERS)
+        matrix = replace(self.matrix, planner=Planner(parts.config, parts.plugins))
+        return RunSession(parts, matrix, ledger=Ledger(self.ledger.prices), executor=self.executor, results=results)
 
     @property
     def resumable(self) -> bool:
@@ -125,17 +139,30 @@ class RunSession:
 
     def __len__(self) -> int:
         """Return the number of items of the run."""
-        return len(self.prepared.matrix)
+        return len(self.matrix)
+
+    @property
+    def config(self) -> VerificationConfig:
+        """The configuration of the run."""
+        return self.parts.config
+
+    @property
+    def calls_models(self) -> bool:
+        """Whether a model may be called: not in a replay, nor if all answers are recorded and there is no judge."""
+        core = self.config.core
+        models = [*core.answering_models, *core.parsing_models] if not self.parts.offline else []
+        return any(not find_adapter(self.parts.plugins, model.interface).spec.recorded for model in models)
 
     @property
     def limits(self) -> ConcurrencyLimits:
         """The current concurrency limits of the models."""
-        return self.runner.limits
+        return self.parts.limits
 
     @property
     def stopped(self) -> str | None:
         """The reason why the run was stopped before its end, as the end of a sentence with "because", or None."""
-        return self._stopped
+        exhausted = self.budget.exhaustion if self.budget is not None else ""
+        return self._stopped or exhausted or None
 
     @property
     def outcomes(self) -> RunTally:
@@ -148,28 +175,11 @@ class RunSession:
         No further call begins. Calls in flight may take `grace` seconds to end, so that their replies are stored. Call
         this in the event loop of the run (`stop_soon` from elsewhere). A second call ends the grace period.
         """
-        pool = self._pool
         again, self._stop_requested = self._stop_requested, True
-        self._stopped = self._stopped or why
+        self._stopped = self.stopped or why
         self.limits.close()
         for listener in tuple(self._stop_listeners):
             listener(0.0 if again else grace)
-        if pool is None:
-            return
-        pool.close()
-        if again or not grace:
-            pool.cancel()
-            return
-        loop = asyncio.get_running_loop()
-        end = loop.time() + grace
-
-        def look() -> None:
-            if self.runner.calls.in_flight == 0 or loop.time() >= end:
-                loop.call_later(_LAST_STEPS, pool.cancel)
-            else:
-                loop.call_later(_LAST_STEPS, look)
-
-        look()
 
     def add_stop_listener(self, listener: StopListener) -> None:
         """Let `stop` call `listener` in the event loop, with the seconds that calls in flight may take to end."""
@@ -212,42 +222,47 @@ class RunSession:
         `computed` yields the results that need no call, if they are computed elsewhere.
         """
         self._computed = computed
-        outcomes = self._outcomes = RunTally(self.prepared.config.core.replicate_count)
+        core, observers = self.config.core, self.parts.observers
+        models = (*core.answering_models, *core.parsing_models)
+        outcomes = self._outcomes = RunTally(core.replicate_count)
         began = time.monotonic()
         journal = self.journal if self.journal is not None and not self.journal.replaying else None
-        keeps_replies = self.reply_store is not None and not self.prepared.offline
+        keeps_replies = self.parts.store is not None and not self.parts.offline
         if journal is not None:
             journal.begin(len(self), self.command, self.ledger)
             journal.store_endpoint_digests(self.runner.model_identities())
         if self.budget is not None:
-            core = self.prepared.config.core
-            self.budget.count_earlier((*core.answering_models, *core.parsing_models))
-        self.prepared.observers.run_started(RunStarted(len(self), self.prepared.config))
+            self.budget.count_earlier(models)
+        self.limits.prepare(models)
+        observers.run_started(RunStarted(len(self), self.config))
         try:
-            async with aclosing(self._stream()) as stream:
-                async for placed in stream:
-                    result, meta = placed.result, placed.result.metadata
-                    group = (meta.answering_id, meta.parsing_id)
-                    outcomes.add(group, result.outcome, meta.question_id, result.template.verify_granular_result)
-                    self.prepared.observers.item_finished(result)
-                    yield placed
+            async with self._running():
+                for stream in self._streams():
+                    async with aclosing(stream):
+                        async for placed in stream:
+                            result, meta = placed.result, placed.result.metadata
+                            group = (meta.answering_id, meta.parsing_id)
+                            passed = result.template.verify_granular_result
+                            outcomes.add(group, result.outcome, meta.question_id, passed)
+                            observers.item_finished(result)
+                            yield placed
         finally:
             interrupted = len(outcomes) < len(self)
-            if interrupted and self._stopped is not None:
+            if interrupted and self.stopped is not None:
                 missing = len(self) - len(outcomes)
                 logger.warning(
                     "stopped after %d of %d items, because %s: %d %s no result%s",
                     len(outcomes),
                     len(self),
-                    self._stopped,
+                    self.stopped,
                     missing,
                     "item has" if missing == 1 else "items have",
                     self._journal_hint() if keeps_replies else "",
                 )
             for (model, reason), count in sorted(self.tally.unknown_ends.items()):
                 logger.warning("%s: taken as a normal end", describe_unknown_ends(model, reason, count))
-            finished = RunFinished(outcomes.summary(), time.monotonic() - began, interrupted, self._stopped)
-            self.prepared.observers.run_finished(finished)
+            finished = RunFinished(outcomes.summary(), time.monotonic() - began, interrupted, self.stopped)
+            observers.run_finished(finished)
             if journal is not None and journal.broken is None:
                 journal.end(self.tally, finished=not interrupted)
 
@@ -255,77 +270,32 @@ class RunSession:
         higher = " and a higher budget" if self.budget is not None and self.budget.exhausted else ""
         return f"; another run with the same journal{higher} continues with them"
 
-    async def _stream(self) -> AsyncGenerator[IndexedResult]:
-        limit, clock = self.prepared.config.section(EngineSettings).run_timeout, None
+    @asynccontextmanager
+    async def _running(self) -> AsyncIterator[None]:
+        """Stop the run when its time limit is over, if it has one, and close its ports and tools after the block."""
+        limit, clock = self.config.section(EngineSettings).run_timeout, None
+        self._loop = asyncio.get_running_loop()
         if limit is not None:
             late = f"the time limit is over (run_timeout = {limit:g} s)"
-            clock = asyncio.get_running_loop().call_later(limit, self.stop, late)
-        self._loop = asyncio.get_running_loop()
+            clock = self._loop.call_later(limit, self.stop, late)
         try:
-            if self._stopped is None:
-                executed = self.execute_locally() if self.executor is None else self.executor.execute(self)
-                async with aclosing(executed) as results:
-                    async for placed in results:
-                        yield placed
+            yield
         finally:
             self._loop = None
             if clock is not None:
                 clock.cancel()
-
-    async def execute_locally(self) -> AsyncGenerator[IndexedResult]:
-        """Run the items in this process and event loop, and yield their results."""
-        core, limits, computed = self.prepared.config.core, self.limits, self._computed
-        if self.journal is not None:
-            self.journal.answering = self.runner.calls.answering
-        limits.prepare((*core.answering_models, *core.parsing_models))
-        ready: asyncio.Queue[IndexedResult | None] = asyncio.Queue()  # None comes after the last result
-        room = asyncio.Semaphore(_MAX_WAITING)  # a bounded queue could be full when that None comes
-
-        async def enqueue(placed: IndexedResult) -> None:
-            await room.acquire()
-            ready.put_nowait(placed)
-
-        def target_size() -> int:
-            could = limits.capacity()  # and some more, since items also compute and wait for the journal
-            return min(could + max(2, could // 2), MAX_ANSWERS)
-
-        if computed is not None:
-            async with aclosing(computed.results()) as results:
-                async for placed in results:
-                    yield placed
-            if self._stopped is not None:
-                return
-        tasks = iter(self.prepared.matrix) if computed is None else computed.remaining_tasks()
-        pool = self._pool = WorkerPool(
-            tasks, lambda task: self._answer(task, enqueue), target_size, lambda: ready.put_nowait(None)
-        )
-        limits.on_change = pool.fill
-        try:
-            pool.fill()
-            while (indexed := await ready.get()) is not None:
-                room.release()
-                yield indexed
-            if pool.failure is not None:
-                raise _first_error(pool.failure)
-        finally:
-            limits.on_change = None
-            await pool.aclose()
             await self.runner.aclose()
 
-    async def _answer(self, task: AnswerTask, enqueue: Callable[[IndexedResult], Awaitable[None]]) -> None:
-        """Run the items of one answer, and enqueue their results."""
-        if self.result_store is not None:
-            await self.result_store.read_folders(task.question, self.runner.planner.plan(task.question))
-        judges, kept = self.pending_judges(task)
-        for placed in kept:
-            await enqueue(placed)
-        if not judges:
-            return
+    def _streams(self) -> Iterator[AsyncGenerator[IndexedResult]]:
+        """Yield the results that are computed elsewhere, and then those of the executor."""
+        if self.stopped is None and self._computed is not None:
+            yield self._computed.results()
+        if self.stopped is None:
+            yield self.executor.execute(self)
 
-        async def done(judge: int, result: VerificationResult) -> None:
-            await enqueue(await self.store_result(task, judge, result))
-
-        await self.runner.answer(task, judges, done)
+    def remaining_tasks(self) -> Iterator[AnswerTask]:
+        """Yield the answers of the matrix that are not computed elsewhere."""
+        return iter(self.matrix) if self._computed is None else self._computed.remaining_tasks()
 
     def pending_judges(self, task: AnswerTask) -> tuple[list[int], list[IndexedResult]]:
         """Return the judges of an answer whose items have to run, and the results of the others from the journal.
@@ -337,7 +307,7 @@ class RunSession:
         for judge in range(len(task.judges)):
             found = None
             if self.result_store is not None:
-                found = self.result_store.result(task, judge, self.runner.planner.plan(task.question))
+                found = self.result_store.result(task, judge)
             if found is None:
                 judges.append(judge)
             else:
@@ -353,19 +323,11 @@ class RunSession:
         """
         line = None
         if self.result_store is not None:
-            plan = self.runner.planner.plan(task.question)
             try:
-                result, line = await self.result_store.finish(task, judge, plan, result)
+                result, line = await self.result_store.finish(task, judge, result)
             except UnstorableRow as error:
                 result = self.runner.make_failed_result(
                     task, judge, f"the result of this item cannot be stored: {error}"
                 )
-                result, line = await self.result_store.finish(task, judge, plan, result)
+                result, line = await self.result_store.finish(task, judge, result)
         return IndexedResult(task.index(judge), result, line)
-
-
-def _first_error(error: BaseException) -> BaseException:
-    """Return the error itself, or the first one of a group, however deeply nested."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error

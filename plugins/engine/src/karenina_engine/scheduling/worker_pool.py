@@ -3,45 +3,75 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
-from typing import Generic, TypeVar
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import AsyncGenerator, Iterator
+from typing import Final, Generic, TypeVar
 
 from karenina_core.errors import RunError
 
 W = TypeVar("W")
+R = TypeVar("R")
+
+_MAX_WAITING: Final = 128
+"""The results that wait for the consumer before their workers have to wait."""
 
 
-class WorkerPool(Generic[W]):
-    """A pool that calls `work` with each of the `tasks`, with as many workers as `target_size` returns at the time.
+class WorkerPool(ABC, Generic[W, R]):
+    """A pool that does `tasks` with as many workers as `target_size` returns at the time.
 
-    A worker processes one task after another, so the event loop never has a task for each of them. `on_end` is called
-    when the last worker has ended. If `work` raises, all workers stop, and `failure` holds the error.
+    A worker does one task after another, so the event loop never has a task for each of them. `wakeup` is set by
+    workers, and by whoever changes the target size. If `work` raises, all workers stop.
     """
 
-    def __init__(
-        self,
-        tasks: Iterator[W],
-        work: Callable[[W], Awaitable[None]],
-        target_size: Callable[[], int],
-        on_end: Callable[[], None],
-    ) -> None:
+    def __init__(self, tasks: Iterator[W], wakeup: asyncio.Event) -> None:
         self._tasks = tasks
-        self._work = work
-        self._target_size = target_size
-        self._on_end = on_end
+        self._wakeup = wakeup
         self._workers: set[asyncio.Task[None]] = set()
         self._active = 0
+        self._ready: deque[R] = deque()
+        self._room = asyncio.Semaphore(_MAX_WAITING)
         self._closed = False
         self._stopping = False
-        self.failure: BaseException | None = None
+        self._failure: BaseException | None = None
 
-    def fill(self) -> None:
-        """Start workers until the pool has its target size."""
-        while not self._closed and self._active < self._target_size():
-            self._active += 1
-            worker = asyncio.get_running_loop().create_task(self._work_loop())
-            self._workers.add(worker)
-            worker.add_done_callback(self._on_worker_done)
+    @abstractmethod
+    async def work(self, tasks: Iterator[W]) -> None:
+        """Do tasks, one after another, and `put` their results."""
+
+    @abstractmethod
+    def target_size(self) -> int:
+        """Return how many workers there should be."""
+
+    async def results(self) -> AsyncGenerator[R]:
+        """Start the workers, and yield their results as they come. Raises what `work` raised."""
+        try:
+            while True:
+                while not self._closed and self._active < self.target_size():
+                    self._active += 1
+                    worker = asyncio.get_running_loop().create_task(self.work(self._tasks_of_worker()))
+                    self._workers.add(worker)
+                    worker.add_done_callback(self._on_worker_done)
+                if self._ready:
+                    self._room.release()
+                    yield self._ready.popleft()
+                elif self._workers:
+                    self._wakeup.clear()
+                    await self._wakeup.wait()
+                else:
+                    break
+            if self._failure is not None:
+                raise _first_error(self._failure)
+        finally:
+            self.cancel()
+            if self._workers:
+                await asyncio.wait(self._workers)
+
+    async def put(self, result: R) -> None:
+        """Pass a result to the consumer of `results`. Many that it has not taken yet make the worker wait."""
+        await self._room.acquire()
+        self._ready.append(result)
+        self._wakeup.set()
 
     def close(self) -> None:
         """Start no further task."""
@@ -52,19 +82,12 @@ class WorkerPool(Generic[W]):
         self._closed = self._stopping = True
         for worker in self._workers:
             worker.cancel()
-        if not self._workers:
-            self._on_end()
 
-    async def aclose(self) -> None:
-        """Cancel all workers, and wait until they have ended."""
-        self.cancel()
-        if self._workers:
-            await asyncio.wait(self._workers)
-
-    async def _work_loop(self) -> None:
+    def _tasks_of_worker(self) -> Iterator[W]:
+        """Yield the tasks of one worker, until there are none, or too many workers."""
         for task in self._tasks:
-            await self._work(task)
-            if self._closed or self._active > self._target_size():
+            yield task
+            if self._closed or self._active > self.target_size():
                 self._active -= 1
                 return
         self._closed = True
@@ -74,8 +97,14 @@ class WorkerPool(Generic[W]):
         failure = None if worker.cancelled() else worker.exception()
         if worker.cancelled() and not self._stopping:  # otherwise its item would be lost without an error
             failure = RunError("a task of the run was cancelled by something other than the run")
-        if failure is not None and self.failure is None:
-            self.failure = failure
+        if failure is not None and self._failure is None:
+            self._failure = failure
             self.cancel()
-        elif not self._workers:
-            self._on_end()
+        self._wakeup.set()
+
+
+def _first_error(error: BaseException) -> BaseException:
+    """Return the error itself, or the first one of a group, however deeply nested."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error

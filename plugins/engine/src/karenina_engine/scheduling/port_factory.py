@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field, replace
-from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
 from karenina_core.config import find_adapter, prompt_instructions
@@ -24,15 +23,12 @@ from karenina_core.models.ports import (
 )
 from karenina_core.text import replace_surrogates
 from karenina_engine.calls.agent_runs import run_agent
-from karenina_engine.calls.call import BudgetGuard, Call, CallLedger, CallListener, Endpoint, PortKind, ReplyStore
+from karenina_engine.calls.call import Call, Endpoint, PortKind
 from karenina_engine.calls.call_runner import CallRunner
-from karenina_engine.calls.concurrency_limits import Bounds, Concurrency, ConcurrencyLimits
 from karenina_engine.calls.digests import digest_recordings
 from karenina_engine.calls.journal_labels import ModelLabel
 from karenina_engine.calls.opened_port import OpenedPort, with_zero_temperature
-from karenina_engine.calls.retry import RetryPolicy
 from karenina_engine.calls.tool_sessions import ToolSessions
-from karenina_toolkit.reply_bounds import ReplyBounds
 from karenina_toolkit.service_call import call_service
 
 if TYPE_CHECKING:
@@ -41,6 +37,7 @@ if TYPE_CHECKING:
     from karenina_core.models.adapters import AdapterSpec, RegisteredAdapter
     from karenina_core.plugins import Plugins
     from karenina_core.stages.state import Ask
+    from karenina_engine.scheduling.run_parts import RunParts
 
 logger = logging.getLogger("karenina")
 
@@ -49,16 +46,7 @@ logger = logging.getLogger("karenina")
 class PortFactory:
     """A factory of the ports of a run, which calls and closes them: the `PortProvider` of the pipeline."""
 
-    plugins: Plugins
-    request_timeout: float
-    policy: RetryPolicy = field(default_factory=RetryPolicy)
-    reply_store: ReplyStore | None = None
-    offline: bool = False
-    concurrency: Concurrency = field(default_factory=Concurrency)
-    observers: CallListener | None = None
-    bounds: ReplyBounds = field(default_factory=ReplyBounds)
-    ledger: CallLedger | None = None
-    budget: BudgetGuard | None = None
+    parts: RunParts
     calls: CallRunner = field(init=False)
     _adapters: dict[str, RegisteredAdapter] = field(default_factory=dict)
     _ports: list[Port] = field(default_factory=list)
@@ -68,26 +56,25 @@ class PortFactory:
     _tools: ToolSessions = field(init=False)
 
     def __post_init__(self) -> None:
+        parts = self.parts
         self.calls = CallRunner(
-            self._limits(),
-            self.policy,
-            self.reply_store,
-            ledger=self.ledger,
-            budget=self.budget,
-            observers=self.observers,
+            parts.limits,
+            parts.policy,
+            parts.store,
+            ledger=parts.ledger,
+            budget=parts.budget,
+            observers=parts.observers,
         )
-        self._tools = ToolSessions(self.plugins)
+        self._tools = ToolSessions(parts.plugins)
+
+    @property
+    def plugins(self) -> Plugins:
+        """The plugins of the run."""
+        return self.parts.plugins
 
     def spec(self, model: ModelConfig) -> AdapterSpec:
         """Return the adapter of the model. Raises `PluginError`."""
         return self._adapter(model).spec
-
-    def _limits(self) -> ConcurrencyLimits:
-        def bounds(model: ModelConfig) -> Bounds:
-            declared = self.spec(model).concurrency if not isinstance(model, ModelLabel) else None
-            return self.concurrency.bounds(model, declared(model) if declared is not None else None)
-
-        return ConcurrencyLimits(bounds, self.concurrency.most or inf, patience=self.policy.patience)
 
     def call(self, request: ModelRequest) -> Coroutine[Any, Any, Any]:
         """Return the reply of a model to a request. Awaiting it raises `PortError`."""
@@ -114,14 +101,16 @@ class PortFactory:
         """Return what plugins add to the prompt of `task` for models of `interface`."""
         key = (task, interface)
         if key not in self._instructions:
-            self._instructions[key] = prompt_instructions(self.plugins, task, interface)
+            self._instructions[key] = prompt_instructions(self.parts.plugins, task, interface)
         return self._instructions[key]
 
     async def consult(self, service: str, query: str, ask: Ask, info: CallInfo) -> str:
         """Return the reply of a service to `query`: stored, or from `ask`. Raises `PortError`."""
 
         async def request() -> LLMReply:
-            return LLMReply(replace_surrogates(await call_service(ask, self.request_timeout)), NO_USAGE)
+            return LLMReply(
+                replace_surrogates(await call_service(ask, self.parts.config.core.request_timeout)), NO_USAGE
+            )
 
         if service not in self._services:
             model = ModelConfig(id=service, interface="service", model_name=service)
@@ -161,7 +150,7 @@ class PortFactory:
 
     def _adapter(self, model: ModelConfig) -> RegisteredAdapter:
         if model.interface not in self._adapters:
-            self._adapters[model.interface] = find_adapter(self.plugins, model.interface)
+            self._adapters[model.interface] = find_adapter(self.parts.plugins, model.interface)
         return self._adapters[model.interface]
 
     def _open(self, kind: PortKind, model: ModelConfig) -> OpenedPort:
@@ -169,7 +158,7 @@ class PortFactory:
         key = (kind, id(model))
         if key not in self._by_id:
             start_tools = self._tool_starter(model) if kind == "agent" else None
-            offline = self.offline or isinstance(model, ModelLabel)
+            offline = self.parts.offline or isinstance(model, ModelLabel)
             port, open_warm = (None, None) if offline else self._open_adapter(kind, model)
             self._by_id[key] = OpenedPort(self._endpoint(kind, model), port, open_warm, start_tools)
         return self._by_id[key]
@@ -197,11 +186,8 @@ class PortFactory:
 
     def _with_bounds(self, model: ModelConfig) -> ModelConfig:
         """Return the model with the run's time limits and bounds, unless it sets its own."""
-        of_run = {
-            "request_timeout": self.request_timeout,
-            "max_reply_bytes": self.bounds.max_bytes,
-            "stream_timeout": self.bounds.stream_seconds,
-        }
+        core = self.parts.config.core
+        of_run = {name: getattr(core, name) for name in ("request_timeout", "max_reply_bytes", "stream_timeout")}
         update = {name: value for name, value in of_run.items() if getattr(model, name) is None}
         return model.model_copy(update=update) if update else model
 
