@@ -25,7 +25,6 @@ MODULES = 20
 FOLDERS = {
     "plugins/benchmark/src/karenina_benchmark": (49, MODULES),
     "plugins/cli/src/karenina_cli": (49, MODULES),
-    "plugins/engine/src/karenina_engine/scheduling": (40, MODULES),
     "plugins/report/src/karenina_report": (29, MODULES),
     "plugins/template/src/karenina_template/templates": (32, MODULES),
     "plugins/toolkit/src/karenina_toolkit": (43, MODULES),

@@ -36,9 +36,9 @@ from karenina_core.planning.selection import SelectedStage
 from karenina_core.plugins import Plugins
 from karenina_core.stages.context import Item, State
 from karenina_core.stages.finalize import FinalizeResult
-from karenina_engine.scheduling.find_observers import find_observers
-from karenina_engine.scheduling.port_factory import PortFactory
-from karenina_engine.scheduling.run_parts import RunParts
+from karenina_engine.run.plugin_offers import find_observers
+from karenina_engine.run.port_factory import PortFactory
+from karenina_engine.run.run_parts import RunParts
 from karenina_testing import ScriptedModels, run_stage
 
 A = ArtifactKey("test.a", int)
@@ -524,7 +524,7 @@ def test_a_prompt_begins_with_all_instructions() -> None:
 
 def test_observers_hear_of_stages_that_execute() -> None:
     from karenina_core import hookimpl
-    from karenina_engine.scheduling.events import StageStarted
+    from karenina_engine.progress.events import StageStarted
 
     heard = []
 

@@ -20,13 +20,13 @@ from karenina_core.errors import ConfigError
 from karenina_core.models.model import ModelConfig
 from karenina_core.plugins import Plugins
 from karenina_engine.calls.concurrency_limits import Concurrency
-from karenina_engine.execution import collect_results
-from karenina_engine.journal.request import RunRequest
-from karenina_engine.scheduling.executor import Executor
-from karenina_engine.scheduling.indexed_result import IndexedResult
-from karenina_engine.scheduling.plugin import plugin as engine
-from karenina_engine.scheduling.prepare import prepare_session
-from karenina_engine.scheduling.session import RunSession
+from karenina_engine.plugin import plugin as engine
+from karenina_engine.run.execution import collect_results
+from karenina_engine.run.executor import Executor
+from karenina_engine.run.matrix import IndexedResult
+from karenina_engine.run.prepare import prepare_session
+from karenina_engine.run.request import RunRequest
+from karenina_engine.run.session import RunSession
 
 
 class Lamps(BaseModel):

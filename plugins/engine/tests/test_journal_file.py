@@ -19,13 +19,13 @@ from journal_runs import CONFIG, ScriptedRuns, make_benchmark, summarize
 from karenina_core import VerificationConfig
 from karenina_core import plugins as plugin_room
 from karenina_engine.calls.concurrency_limits import Bounds, ConcurrencyLimits
-from karenina_engine.execution import collect_results
 from karenina_engine.journal.file import JournalInUse
 from karenina_engine.journal.journal import GATHERING, Journal, JournalError
-from karenina_engine.journal.request import RunRequest
 from karenina_engine.journal.view import JournalView
-from karenina_engine.scheduling.prepare import open_run
-from karenina_engine.scheduling.session import RunSession
+from karenina_engine.run.execution import collect_results
+from karenina_engine.run.prepare import open_run
+from karenina_engine.run.request import RunRequest
+from karenina_engine.run.session import RunSession
 from karenina_testing.virtual_time import run_in_virtual_time
 
 HOLDER = """

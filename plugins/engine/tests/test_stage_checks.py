@@ -30,10 +30,10 @@ from karenina_core.models.ports import (
 from karenina_core.plugins import Plugins
 from karenina_core.stages.stage import ModelNeed
 from karenina_engine.calls.retry import RetryPolicy
-from karenina_engine.scheduling.port_factory import PortFactory
-from karenina_engine.scheduling.run_checks import make_session
-from karenina_engine.scheduling.run_parts import RunParts
-from karenina_engine.scheduling.session import RunSession
+from karenina_engine.run.port_factory import PortFactory
+from karenina_engine.run.prepare import make_session
+from karenina_engine.run.run_parts import RunParts
+from karenina_engine.run.session import RunSession
 from karenina_testing import ScriptedModels, run_stage
 
 ENTRIES = [Question(question="One?", id="1"), Question(question="Two?", id="2"), Question(question="Left?", id="left")]

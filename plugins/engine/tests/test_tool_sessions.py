@@ -25,10 +25,10 @@ from karenina_core.models.ports import (
     Tool,
 )
 from karenina_core.plugins import Plugins
-from karenina_engine.calls.model_checks import check_models
 from karenina_engine.calls.retry import RetryPolicy
-from karenina_engine.scheduling.port_factory import PortFactory
-from karenina_engine.scheduling.run_parts import RunParts
+from karenina_engine.check.model_checks import check_models
+from karenina_engine.run.port_factory import PortFactory
+from karenina_engine.run.run_parts import RunParts
 from karenina_testing import ScriptedModels
 from karenina_toolkit.tool_sources import ToolSource
 

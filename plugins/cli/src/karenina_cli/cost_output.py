@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from karenina_engine.cost.ledger import Ledger, LedgerLine
-    from karenina_engine.scheduling.session import RunSession
+    from karenina_engine.run.session import RunSession
 
 
 def cost_json(session: RunSession) -> dict[str, Any]:

@@ -72,10 +72,10 @@ def _run(screen: Screen, demo: Demo, answering: str, judge: str, output: Path, *
     from karenina_benchmark import Benchmark
     from karenina_cli.result_output import print_result
     from karenina_core import VerificationConfig, VerificationResult
-    from karenina_engine.execution import collect_results
-    from karenina_engine.journal.request import RunRequest
-    from karenina_engine.scheduling.blocking import run_blocking
-    from karenina_engine.scheduling.prepare import prepare_session
+    from karenina_engine.run.blocking import run_blocking
+    from karenina_engine.run.execution import collect_results
+    from karenina_engine.run.prepare import prepare_session
+    from karenina_engine.run.request import RunRequest
 
     with demo.questions() as path:
         benchmark = Benchmark.load(path)

@@ -18,10 +18,10 @@ from karenina_toolkit.printable import quantity
 if TYPE_CHECKING:
     from karenina_cli.ci_reports import CIReports, Conditions
     from karenina_core.data.result import VerificationResult
-    from karenina_engine.journal.request import RunRequest
     from karenina_engine.results.aggregate import Totals
     from karenina_engine.results.result_text import Results
-    from karenina_engine.scheduling.session import RunSession
+    from karenina_engine.run.request import RunRequest
+    from karenina_engine.run.session import RunSession
 
 
 def execute_run(
@@ -39,7 +39,7 @@ def execute_run(
     """
     from karenina_cli.cost_output import cost_json, print_ledger
     from karenina_engine.results.result_set import StoredResults, VerificationResultSet
-    from karenina_engine.scheduling.prepare import open_run
+    from karenina_engine.run.prepare import open_run
 
     output = request.output
     assert output is not None  # commands always set it
@@ -83,7 +83,7 @@ def execute_run(
 def run_for_results(screen: Screen, request: RunRequest, output: Path, *, quiet: bool) -> Iterator[VerificationResult]:
     """Execute the run of another command with progress, and yield its results. Exits if the run was stopped early."""
     from karenina_engine.results.result_set import read_results
-    from karenina_engine.scheduling.prepare import open_run
+    from karenina_engine.run.prepare import open_run
 
     with exit_without_journal(screen, open_run(request), output) as session:
         totals, interrupted = run_with_progress(screen, session, output, quiet=quiet)
@@ -132,12 +132,12 @@ def run_with_progress(screen: Screen, session: RunSession, path: Path, *, quiet:
     from karenina_cli.progress import ProgressOutput
     from karenina_cli.signal_handlers import INTERRUPTED as BY_THE_USER
     from karenina_cli.signal_handlers import stop_on_signals
-    from karenina_engine.execution import execute_session
     from karenina_engine.journal.file import JournalDamaged, JournalError
-    from karenina_engine.offline.precompute import precompute_results
+    from karenina_engine.progress.run_progress import RunProgress
     from karenina_engine.results.result_set import VerificationResultSet, read_results
-    from karenina_engine.scheduling.blocking import run_blocking
-    from karenina_engine.scheduling.run_progress import RunProgress
+    from karenina_engine.run.blocking import run_blocking
+    from karenina_engine.run.execution import execute_session
+    from karenina_engine.run.precompute import precompute_results
 
     progress = RunProgress(len(session), limits=session.limits, cost=lambda: spent_text(session.ledger))
     shown = ProgressOutput(screen.err, progress, quiet=quiet)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from karenina_toolkit.printable import quantity
 
 if TYPE_CHECKING:
-    from karenina_engine.scheduling.session import RunSession
+    from karenina_engine.run.session import RunSession
 
 GRACE: Final = 3.0
 """Seconds that calls in flight have to finish, so that their replies are stored."""

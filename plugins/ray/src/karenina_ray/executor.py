@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, ClassVar
 
 from karenina_core.config import find_adapter
 from karenina_core.errors import ConfigError
-from karenina_engine.scheduling.executor import Executor
-from karenina_engine.scheduling.settings import EngineSettings
+from karenina_engine.run.executor import Executor
+from karenina_engine.settings import EngineSettings
 from karenina_ray.settings import RaySettings
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from karenina_engine.scheduling.indexed_result import IndexedResult
-    from karenina_engine.scheduling.session import RunSession
+    from karenina_engine.run.matrix import IndexedResult
+    from karenina_engine.run.session import RunSession
 
 logger = logging.getLogger("karenina")
 

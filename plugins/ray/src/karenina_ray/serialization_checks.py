@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from karenina_core.config import VerificationConfig
 from karenina_core.plugins import Selection, installed_plugins
-from karenina_engine.scheduling.question_json import question_to_json
+from karenina_engine.run.executor import question_to_json
 from karenina_ray import serialization
 
 if TYPE_CHECKING:
-    from karenina_engine.scheduling.session import RunSession
+    from karenina_engine.run.session import RunSession
 
 _HERE = 'or run in this process (executor = "asyncio")'
 

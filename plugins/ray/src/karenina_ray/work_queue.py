@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from karenina_engine.journal.tasks import AnswerTask
-    from karenina_engine.scheduling.indexed_result import IndexedResult
-    from karenina_engine.scheduling.session import RunSession
+    from karenina_engine.run.matrix import AnswerTask, IndexedResult
+    from karenina_engine.run.session import RunSession
 
 
 @dataclass(slots=True, eq=False)

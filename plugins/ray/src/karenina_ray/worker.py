@@ -18,14 +18,12 @@ from karenina_core.plugins import Plugins
 from karenina_core.version import __version__
 from karenina_engine.calls.call import CallCounts
 from karenina_engine.calls.retry import RetryPolicy
-from karenina_engine.journal.tasks import AnswerTask
-from karenina_engine.scheduling.find_observers import find_observers
-from karenina_engine.scheduling.find_panel import find_panel
-from karenina_engine.scheduling.item_runner import ItemRunner
-from karenina_engine.scheduling.matrix import judges_of
-from karenina_engine.scheduling.planner import Planner
-from karenina_engine.scheduling.run_parts import RunParts, limit_calls
-from karenina_engine.scheduling.settings import EngineSettings
+from karenina_engine.check.planner import Planner
+from karenina_engine.run.item_runner import ItemRunner
+from karenina_engine.run.matrix import AnswerTask, judges_of
+from karenina_engine.run.plugin_offers import find_observers, find_panel
+from karenina_engine.run.run_parts import RunParts, limit_calls
+from karenina_engine.settings import EngineSettings
 from karenina_ray import serialization
 from karenina_ray.remote import RemoteBudget, RemoteClient, RemoteJournal, RemoteLedger
 from karenina_ray.serialization import Payload

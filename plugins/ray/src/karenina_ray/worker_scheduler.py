@@ -16,7 +16,7 @@ from karenina_core.data.result import VerificationResult
 from karenina_core.errors import KareninaError
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import Usage
-from karenina_engine.scheduling.question_json import question_to_json
+from karenina_engine.run.executor import question_to_json
 from karenina_ray import serialization
 from karenina_ray.background_tasks import BackgroundTasks
 from karenina_ray.budget_server import BudgetServer
@@ -26,8 +26,8 @@ from karenina_ray.worker import Worker, list_plugins
 from karenina_ray.worker_handle import WorkerHandle
 
 if TYPE_CHECKING:
-    from karenina_engine.scheduling.indexed_result import IndexedResult
-    from karenina_engine.scheduling.session import RunSession
+    from karenina_engine.run.matrix import IndexedResult
+    from karenina_engine.run.session import RunSession
     from karenina_ray.serialization import Payload
 
 AHEAD: Final = 4

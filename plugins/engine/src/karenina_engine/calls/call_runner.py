@@ -1,6 +1,6 @@
 """The path of every model call: stored replies, identical calls in flight, the budget, limits, retries, the adapter.
 
-The factory of ports (`karenina_engine.scheduling.port_factory`) describes a request as a `Call` and passes it to
+The factory of ports (`karenina_engine.run.port_factory`) describes a request as a `Call` and passes it to
 `CallRunner.make`. Everything that a run adds to a call is here, once, for every port and every adapter.
 """
 
@@ -16,7 +16,6 @@ from typing import Any, TypeVar
 from karenina_core.models.ports import NO_USAGE, PortError, Usage
 from karenina_engine.calls.call import BudgetGuard, Call, CallCounts, CallLedger, CallListener, CallOutcome, ReplyStore
 from karenina_engine.calls.concurrency_limits import ConcurrencyLimits, ServerLimiter, is_refusal
-from karenina_engine.calls.in_flight import CallInFlight
 from karenina_engine.calls.reply_json import Reply, copy_error
 from karenina_engine.calls.retry import RetryPolicy
 from karenina_toolkit.reply_ends import NO_REASON
@@ -28,6 +27,25 @@ _MOST_REASONS = 10
 _MORE_REASONS = "(more)"
 
 R = TypeVar("R", bound=Reply)
+
+
+@dataclass(slots=True)
+class _CallInFlight:
+    """A call that is being made, for which identical calls wait. `outcome` stays None if it was cancelled."""
+
+    ended: asyncio.Event | None = None  # made by the first call that waits; most calls have none
+    outcome: CallOutcome | None = None
+
+    async def wait(self) -> None:
+        """Return when the call has ended."""
+        if self.ended is None:
+            self.ended = asyncio.Event()
+        await self.ended.wait()
+
+    def end(self) -> None:
+        """Wake the calls that wait."""
+        if self.ended is not None:
+            self.ended.set()
 
 
 @dataclass(slots=True)
@@ -45,7 +63,7 @@ class CallRunner:
     budget: BudgetGuard | None = None
     storing: int = 0
     observers: CallListener | None = None
-    _in_flight: dict[bytes, CallInFlight] = field(default_factory=dict)
+    _in_flight: dict[bytes, _CallInFlight] = field(default_factory=dict)
 
     @property
     def in_flight(self) -> int:
@@ -89,7 +107,7 @@ class CallRunner:
             if other.outcome is not None:
                 return other.outcome
             # It was cancelled: one of the calls that waited makes it now.
-        mine = self._in_flight[call.key] = CallInFlight()
+        mine = self._in_flight[call.key] = _CallInFlight()
         to_be_made = False
         try:
             mine.outcome = await store.find(call)

@@ -24,13 +24,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from karenina_core.models.ports import Usage
 from karenina_engine.calls.panel_model import PanelModel
+from karenina_engine.check.planner import Planner
+from karenina_engine.check.plugin_checks import check_selection, warn_about_plugins
 from karenina_engine.cost.price_source import format_cost, to_dollars
 from karenina_engine.offline.prompt_preview import Prompt, preview_prompts
 from karenina_engine.offline.schema_example import example_for_schema
-from karenina_engine.scheduling.find_panel import find_panel
-from karenina_engine.scheduling.matrix import Matrix
-from karenina_engine.scheduling.planner import Planner
-from karenina_engine.scheduling.plugin_checks import check_selection, warn_about_plugins
+from karenina_engine.run.matrix import Matrix
+from karenina_engine.run.plugin_offers import find_panel
 
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
@@ -183,7 +183,7 @@ def estimate(
     Raises `PlanError`, `ConfigError` if a required plugin is missing, and `JournalError` if the journal cannot be read.
     """
     from karenina_engine.journal.view import JournalView
-    from karenina_engine.scheduling.blocking import run_blocking
+    from karenina_engine.run.blocking import run_blocking
 
     check_selection(plugins, config)
     warn_about_plugins(plugins)

@@ -17,15 +17,15 @@ from karenina_engine.calls.journal_labels import ModelLabel
 from karenina_engine.journal.journal import REPLAY_CURE, Journal
 from karenina_engine.journal.rows import raise_damaged
 from karenina_engine.journal.view import JournalView
-from karenina_engine.scheduling.settings import EngineSettings
+from karenina_engine.settings import EngineSettings
 
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
     from karenina_core.data.item_id import ItemId
     from karenina_core.data.result import VerificationResult
     from karenina_engine.calls.call import CallOutcome, CallRecord
-    from karenina_engine.journal.request import RunRequest
-    from karenina_engine.journal.tasks import AnswerTask
+    from karenina_engine.run.matrix import AnswerTask
+    from karenina_engine.run.request import RunRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ async def replay_items(
 
     `on_reply` receives each call whose reply was found.
     """
-    from karenina_engine.scheduling.prepare import prepare_run
+    from karenina_engine.run.prepare import prepare_run
 
     with JournalView(replay.journal) as view:
         earlier = {item: _parse_earlier(replay.journal, item, text) for item, text in view.results_of(ids)}
