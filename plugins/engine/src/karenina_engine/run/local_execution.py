@@ -38,12 +38,15 @@ class LocalExecution(WorkerPool[AnswerTask, IndexedResult]):
                 await self.put(placed)
             if not judges:
                 continue
-            async with asyncio.TaskGroup() as storing, aclosing(session.runner.answer(task, judges)) as results:
-                async for judge, result in results:
-                    if len(judges) == 1:
+            results = session.runner.answer(task, judges)
+            if len(judges) == 1:
+                async with aclosing(results):
+                    async for judge, result in results:
                         await self._store(task, judge, result)
-                    else:  # the others go on while this result waits for the journal
-                        storing.create_task(self._store(task, judge, result))
+                continue
+            async with asyncio.TaskGroup() as storing, aclosing(results):
+                async for judge, result in results:  # the others go on while this one waits for the journal
+                    storing.create_task(self._store(task, judge, result))
 
     async def _store(self, task: AnswerTask, judge: int, result: VerificationResult) -> None:
         await self.put(await self._session.store_result(task, judge, result))
