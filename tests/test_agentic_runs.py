@@ -27,8 +27,8 @@ from karenina_core.models.adapters import AdapterSpec, AgentTier
 from karenina_core.models.ports import NO_INFO, AgentOptions, AgentReply, CallInfo, Message, Usage
 from karenina_core.planning.plan import PlanError
 from karenina_core.plugins import Plugins
-from karenina_engine.journal.request import RunRequest
-from karenina_engine.scheduling.prepare import prepare_session
+from karenina_engine.run.prepare import prepare_session
+from karenina_engine.run.request import RunRequest
 
 TEMPLATE = """
 class Answer(BaseAnswer):
@@ -440,8 +440,8 @@ def test_agentic_parsing_goes_before_deep_judgment_with_one_warning(
 @pytest.mark.parametrize(("stated", "allowed"), [("work", True), ("../elsewhere", False), ("/", False)])
 def test_the_workspace_root_of_a_file_stays_below_it(tmp_path: Path, stated: str, allowed: bool) -> None:
     from karenina_core.data.trust import NO_TRUST
-    from karenina_engine.scheduling.questions import with_workspace_root
-    from karenina_engine.scheduling.restricted_values import RestrictedValues, check_restricted_values
+    from karenina_engine.check.questions import with_workspace_root
+    from karenina_engine.check.restricted_values import RestrictedValues, check_restricted_values
 
     folder = tmp_path / "given"
     folder.mkdir()

@@ -12,7 +12,7 @@ from karenina_core.data.rubrics import RegexRubricTrait, Rubric
 from karenina_core.errors import ConfigError
 from karenina_core.planning.plan import Plan, PlanError
 from karenina_core.plugins import Plugins, Selection, use_plugins
-from karenina_engine.scheduling.planner import Planner
+from karenina_engine.check.planner import Planner
 
 BOTH = {"evaluation_mode": "template_and_rubric"}
 

@@ -13,7 +13,7 @@ from karenina_cli.diagnosis import check_plugins
 from karenina_core import hookimpl
 from karenina_core.hook_policy import policy_of
 from karenina_core.plugins import Plugins
-from karenina_engine.scheduling.plugin_checks import warn_about_plugins
+from karenina_engine.check.plugin_checks import warn_about_plugins
 
 ROOT = Path(__file__).parents[1]
 OWNERS = Plugins().specifications.owners

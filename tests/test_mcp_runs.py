@@ -23,9 +23,9 @@ from servers import recording_server
 from karenina import Outcome, VerificationConfig, VerificationResultSet
 from karenina_benchmark.config_files import read_config
 from karenina_engine.calls.retry import RetryPolicy
-from karenina_engine.journal.request import RunRequest
-from karenina_engine.scheduling.prepare import prepare_session
-from karenina_engine.scheduling.session import RunSession
+from karenina_engine.run.prepare import prepare_session
+from karenina_engine.run.request import RunRequest
+from karenina_engine.run.session import RunSession
 from karenina_mcp.settings import read_servers
 
 PAGE = Path(__file__).parents[1] / "docs/how-to/tools-and-agents.md"

@@ -35,7 +35,7 @@ from karenina_core.plugins import Plugins
 from karenina_engine.journal.view import JournalView
 from karenina_engine.offline import rescoring
 from karenina_engine.offline.rescoring import rescore
-from karenina_engine.scheduling.process_pool import can_fork
+from karenina_engine.run.process_pool import can_fork
 from karenina_testing import ScriptedModels
 from karenina_toolkit.structured import ask
 

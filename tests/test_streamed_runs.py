@@ -12,7 +12,7 @@ from karenina_benchmark import CheckpointError
 from karenina_core import plugins as plugin_room
 from karenina_core.data.question import Question
 from karenina_core.plugins import Plugins
-from karenina_engine.scheduling import questions as run_questions
+from karenina_engine.check import questions as run_questions
 from karenina_testing import ScriptedModels
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from karenina import ModelConfig, Question, VerificationConfig
 from karenina_core import plugins as plugin_room
 from karenina_core.data.trust import Trust
+from karenina_engine.check.planner import Planner
 from karenina_engine.journal.fingerprint import Fingerprints
-from karenina_engine.scheduling.planner import Planner
 
 
 def test_a_result_is_invalid_after_its_files_changed(tmp_path: Path) -> None:

@@ -36,8 +36,9 @@ from karenina_core.planning.selection import SelectedStage
 from karenina_core.plugins import Plugins
 from karenina_core.stages.context import Item, State
 from karenina_core.stages.finalize import FinalizeResult
-from karenina_engine.calls.port_factory import PortFactory
-from karenina_engine.scheduling.find_observers import find_observers
+from karenina_engine.run.plugin_offers import find_observers
+from karenina_engine.run.port_factory import PortFactory
+from karenina_engine.run.run_parts import RunParts
 from karenina_testing import ScriptedModels, run_stage
 
 A = ArtifactKey("test.a", int)
@@ -61,7 +62,7 @@ def run(*stages: type[Stage], judges: int = 1, models: ScriptedModels | None = N
         config = VerificationConfig()
 
     async def work() -> list[VerificationResult]:
-        hub = PortFactory(plugins, 5)
+        hub = PortFactory(RunParts(plugins, config))
         pipeline = Pipeline(
             order_stages([SelectedStage(one(), f"dist-of-{one.name}", "1.2") for one in (*stages, FinalizeResult)]),
             find_observers(plugins),
@@ -510,7 +511,7 @@ def test_a_prompt_begins_with_all_instructions() -> None:
     greeter = stage("Greeter", greet)
 
     async def work() -> None:
-        hub = PortFactory(plugins, 5)
+        hub = PortFactory(RunParts(plugins, config))
         item = Item(Question(question="Which?"), models.model("a"), models.model("j"), 1, config, hub, Trust())
         plan = order_stages([SelectedStage(greeter(), "d", "1")])
         await Pipeline(plan, find_observers(plugins)).run_stages(plan.stages, State(item))
@@ -523,7 +524,7 @@ def test_a_prompt_begins_with_all_instructions() -> None:
 
 def test_observers_hear_of_stages_that_execute() -> None:
     from karenina_core import hookimpl
-    from karenina_engine.scheduling.events import StageStarted
+    from karenina_engine.progress.events import StageStarted
 
     heard = []
 
@@ -567,7 +568,7 @@ def test_a_finalizer_that_fails_still_leaves_a_result() -> None:
             models.model("j"),
             1,
             config,
-            PortFactory(plugins, 5),
+            PortFactory(RunParts(plugins, config)),
             Trust(),
         )
         return await pipeline.judge(await pipeline.answer(item), item)

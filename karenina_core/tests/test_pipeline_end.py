@@ -14,8 +14,9 @@ from karenina_core.planning.plan import order_stages
 from karenina_core.planning.selection import SelectedStage
 from karenina_core.plugins import Plugins
 from karenina_core.stages.context import Item
-from karenina_engine.calls.port_factory import PortFactory
-from karenina_engine.scheduling.find_observers import find_observers
+from karenina_engine.run.plugin_offers import find_observers
+from karenina_engine.run.port_factory import PortFactory
+from karenina_engine.run.run_parts import RunParts
 from karenina_testing import ScriptedModels
 
 
@@ -39,7 +40,7 @@ def test_callbacks_of_a_cancelled_answer_run() -> None:
         parsing_model=None,
         replicate=1,
         config=config,
-        ports=PortFactory(plugins, 1.0),
+        ports=PortFactory(RunParts(plugins, config)),
         trust=Trust(),
     )
 

@@ -25,7 +25,7 @@ from karenina_core.plugins import Hook, PluginInfo, Plugins, Selection
 from karenina_core.plugins.specifications import Specifications
 from karenina_core.stages import hookspecs
 from karenina_core.stages.stage import registered_stages
-from karenina_engine.scheduling.planner import Planner
+from karenina_engine.check.planner import Planner
 
 STAGES = "karenina.stages"
 ADAPTERS = "karenina.adapters"
@@ -651,7 +651,7 @@ def test_an_implementation_with_a_missing_owner_is_ignored() -> None:
 
 
 def test_a_hook_that_is_not_specified_is_not_called() -> None:
-    from karenina_engine.scheduling.hookspecs import karenina_executors
+    from karenina_engine.run.hookspecs import karenina_executors
 
     plugins = Plugins(Specifications.load([], Selection()))
 

@@ -17,7 +17,7 @@ from servers import RecordingServer, recording_server
 
 from karenina import Benchmark, VerificationConfig
 from karenina_core.data.rubrics import AgenticRubricTrait, CallableRubricTrait, DynamicRubric, LLMRubricTrait, Rubric
-from karenina_engine.scheduling.restricted_values import RestrictedValues
+from karenina_engine.check.restricted_values import RestrictedValues
 
 if TYPE_CHECKING:
     from conftest import Environment, Wheels

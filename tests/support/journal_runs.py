@@ -15,8 +15,8 @@ from karenina_core.models.ports import CallInfo, LLMReply, Message, ParserReply,
 from karenina_core.plugins import Plugins
 from karenina_core.stages.finalize import FinalizeResult
 from karenina_engine.calls.retry import RetryPolicy
+from karenina_engine.plugin import plugin as engine
 from karenina_engine.results.result_set import VerificationResultSet
-from karenina_engine.scheduling.plugin import plugin as engine
 from karenina_testing import ScriptedModels
 
 SCHEMA: Mapping[str, Any] = {"type": "object", "properties": {"words": {"type": "integer"}}, "required": ["words"]}

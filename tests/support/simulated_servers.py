@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import selectors
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ from karenina_core import ModelConfig
 from karenina_core.models.ports import CallNotes, ErrorCategory, PortError
 from karenina_engine.calls.concurrency_limits import Bounds, ConcurrencyLimits, is_refusal
 from karenina_engine.calls.retry import RetryPolicy
-from karenina_engine.scheduling.worker_pool import WorkerPool
+from karenina_engine.run.worker_pool import WorkerPool
 
 MODEL = ModelConfig(id="m", interface="scripted", model_name="m")
 ROUND_TRIP = 0.001
@@ -144,7 +144,6 @@ async def _run(server: Server, questions: int, bounds: Bounds) -> Simulation:
     limits = ConcurrencyLimits(lambda _model: bounds, clock=loop.time, patience=policy.patience)
     places = limits.limiter(MODEL)
     failed = 0
-    ended = asyncio.Event()
 
     async def call(order: int) -> None:
         notes = CallNotes()
@@ -159,7 +158,7 @@ async def _run(server: Server, questions: int, bounds: Bounds) -> Simulation:
                 places.on_success()
                 return
             places.retrying += 1
-            limits.changed()
+            limits.changed.set()
             await asyncio.sleep(waiting)
             places.retrying -= 1
 
@@ -171,12 +170,16 @@ async def _run(server: Server, questions: int, bounds: Bounds) -> Simulation:
             await call(order)
             failed -= 1
 
-    crew = WorkerPool(iter(range(questions)), question, limits.capacity, ended.set)
-    limits.on_change = crew.fill
-    crew.fill()
-    await ended.wait()
-    if crew.failure is not None:
-        raise crew.failure
+    class Crew(WorkerPool[int, None]):
+        async def work(self, tasks: Iterator[int]) -> None:
+            for order in tasks:
+                await question(order)
+
+        def target_size(self) -> int:
+            return limits.capacity()
+
+    async for _ in Crew(iter(range(questions)), limits.changed).results():
+        pass
     replied_at = server.replied_at or [loop.time()]
     most = replied_at[95 * len(replied_at) // 100]
     return Simulation(loop.time(), most, len(server.replied_at), server.refusals, failed, places.limit)

@@ -105,34 +105,26 @@ class Pipeline:
         values: list[dict[str, Any]] = []
         try:
             for planned in stages:
-                values.append(await self._run_one(planned, state, task))  # noqa: PERF401 - a comprehension is one more coroutine
+                context = VerificationContext(state, planned)
+                skip = self._skip(planned, state, context, task)
+                if skip is not None:
+                    logger.debug("[%s] %s skipped: %s", state.item.question.id, planned.name, skip.why)
+                    skipped = {"status": "skipped", "reason": skip.why}
+                    values.append({**self._constant_values[planned.name], **skipped})
+                    continue
+                finished = self._listener.stage_started(planned.name, state.item)
+                began = time.monotonic()
+                error = await self._execute(planned, state, context, task)
+                executed = _executed_values(context, error, time.monotonic() - began)
+                values.append({**self._constant_values[planned.name], **executed})
+                if finished is not None:
+                    finished(StageRecord(**values[-1]))
         finally:
             for folder in list(state.workspaces):
                 await state.leave_workspace(folder)
         records = _RECORDS.validate_python(values)
         state.records += records
         return records
-
-    async def _run_one(self, planned: PlannedStage, state: State, task: asyncio.Task[Any] | None) -> dict[str, Any]:
-        """Run one stage in `task`, unless it is skipped, and return the values of its record."""
-        context = VerificationContext(state, planned)
-        skip = self._skip(planned, state, context, task)
-        if skip is not None:
-            logger.debug("[%s] %s skipped: %s", state.item.question.id, planned.name, skip.why)
-            return {**self._constant_values[planned.name], "status": "skipped", "reason": skip.why}
-        finished = self._listener.stage_started(planned.name, state.item)
-        began = time.monotonic()
-        error = await self._execute(planned, state, context, task)
-        values = {
-            **self._constant_values[planned.name],
-            "status": "failed" if error is not None else "ran",
-            "error": error,
-            "seconds": time.monotonic() - began,
-            **_call_values(context),
-        }
-        if finished is not None:
-            finished(StageRecord(**values))
-        return values
 
     def _skip(
         self, planned: PlannedStage, state: State, context: VerificationContext, task: asyncio.Task[Any] | None
@@ -222,14 +214,16 @@ async def _in_time(waiting: Awaitable[None], deadline: float, late: ItemTimeout)
         raise
 
 
-def _call_values(context: VerificationContext) -> dict[str, Any]:
-    """Return the values on calls for a stage's record; empty if it made none."""
+def _executed_values(context: VerificationContext, error: str | None, seconds: float) -> dict[str, Any]:
+    """Return the values of the record of a stage that executed; without those on calls if it made none."""
     calls = context.calls
     usage, notes = calls.usage, calls.notes
+    values = {"status": "failed" if error is not None else "ran", "error": error, "seconds": seconds}
     if usage is NO_USAGE and not calls.failed and (notes is None or not notes.retries):
-        return {}
+        return values
     notes = notes or CallNotes()
     return {
+        **values,
         "calls": usage.calls,
         "input_tokens": usage.input_tokens,
         "output_tokens": usage.output_tokens,

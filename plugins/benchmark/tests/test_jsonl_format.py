@@ -12,8 +12,8 @@ from karenina_core.config import VerificationConfig
 from karenina_core.data.rubrics import RegexRubricTrait, Rubric
 from karenina_core.data.trust import Trust
 from karenina_core.errors import ConfigError
-from karenina_engine.scheduling import questions as run_questions
-from karenina_engine.scheduling.questions import select_questions
+from karenina_engine.check import questions as run_questions
+from karenina_engine.check.questions import select_questions
 from karenina_template.question_template import template_of, template_source_of
 
 GENE = {

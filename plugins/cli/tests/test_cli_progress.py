@@ -18,7 +18,7 @@ from karenina_engine.calls.call import Call, Endpoint
 from karenina_engine.calls.concurrency_limits import Bounds, ConcurrencyLimits
 from karenina_engine.cost.ledger import Ledger
 from karenina_engine.cost.price_table import PriceTable
-from karenina_engine.scheduling.run_progress import RunProgress
+from karenina_engine.progress.run_progress import RunProgress
 
 MODEL = ModelConfig(id="m", interface="scripted", model_name="gpt")
 

@@ -22,7 +22,7 @@ from karenina_deep_judgment.parse_template import DeepJudgmentParseTemplate
 from karenina_deep_judgment.settings import DeepJudgmentSettings
 from karenina_deep_judgment.tavily import TavilySearch
 from karenina_deep_judgment.trait_settings import resolve_trait_settings
-from karenina_engine.scheduling.stage_checks import check_configuration
+from karenina_engine.check.stage_checks import check_configuration
 from karenina_testing import ScriptedModels
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -15,19 +16,17 @@ from karenina_benchmark import Benchmark
 from karenina_core import VerificationConfig, hookimpl
 from karenina_core import plugins as plugin_room
 from karenina_core.config import all_settings
-from karenina_core.data.result import VerificationResult
 from karenina_core.errors import ConfigError
 from karenina_core.models.model import ModelConfig
 from karenina_core.plugins import Plugins
 from karenina_engine.calls.concurrency_limits import Concurrency
-from karenina_engine.execution import collect_results
-from karenina_engine.journal.request import RunRequest
-from karenina_engine.scheduling.executor import Executor
-from karenina_engine.scheduling.indexed_result import IndexedResult
-from karenina_engine.scheduling.plugin import plugin as engine
-from karenina_engine.scheduling.prepare import prepare_session
-from karenina_engine.scheduling.prepared_run import PreparedRun
-from karenina_engine.scheduling.session import RunSession
+from karenina_engine.plugin import plugin as engine
+from karenina_engine.run.execution import collect_results
+from karenina_engine.run.executor import Executor
+from karenina_engine.run.matrix import IndexedResult
+from karenina_engine.run.prepare import prepare_session
+from karenina_engine.run.request import RunRequest
+from karenina_engine.run.session import RunSession
 
 
 class Lamps(BaseModel):
@@ -42,22 +41,20 @@ class Lighthouse(Executor):
     settings: ClassVar[type[BaseModel]] = Lamps
     stops: list[float] = field(default_factory=list)
 
-    def check(self, prepared: PreparedRun) -> None:
-        if prepared.config.section(Lamps).lamps < 1:
+    def check(self, session: RunSession) -> None:
+        if session.config.section(Lamps).lamps < 1:
             raise ConfigError(["lamps: there must be one"])
 
-    async def execute(self, run: RunSession) -> AsyncGenerator[IndexedResult]:
-        run.add_stop_listener(self.stops.append)
-        for task in run.prepared.matrix:
-            judges, kept = run.pending_judges(task)
+    async def execute(self, session: RunSession) -> AsyncGenerator[IndexedResult]:
+        session.add_stop_listener(self.stops.append)
+        for task in session.matrix:
+            judges, kept = session.pending_judges(task)
             for placed in kept:
                 yield placed
             made: list[IndexedResult] = []
-
-            async def on_result(judge: int, result: VerificationResult) -> None:
-                made.append(await run.store_result(task, judge, result))  # noqa: B023 - awaited in this turn
-
-            await run.runner.answer(task, judges, on_result)
+            async with aclosing(session.runner.answer(task, judges)) as results:
+                async for judge, result in results:
+                    made.append(await session.store_result(task, judge, result))
             for placed in made:
                 yield placed
             if self.stops:
@@ -145,11 +142,11 @@ def test_a_budget_is_refused_if_the_executor_ignores_budgets() -> None:
 def test_no_item_has_to_run_once_the_budget_is_spent() -> None:
     run = run_of("lighthouse", world(Thrifty()), **MONEY)
     assert run.budget is not None
-    assert [run.pending_judges(task) for task in run.prepared.matrix] == [([0, 1], [])] * 3
+    assert [run.pending_judges(task) for task in run.matrix] == [([0, 1], [])] * 3
 
-    run.budget.exhausted = True
+    run.budget.exhaustion = "it is spent"
 
-    assert [run.pending_judges(task) for task in run.prepared.matrix] == [([], [])] * 3
+    assert [run.pending_judges(task) for task in run.matrix] == [([], [])] * 3
 
 
 def test_the_first_stop_has_grace_after_the_budget_is_spent() -> None:
@@ -157,9 +154,8 @@ def test_the_first_stop_has_grace_after_the_budget_is_spent() -> None:
     stops: list[float] = []
     run.add_stop_listener(stops.append)
     assert run.budget is not None
-    assert run.budget.on_spent is not None
 
-    run.budget.on_spent()
+    run.budget.exhaustion = run.budget.describe_exhaustion()
     for _ in range(2):
         run.stop("Ctrl-C", grace=2.0)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from karenina_engine.scheduling.garbage_collection import THRESHOLD, rare_garbage_collection
+from karenina_engine.run.blocking import THRESHOLD, rare_garbage_collection
 
 
 @pytest.fixture(autouse=True)

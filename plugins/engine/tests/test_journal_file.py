@@ -10,7 +10,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
-from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -19,13 +18,14 @@ from journal_runs import CONFIG, ScriptedRuns, make_benchmark, summarize
 
 from karenina_core import VerificationConfig
 from karenina_core import plugins as plugin_room
-from karenina_engine.execution import collect_results
+from karenina_engine.calls.concurrency_limits import Bounds, ConcurrencyLimits
 from karenina_engine.journal.file import JournalInUse
 from karenina_engine.journal.journal import GATHERING, Journal, JournalError
-from karenina_engine.journal.request import RunRequest
 from karenina_engine.journal.view import JournalView
-from karenina_engine.scheduling.prepare import prepare_session
-from karenina_engine.scheduling.session import RunSession
+from karenina_engine.run.execution import collect_results
+from karenina_engine.run.prepare import open_run
+from karenina_engine.run.request import RunRequest
+from karenina_engine.run.session import RunSession
 from karenina_testing.virtual_time import run_in_virtual_time
 
 HOLDER = """
@@ -188,14 +188,14 @@ def test_truncated_journal_is_reported_as_damaged_with_the_cure(tmp_path: Path, 
     assert (tmp_path / "j-1.journal").read_bytes() == cut
 
 
-async def _seconds(journal: Journal, *under_way: int) -> float:
+async def _seconds(journal: Journal, limits: ConcurrencyLimits, *under_way: int) -> float:
     """Return how long later rows wait for their commit, while so many calls are being answered."""
     loop = asyncio.get_running_loop()
     await journal.finish(0, ("q0", "a", "j", 1), b"f", "correct", "{}", again=False)
     began = loop.time()
     waiting = []
     for index, calls in enumerate(under_way, start=1):
-        journal.answering = partial(int, calls)
+        limits.held = calls
         waiting.append(journal.finish(index, (f"q{index}", "a", "j", 1), b"f", "correct", "{}", again=False))
     await asyncio.gather(*waiting)
     return loop.time() - began
@@ -209,8 +209,9 @@ async def _seconds(journal: Journal, *under_way: int) -> float:
 def test_rows_written_while_models_answer_are_committed_together(
     under_way: tuple[int, ...], waited: float, tmp_path: Path
 ) -> None:
-    with Journal.open(tmp_path / "j.journal") as journal:
-        assert run_in_virtual_time(_seconds(journal, *under_way)) == pytest.approx(waited)
+    limits = ConcurrencyLimits(lambda _model: Bounds())
+    with Journal.open(tmp_path / "j.journal", limits=limits) as journal:
+        assert run_in_virtual_time(_seconds(journal, limits, *under_way)) == pytest.approx(waited)
 
 
 def test_ctrl_c_just_when_a_transaction_has_begun_loses_nothing(tmp_path: Path) -> None:
@@ -238,6 +239,6 @@ def test_instant_models_wait_for_no_commit(tmp_path: Path) -> None:
         await collect_results(run)
         return asyncio.get_running_loop().time()
 
-    with plugin_room.use_plugins(ScriptedRuns().plugins()), Journal.open(tmp_path / "j.journal") as journal:
-        run = prepare_session(RunRequest(make_benchmark(*"abcdefgh"), VerificationConfig(**CONFIG)), journal=journal)
+    request = RunRequest(make_benchmark(*"abcdefgh"), VerificationConfig(**CONFIG), journal=tmp_path / "j.journal")
+    with plugin_room.use_plugins(ScriptedRuns().plugins()), open_run(request) as run:
         assert run_in_virtual_time(seconds(run)) == 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any, NoReturn
@@ -14,7 +13,10 @@ import pytest
 from karenina_core.errors import KareninaError
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import CallInfo, CallNotes, LLMReply, PortError, Usage
+from karenina_core.plugins import Plugins
 from karenina_engine.calls.call import Call, CallOutcome, Endpoint
+from karenina_engine.cost.ledger import Ledger, LedgerLine
+from karenina_engine.cost.price_table import PriceTable
 from karenina_engine.journal.file import open_to_write
 from karenina_engine.journal.journal import Journal, JournalError
 from karenina_engine.journal.rows import UnstorableRow
@@ -68,18 +70,28 @@ def test_reply_that_no_journal_can_hold_costs_its_own_call(tmp_path: Path, odd: 
     assert questions(tmp_path / "j.journal") == ["a", "b"]
 
 
-def no_memory() -> NoReturn:
-    raise MemoryError
+class Failing(dict[int, LedgerLine]):
+    """Lines of a ledger whose reading raises."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__()
+        self._error = error
+
+    def values(self) -> NoReturn:
+        raise self._error
 
 
-def no_type() -> tuple[str, list[tuple[Any, ...]]]:
-    return INSERT, [("x", object())]
+def ledger(changed: dict[int, LedgerLine]) -> Ledger:
+    return Ledger(PriceTable(Plugins(), {}), changed=changed)
 
 
-@pytest.mark.parametrize("more_rows", [no_memory, no_type])
-def test_any_error_of_a_flush_reaches_every_task_that_waits(tmp_path: Path, more_rows: Callable[[], Any]) -> None:
+UNKNOWN = LedgerLine("m", "scripted", "m", "Stage", object())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("changed", [Failing(MemoryError()), {1: UNKNOWN}], ids=["no memory", "no type"])
+def test_any_error_of_a_flush_reaches_every_task_that_waits(tmp_path: Path, changed: dict[int, LedgerLine]) -> None:
     async def errors(writer: JournalWriter) -> list[BaseException | None]:
-        writer.more_rows = more_rows
+        writer.ledger = ledger(changed)
         async with asyncio.timeout(PATIENCE):
             return await asyncio.gather(*(writer.write(INSERT, (name, 1)) for name in "abc"), return_exceptions=True)
 
@@ -89,7 +101,7 @@ def test_any_error_of_a_flush_reaches_every_task_that_waits(tmp_path: Path, more
         assert all(isinstance(error, JournalError) for error in found)
         assert len(found) == 3
         assert writer.broken is found[0]
-        writer.broken, writer.more_rows = None, lambda: None
+        writer.broken = writer.ledger = None
         writer.flush()
         kept = {name for (name,) in database.execute("SELECT name FROM meta")}
     assert kept >= {"a", "b", "c"}, "what could not be written is written by the next flush"
@@ -112,15 +124,12 @@ def test_bad_row_does_not_spoil_the_next_flush(tmp_path: Path) -> None:
 
 
 def test_row_of_an_interrupted_flush_is_written_next(tmp_path: Path) -> None:
-    def interrupted() -> NoReturn:
-        raise KeyboardInterrupt
-
     async def written(writer: JournalWriter) -> None:
-        writer.more_rows = interrupted
+        writer.ledger = ledger(Failing(KeyboardInterrupt()))
         waiting = writer.write(INSERT, ("a", 1))
         with pytest.raises(KeyboardInterrupt):
             writer.flush()
-        writer.more_rows = lambda: None
+        writer.ledger = None
         writer.flush()
         async with asyncio.timeout(PATIENCE):
             await waiting

@@ -23,13 +23,13 @@ from karenina_core import plugins as plugin_room
 from karenina_core.data.result import VerificationResult
 from karenina_core.models.ports import AgentOptions, Message
 from karenina_core.plugins import Plugins
-from karenina_engine.execution import execute_session
-from karenina_engine.journal.request import RunRequest
 from karenina_engine.results.result_set import VerificationResultSet
-from karenina_engine.scheduling.blocking import run_blocking
-from karenina_engine.scheduling.prepare import open_run
-from karenina_engine.scheduling.process_pool import can_fork, cores
-from karenina_engine.scheduling.session import RunSession
+from karenina_engine.run.blocking import run_blocking
+from karenina_engine.run.execution import execute_session
+from karenina_engine.run.prepare import open_run
+from karenina_engine.run.process_pool import can_fork, cores
+from karenina_engine.run.request import RunRequest
+from karenina_engine.run.session import RunSession
 
 pytestmark = pytest.mark.skipif(not can_fork() or cores() < 2, reason="processes cannot be forked here")
 

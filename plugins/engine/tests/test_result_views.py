@@ -11,8 +11,8 @@ from karenina_core import Question, VerificationConfig
 from karenina_core.data.outcome import Outcome
 from karenina_core.data.result import VerificationResult
 from karenina_core.data.sections import VerificationResultRubric
+from karenina_engine.check.planner import Planner
 from karenina_engine.results.result_set import VerificationResultSet
-from karenina_engine.scheduling.planner import Planner
 
 JUDGED: dict[str, Any] = {
     "parsed_llm_response": {"gene": "TP53"},

@@ -22,14 +22,14 @@ from karenina_core.errors import RunError
 from karenina_core.models.adapters import AdapterSpec
 from karenina_core.models.ports import NO_INFO, CallInfo, ErrorCategory, LLMReply, Message, PortError
 from karenina_engine.calls.retry import RetryPolicy
-from karenina_engine.execution import collect_results
-from karenina_engine.journal.request import RunRequest
+from karenina_engine.progress.events import RunFinished
 from karenina_engine.results.aggregate import OutcomeTally
 from karenina_engine.results.result_set import VerificationResultSet
-from karenina_engine.scheduling.blocking import run_blocking
-from karenina_engine.scheduling.events import RunFinished
-from karenina_engine.scheduling.prepare import prepare_session
-from karenina_engine.scheduling.session import RunSession
+from karenina_engine.run.blocking import run_blocking
+from karenina_engine.run.execution import collect_results
+from karenina_engine.run.prepare import prepare_session
+from karenina_engine.run.request import RunRequest
+from karenina_engine.run.session import RunSession
 from karenina_testing.virtual_time import run_in_virtual_time
 
 JUDGED = ArtifactKey("test.judged", str)

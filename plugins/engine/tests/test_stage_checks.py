@@ -29,10 +29,11 @@ from karenina_core.models.ports import (
 )
 from karenina_core.plugins import Plugins
 from karenina_core.stages.stage import ModelNeed
-from karenina_engine.calls.port_factory import PortFactory
 from karenina_engine.calls.retry import RetryPolicy
-from karenina_engine.scheduling.prepared_run import PreparedRun
-from karenina_engine.scheduling.run_checks import make_prepared_run
+from karenina_engine.run.port_factory import PortFactory
+from karenina_engine.run.prepare import make_session
+from karenina_engine.run.run_parts import RunParts
+from karenina_engine.run.session import RunSession
 from karenina_testing import ScriptedModels, run_stage
 
 ENTRIES = [Question(question="One?", id="1"), Question(question="Two?", id="2"), Question(question="Left?", id="left")]
@@ -57,7 +58,7 @@ def run_with(
     look: Callable[[VerificationConfig, Sequence[Question]], Iterable[ModelNeed]],
     wants: Callable[[Question], bool] = lambda _question: True,
     check: Callable[[VerificationConfig], None] = lambda _config: None,
-) -> PreparedRun:
+) -> RunSession:
     class Outside(Stage):
         name = "Outside"
 
@@ -110,7 +111,7 @@ def run_with(
         config = VerificationConfig(
             evaluation_mode="rubric_only", answering_models=[models.model()], parsing_models=[models.model("judge")]
         )
-        return make_prepared_run(ENTRIES, config, plugins, trust=Trust())
+        return make_session(ENTRIES, config, plugins, trust=Trust())
 
 
 def test_a_stage_in_no_plan_sees_the_configuration_once() -> None:
@@ -281,6 +282,6 @@ async def ask(port: Fails) -> AgentReply:
 
     plugins = Plugins()
     plugins.register(Offer())
-    hub = PortFactory(plugins, 1.0, policy=QUICK)
+    hub = PortFactory(RunParts(plugins, VerificationConfig(request_timeout=1.0), policy=QUICK))
     model = ModelConfig(id="m", interface="fails", model_name="m")
     return await hub.call(ModelRequest(model, [Message.user("?")], NO_INFO, options=AgentOptions()))

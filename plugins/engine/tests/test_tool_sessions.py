@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from karenina_core import ModelConfig, hookimpl
+from karenina_core.config import VerificationConfig
 from karenina_core.errors import ConfigError
 from karenina_core.models.adapters import AdapterConfigError
 from karenina_core.models.ports import (
@@ -24,9 +25,10 @@ from karenina_core.models.ports import (
     Tool,
 )
 from karenina_core.plugins import Plugins
-from karenina_engine.calls.model_checks import check_models
-from karenina_engine.calls.port_factory import PortFactory
 from karenina_engine.calls.retry import RetryPolicy
+from karenina_engine.check.model_checks import check_models
+from karenina_engine.run.port_factory import PortFactory
+from karenina_engine.run.run_parts import RunParts
 from karenina_testing import ScriptedModels
 from karenina_toolkit.tool_sources import ToolSource
 
@@ -88,7 +90,7 @@ def hub_with(source: Hills, models: ScriptedModels) -> PortFactory:
     plugins = Plugins()
     plugins.register(models)
     plugins.register(source)
-    return PortFactory(plugins, 10.0, AT_ONCE)
+    return PortFactory(RunParts(plugins, VerificationConfig(request_timeout=10.0), policy=AT_ONCE))
 
 
 async def ask(hub: PortFactory, model: ModelConfig, workspace: Path | None = None) -> None:

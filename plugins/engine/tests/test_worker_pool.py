@@ -3,9 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 
 from karenina_core.errors import RunError
-from karenina_engine.scheduling.worker_pool import WorkerPool
+from karenina_engine.run.worker_pool import WorkerPool
+
+
+class TwoWorkers(WorkerPool[str, str]):
+    """Two workers, whose results are their tasks."""
+
+    async def work(self, tasks: Iterator[str]) -> None:
+        for task in tasks:
+            await asyncio.sleep(0)
+            if task == "vanish":
+                raise asyncio.CancelledError
+            await self.put(task)
+
+    def target_size(self) -> int:
+        return 2
 
 
 def run_tasks(tasks: list[str]) -> tuple[list[str], BaseException | None]:
@@ -13,18 +28,13 @@ def run_tasks(tasks: list[str]) -> tuple[list[str], BaseException | None]:
 
     async def run() -> tuple[list[str], BaseException | None]:
         done: list[str] = []
-        ended = asyncio.Event()
-
-        async def work(task: str) -> None:
-            await asyncio.sleep(0)
-            if task == "vanish":
-                raise asyncio.CancelledError
-            done.append(task)
-
-        pool = WorkerPool(iter(tasks), work, lambda: 2, ended.set)
-        pool.fill()
-        await asyncio.wait_for(ended.wait(), 5)
-        return done, pool.failure
+        try:
+            async with asyncio.timeout(5):
+                async for result in TwoWorkers(iter(tasks), asyncio.Event()).results():
+                    done.append(result)  # noqa: PERF401 - those before an error count
+        except RunError as error:
+            return done, error
+        return done, None
 
     return asyncio.run(run())
 

@@ -19,8 +19,8 @@ from karenina_core import plugins as plugin_room
 from karenina_core.models.ports import AgentOptions, Message
 from karenina_core.plugins import Plugins
 from karenina_core.stages.finalize import plugin as core_plugin
+from karenina_engine.plugin import plugin as engine_plugin
 from karenina_engine.results.result_set import VerificationResultSet
-from karenina_engine.scheduling.plugin import plugin as engine_plugin
 from karenina_otel import OtelSettings, plugin
 from karenina_otel.observer import RunObserver
 from karenina_otel.telemetry import Telemetry

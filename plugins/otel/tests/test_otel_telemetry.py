@@ -17,7 +17,7 @@ from karenina_core import plugins as plugin_room
 from karenina_core.config import all_settings
 from karenina_core.errors import ConfigError
 from karenina_core.plugins import Plugins
-from karenina_engine.scheduling.find_observers import find_observers
+from karenina_engine.run.plugin_offers import find_observers
 from karenina_otel import plugin, telemetry
 from karenina_otel.telemetry import make_own_telemetry
 
@@ -70,7 +70,7 @@ def test_a_run_without_its_exporter_is_refused(
 
 def test_a_run_without_otel_does_not_import_the_sdk() -> None:
     program = (
-        "import sys, karenina_otel\nfrom karenina_engine.scheduling.find_observers import find_observers\n"
+        "import sys, karenina_otel\nfrom karenina_engine.run.plugin_offers import find_observers\n"
         "from karenina_core import VerificationConfig, plugins\n"
         "room = plugins.Plugins()\n"
         "room.register(karenina_otel.plugin)\n"

@@ -13,11 +13,11 @@ import pytest
 from ray_runs import Server, benchmark, comparable, config, run, serving
 
 from karenina_core.data.result import VerificationResult
-from karenina_engine.execution import collect_results
 from karenina_engine.journal.journal import Journal
-from karenina_engine.journal.request import RunRequest
-from karenina_engine.scheduling.prepare import prepare_session
-from karenina_engine.scheduling.session import RunSession
+from karenina_engine.run.execution import collect_results
+from karenina_engine.run.prepare import prepare_session
+from karenina_engine.run.request import RunRequest
+from karenina_engine.run.session import RunSession
 
 pytestmark = pytest.mark.usefixtures("ray")
 

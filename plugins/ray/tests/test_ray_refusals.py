@@ -13,8 +13,8 @@ from karenina_core import Stage, VerificationContext, hookimpl
 from karenina_core import plugins as plugin_room
 from karenina_core.errors import ConfigError
 from karenina_core.plugins import Plugins
-from karenina_engine.journal.request import RunRequest
-from karenina_engine.scheduling.prepare import prepare_session
+from karenina_engine.run.prepare import prepare_session
+from karenina_engine.run.request import RunRequest
 from karenina_template.templates import BaseAnswer, ExactMatch, VerifiedField
 
 HIDDEN = "BCL2"

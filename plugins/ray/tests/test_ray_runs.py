@@ -20,10 +20,10 @@ from karenina_benchmark import Benchmark
 from karenina_core import Outcome
 from karenina_core import plugins as plugin_room
 from karenina_core.plugins import Plugins
-from karenina_engine.execution import collect_results
 from karenina_engine.journal.journal import Journal
-from karenina_engine.journal.request import RunRequest
-from karenina_engine.scheduling.prepare import prepare_session
+from karenina_engine.run.execution import collect_results
+from karenina_engine.run.prepare import prepare_session
+from karenina_engine.run.request import RunRequest
 from karenina_ray.worker_scheduler import ExecutorError
 
 FAKE_PLUGIN = str(Path(__file__).parent / "fake_plugin")

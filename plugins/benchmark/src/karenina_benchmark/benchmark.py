@@ -64,7 +64,7 @@ class Benchmark(BenchmarkContent):
         """
         from karenina_benchmark import storage
         from karenina_core.data.trust import Trust
-        from karenina_engine.scheduling.restricted_values import check_paths
+        from karenina_engine.check.restricted_values import check_paths
         from karenina_toolkit.bounded_files import limit_file_size
 
         chosen = Trust.all() if trust == "all" else trust
@@ -147,9 +147,9 @@ class Benchmark(BenchmarkContent):
         Nothing runs. Raises `ConfigError` for a benchmark without this question, and `PlanError` if there is no plan.
         """
         from karenina_core.config import plugins_of
-        from karenina_engine.scheduling.planner import Planner
-        from karenina_engine.scheduling.plugin_checks import check_selection
-        from karenina_engine.scheduling.questions import select_questions
+        from karenina_engine.check.planner import Planner
+        from karenina_engine.check.plugin_checks import check_selection
+        from karenina_engine.check.questions import select_questions
 
         chosen = _as_config(config)
         plugins = plugins_of(chosen)
@@ -184,7 +184,7 @@ class Benchmark(BenchmarkContent):
         `ConfigError`, `PlanError` and `JournalError` before the first call of a model; the error of an item is in its
         result.
         """
-        from karenina_engine.scheduling.blocking import run_blocking
+        from karenina_engine.run.blocking import run_blocking
 
         return run_blocking(
             lambda: self.arun_verification(
@@ -214,10 +214,10 @@ class Benchmark(BenchmarkContent):
         progress: bool | None = None,
     ) -> VerificationResultSet:
         """Run the benchmark in a running event loop; the arguments are those of `run_verification`."""
-        from karenina_engine.execution import collect_results
-        from karenina_engine.journal.request import RunRequest
-        from karenina_engine.scheduling.prepare import open_run
-        from karenina_engine.scheduling.progress_display import choose_display
+        from karenina_engine.progress.progress_display import choose_display
+        from karenina_engine.run.execution import collect_results
+        from karenina_engine.run.prepare import open_run
+        from karenina_engine.run.request import RunRequest
 
         display = choose_display(progress)
         request = RunRequest(
@@ -232,10 +232,10 @@ class Benchmark(BenchmarkContent):
             columns=self.columns,
             observers=[display] if display is not None else [],
         )
-        with open_run(request) as run:
-            if run.journal is None and run.prepared.calls_models and len(run) > 1:
+        with open_run(request) as session:
+            if session.journal is None and session.calls_models and len(session) > 1:
                 _note_missing_journal()
-            return await collect_results(run, output=request.output, on_result=on_result)
+            return await collect_results(session, output=request.output, on_result=on_result)
 
     def rescore(
         self,
@@ -254,7 +254,7 @@ class Benchmark(BenchmarkContent):
         `run_verification`.
         """
         from karenina_engine.offline.rescoring import rescore
-        from karenina_engine.scheduling.progress_display import choose_display
+        from karenina_engine.progress.progress_display import choose_display
 
         display = choose_display(progress)
         with display if display is not None else nullcontext():

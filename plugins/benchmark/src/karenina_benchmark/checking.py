@@ -142,7 +142,7 @@ def read_findings(
 ) -> tuple[BenchmarkContent | None, list[Finding]]:
     """Return the benchmark without what cannot be read, and the errors of reading."""
     from karenina_benchmark.storage import read_benchmark
-    from karenina_engine.scheduling import restricted_values
+    from karenina_engine.check import restricted_values
 
     chosen = restricted_values.resolve_trust(trust)
     findings: list[Finding] = []
@@ -176,7 +176,7 @@ def check_content(
 
     `config` is that of the run; by default, the benchmark's own section. With `quality`, warnings are included.
     """
-    from karenina_engine.scheduling.restricted_values import resolve_trust
+    from karenina_engine.check.restricted_values import resolve_trust
 
     check = _Check(benchmark, resolve_trust(trust), quality=quality)
     if config is None:
@@ -194,7 +194,7 @@ def find_untrusted_values(
     benchmark: BenchmarkContent, trust: Trust | Literal["all"] | None = None
 ) -> tuple[Finding, ...]:
     """Return a warning for each restricted value of a benchmark that a run asks trust for."""
-    from karenina_engine.scheduling.restricted_values import resolve_trust
+    from karenina_engine.check.restricted_values import resolve_trust
 
     check = _Check(benchmark, resolve_trust(trust), quality=False)
     check.check_restricted()
@@ -223,7 +223,7 @@ class _Check:
         self._trust = trust
         self._quality = quality
         self._truths = EqualTruths()
-        from karenina_engine.scheduling.owned_fields import OwnedFields
+        from karenina_engine.check.owned_fields import OwnedFields
 
         self._fields = OwnedFields(active_plugins())
 
@@ -257,7 +257,7 @@ class _Check:
         place = self._benchmark.head
         self._check_traits(place, "rubric", self._benchmark.global_rubric, config)
         self._check_traits(place, "dynamic_rubric", self._benchmark.dynamic_rubric, config)
-        from karenina_engine.scheduling.owned_fields import trait_fields
+        from karenina_engine.check.owned_fields import trait_fields
 
         given = trait_fields(self._benchmark.global_rubric, self._benchmark.dynamic_rubric)
         for what, _ in self._fields.problems_in(given):
@@ -362,7 +362,7 @@ class _Check:
 
     def check_restricted(self) -> None:
         """Warn about restricted values that need trust."""
-        from karenina_engine.scheduling.restricted_values import find_restricted_values, names_and_values
+        from karenina_engine.check.restricted_values import find_restricted_values, names_and_values
 
         path = self._benchmark.path
         if path is None or self._trust.everything:

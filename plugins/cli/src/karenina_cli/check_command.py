@@ -90,7 +90,7 @@ def _try_plans(
     from karenina_benchmark.checking import Finding
     from karenina_core.config import plugins_of
     from karenina_core.errors import KareninaError
-    from karenina_engine.scheduling.planner import Planner
+    from karenina_engine.check.planner import Planner
 
     try:
         chosen = configure(benchmark)

@@ -102,8 +102,8 @@ class Conditions:
     def check(self, config: VerificationConfig) -> None:
         """Raise `ConfigError` if a limit is for an answering model or a judge that the run does not have."""
         from karenina_core import plugins
-        from karenina_engine.scheduling.find_panel import find_panel
-        from karenina_engine.scheduling.matrix import judges_of
+        from karenina_engine.run.matrix import judges_of
+        from karenina_engine.run.plugin_offers import find_panel
 
         if not self.fail_under.by_name and not self.max_unjudged.by_name:
             return

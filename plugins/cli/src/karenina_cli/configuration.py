@@ -239,7 +239,7 @@ def select_ids(benchmark: Benchmark, wanted: Iterable[str] | None, limit: int | 
 
     The run reports unknown ids. Raises `ConfigError` if no question is finished.
     """
-    from karenina_engine.scheduling.questions import default_ids
+    from karenina_engine.check.questions import default_ids
 
     ids = list(dict.fromkeys(wanted)) if wanted else list(default_ids(benchmark))
     return ids if limit is None else ids[:limit]

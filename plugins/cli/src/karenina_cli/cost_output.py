@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from karenina_engine.cost.ledger import Ledger, LedgerLine
-    from karenina_engine.scheduling.session import RunSession
+    from karenina_engine.run.session import RunSession
 
 
-def cost_json(run: RunSession) -> dict[str, Any]:
+def cost_json(session: RunSession) -> dict[str, Any]:
     """Return `money` for `--json`: the ledger of a run, and its budget in US dollars, or null without one."""
-    budget = run.budget
+    budget = session.budget
     limit = float(to_dollars(budget.limit)) if budget is not None else None
-    return {"budget_usd": limit, "budget_spent": budget is not None and budget.exhausted, **run.ledger.to_dict()}
+    return {"budget_usd": limit, "budget_spent": budget is not None and budget.exhausted, **session.ledger.to_dict()}
 
 
 def print_ledger(console: Console, ledger: Ledger) -> None:
@@ -95,14 +95,14 @@ def cost_text(lines: Sequence[LedgerLine] | None) -> str:
     return f"{total.format_cost()} for {total.calls:,} calls in all runs of the journal" + (f": {each}" if each else "")
 
 
-def budget_hint(run: RunSession) -> str:
+def budget_hint(session: RunSession) -> str:
     """Return how to continue a run whose budget is spent."""
-    assert run.budget is not None
-    least, spent = format_rounded_up(run.budget.spent + run.budget.refused), format_cost(run.budget.spent)
-    if run.journal is None:
+    assert session.budget is not None
+    least, spent = format_rounded_up(session.budget.spent + session.budget.refused), format_cost(session.budget.spent)
+    if session.journal is None:
         return f"There is no journal, so the same command, with a budget of {least} or more, repeats the calls."
     again = "run the same command with a larger --set budget=USD"
-    how = f"run `karenina resume {quote(str(run.journal.path))} --budget MORE`" if run.resumable else again
+    how = f"run `karenina resume {quote(str(session.journal.path))} --budget MORE`" if session.resumable else again
     return (
         f"To continue, {how}; the next call needs a budget of {least} or more, which includes the {spent} spent so "
         "far. No paid call is repeated."

@@ -72,26 +72,26 @@ def _run(screen: Screen, demo: Demo, answering: str, judge: str, output: Path, *
     from karenina_benchmark import Benchmark
     from karenina_cli.result_output import print_result
     from karenina_core import VerificationConfig, VerificationResult
-    from karenina_engine.execution import collect_results
-    from karenina_engine.journal.request import RunRequest
-    from karenina_engine.scheduling.blocking import run_blocking
-    from karenina_engine.scheduling.prepare import prepare_session
+    from karenina_engine.run.blocking import run_blocking
+    from karenina_engine.run.execution import collect_results
+    from karenina_engine.run.prepare import prepare_session
+    from karenina_engine.run.request import RunRequest
 
     with demo.questions() as path:
         benchmark = Benchmark.load(path)
-    run = prepare_session(RunRequest(benchmark, VerificationConfig(**demo.config(answering, judge))))
+    session = prepare_session(RunRequest(benchmark, VerificationConfig(**demo.config(answering, judge))))
     done = 0
 
     def report(result: VerificationResult) -> None:
         nonlocal done
         done += 1
-        position = f"{done}/{len(run)}"
+        position = f"{done}/{len(session)}"
         if show:
             print_result(screen.out, result, position)
         else:
             screen.note(f"{position} {result.question_id}: {result.outcome.value}")
 
-    return run_blocking(lambda: collect_results(run, output=output, on_result=report))
+    return run_blocking(lambda: collect_results(session, output=output, on_result=report))
 
 
 def _close(screen: Screen, results: VerificationResultSet, agreement: str, output: Path) -> None:

@@ -66,7 +66,7 @@ def check_plugins(plugins: Plugins) -> Iterator[Finding]:
     """Yield the plugins that cannot be used, or hooks without effect; else their number."""
     from karenina_core.config import registered_adapters
     from karenina_core.stages.stage import registered_stages
-    from karenina_engine.scheduling.plugin_checks import broken_plugins, deprecated_hooks
+    from karenina_engine.check.plugin_checks import broken_plugins, deprecated_hooks
 
     registered_stages(plugins)
     registered_adapters(plugins)
@@ -112,10 +112,10 @@ def check_versions(found: Iterable[Distribution] | None = None) -> Iterator[Find
 def check_configured(plugins: Plugins, config: VerificationConfig) -> Iterator[Finding]:
     """Yield what is wrong with the configuration, its models and their servers."""
     from karenina_core.data.question import Question
-    from karenina_engine.calls.model_checks import check_models
-    from karenina_engine.scheduling.planner import Planner
-    from karenina_engine.scheduling.plugin_checks import check_selection
-    from karenina_engine.scheduling.stage_checks import check_configuration
+    from karenina_engine.check.model_checks import check_models
+    from karenina_engine.check.planner import Planner
+    from karenina_engine.check.plugin_checks import check_selection
+    from karenina_engine.check.stage_checks import check_configuration
 
     count = len(config.given())
     yield from _attempt("Configuration", lambda: check_selection(plugins, config), None)

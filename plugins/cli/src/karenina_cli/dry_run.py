@@ -12,18 +12,18 @@ from karenina_toolkit.printable import clean, quantity
 
 if TYPE_CHECKING:
     from karenina_cli.screen import Screen, print_wrapped
-    from karenina_engine.journal.request import RunRequest
     from karenina_engine.offline.estimate import Estimate, EstimatedLine, Span
+    from karenina_engine.run.request import RunRequest
 
 
 def dry_run(screen: Screen, request: RunRequest, *, as_json: bool) -> None:
     """Print the expected calls, tokens and cost of a run. Makes no call and writes nothing."""
     from karenina_core.config import plugins_of
+    from karenina_engine.check.questions import select_questions, with_workspace_root
+    from karenina_engine.check.restricted_values import require_trust
     from karenina_engine.cost.price_table import PriceTable
     from karenina_engine.offline.estimate import estimate
-    from karenina_engine.scheduling.questions import select_questions, with_workspace_root
-    from karenina_engine.scheduling.restricted_values import require_trust
-    from karenina_engine.scheduling.settings import EngineSettings
+    from karenina_engine.settings import EngineSettings
 
     trust = require_trust(request.benchmark, request.config, request.trust)
     config = with_workspace_root(request.benchmark, request.config)

@@ -110,9 +110,9 @@ def judge(
         from karenina_benchmark.evaluation import prepare_evaluation
         from karenina_benchmark.output_files import describe_conversations, read_outputs
         from karenina_cli.run_execution import execute_run
-        from karenina_engine.journal.request import RunRequest
+        from karenina_engine.check.restricted_values import require_trust
         from karenina_engine.results.result_file import check_output, default_journal, default_output
-        from karenina_engine.scheduling.restricted_values import require_trust
+        from karenina_engine.run.request import RunRequest
 
         path = output if output is not None else default_output(file)
         check_output(path)
@@ -164,7 +164,7 @@ def _read_rubric(path: Path | None, *, trust_all: bool) -> Rubric | None:
     from karenina_benchmark import Benchmark
     from karenina_core.data.trust import Trust
     from karenina_core.errors import ConfigError
-    from karenina_engine.journal.trust_store import load_trust
+    from karenina_engine.user.trust_store import load_trust
 
     found = Benchmark.load(path, Trust.all() if trust_all else load_trust()).global_rubric
     if not found:

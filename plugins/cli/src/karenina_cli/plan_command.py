@@ -74,9 +74,9 @@ def _plans(
     from karenina_core.config import plugins_of
     from karenina_core.data.question import Question
     from karenina_core.errors import ConfigError
-    from karenina_engine.scheduling.planner import Planner
-    from karenina_engine.scheduling.plugin_checks import check_selection, warn_about_plugins
-    from karenina_engine.scheduling.questions import select_questions
+    from karenina_engine.check.planner import Planner
+    from karenina_engine.check.plugin_checks import check_selection, warn_about_plugins
+    from karenina_engine.check.questions import select_questions
 
     benchmark = load_checked(file, columns=columns) if file is not None else None
     chosen = read_configuration(benchmark, config, settings)
@@ -113,7 +113,7 @@ def _json(plans: list[tuple[Plan, list[str]]], *, of_file: bool) -> dict[str, An
 
 
 def _print(screen: Screen, one: Plan) -> None:
-    from karenina_engine.scheduling.plan_text import left_out_lines, plan_rows
+    from karenina_engine.check.plan_text import left_out_lines, plan_rows
 
     for number, name, slot, owner, waits in plan_rows(one):
         facts = Text(f"  {f'slot {slot}' if slot != '-' else 'no slot'}; {owner}", "dim")

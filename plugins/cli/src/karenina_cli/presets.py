@@ -20,7 +20,7 @@ _SUFFIX: Final = ".json"
 
 def presets_folder() -> Path:
     """Return the folder of the presets, which may not exist."""
-    from karenina_engine.journal.trust_store import trust_path
+    from karenina_engine.user.trust_store import trust_path
 
     return trust_path().parent / "presets"
 
@@ -50,7 +50,7 @@ def save_preset(name: str, config: VerificationConfig, names: Collection[str]) -
 
     from karenina_benchmark.config_files import values_to_save, warn_of_secrets
     from karenina_core.errors import ConfigError
-    from karenina_engine.results.private_files import locked
+    from karenina_engine.user.private_files import locked
     from karenina_toolkit.file_names import is_plain_name
     from karenina_toolkit.files import replace_file
 
@@ -89,7 +89,7 @@ def resolve_config_file(ctx: typer.Context, value: Path | None) -> Path | None:
         return value
     from karenina_cli.screen import get_screen
     from karenina_core.text import did_you_mean
-    from karenina_engine.results.private_files import read_private
+    from karenina_engine.user.private_files import read_private
 
     presets = list_presets()
     name = str(value)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Self
 
 from rich.text import Text
 
-from karenina_engine.scheduling.rich_bar import RichBar
+from karenina_engine.progress.rich_bar import RichBar
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from karenina_core.data.result import VerificationResult
-    from karenina_engine.scheduling.run_progress import RunProgress
+    from karenina_engine.progress.run_progress import RunProgress
 
 
 class ProgressOutput:

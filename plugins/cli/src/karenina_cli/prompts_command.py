@@ -111,8 +111,8 @@ def prompts(
         from karenina_core.config import plugins_of
         from karenina_core.data.trust import Trust
         from karenina_core.errors import ConfigError
-        from karenina_engine.journal.trust_store import load_trust
-        from karenina_engine.scheduling.restricted_values import check_restricted_values
+        from karenina_engine.check.restricted_values import check_restricted_values
+        from karenina_engine.user.trust_store import load_trust
 
         trust = Trust.all() if trust_all else load_trust()
         benchmark = (
@@ -166,8 +166,8 @@ def _preview(
     trust: Trust,
 ) -> PromptPreview:
     from karenina_core.errors import ConfigError
+    from karenina_engine.check.questions import select_questions, with_workspace_root
     from karenina_engine.offline.prompt_preview import PLACEHOLDER, preview_prompts
-    from karenina_engine.scheduling.questions import select_questions, with_workspace_root
 
     if not len(benchmark):
         raise ConfigError([f"{benchmark.path} contains no question"])

@@ -122,7 +122,7 @@ def _rescore_reference(
     from karenina_cli.rescore_results import rescore_results
     from karenina_core.data.trust import Trust
     from karenina_core.errors import ConfigError
-    from karenina_engine.journal.trust_store import load_trust
+    from karenina_engine.user.trust_store import load_trust
 
     if file is None:
         raise ConfigError([f"{results} has no journal that names a benchmark: karenina rescore {results} BENCHMARK"])

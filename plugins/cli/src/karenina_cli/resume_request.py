@@ -13,10 +13,10 @@ from karenina_core.errors import ConfigError
 from karenina_engine.calls.journal_labels import JournalLabels, make_run_line
 from karenina_engine.journal.command import digest_trusted_content, has_same_benchmark_config, restore_secrets
 from karenina_engine.journal.named_files import find_changes, has_same_data
-from karenina_engine.journal.request import RunRequest
-from karenina_engine.journal.trust_store import load_trust
 from karenina_engine.journal.user_state import read_own_command
 from karenina_engine.journal.view import JournalView
+from karenina_engine.run.request import RunRequest
+from karenina_engine.user.trust_store import load_trust
 from karenina_toolkit.printable import quantity
 from karenina_toolkit.state_folder import UserStateError
 
@@ -33,9 +33,9 @@ def make_resume_request(screen: Screen, journal: Path) -> RunRequest:
     """
     from karenina_benchmark import Benchmark
     from karenina_core.config import VerificationConfig
+    from karenina_engine.check.restricted_values import RestrictedValues
     from karenina_engine.journal.command import digest_content
     from karenina_engine.results.result_file import check_output
-    from karenina_engine.scheduling.restricted_values import RestrictedValues
 
     labels, command = read_commands(journal)
     if command is None:

@@ -155,9 +155,9 @@ def run(
         from karenina_cli.skip_done import unfinished_ids
         from karenina_core.data.trust import Trust
         from karenina_core.errors import ConfigError
-        from karenina_engine.journal.request import RunRequest
-        from karenina_engine.journal.trust_store import load_trust
         from karenina_engine.results.result_file import check_output, default_journal, default_output
+        from karenina_engine.run.request import RunRequest
+        from karenina_engine.user.trust_store import load_trust
 
         trust = Trust.all() if trust_all else load_trust()
         benchmark = load_checked(
@@ -201,7 +201,7 @@ def run(
             benchmark,
             chosen,
             question_ids=ids,
-            trust="all" if trust_all else None,
+            trust=trust,
             output=path,
             journal=None if no_journal else journal or default_journal(path),
             replay=replay,

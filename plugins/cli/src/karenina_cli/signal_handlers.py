@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from karenina_toolkit.printable import quantity
 
 if TYPE_CHECKING:
-    from karenina_engine.scheduling.session import RunSession
+    from karenina_engine.run.session import RunSession
 
 GRACE: Final = 3.0
 """Seconds that calls in flight have to finish, so that their replies are stored."""
@@ -19,7 +19,7 @@ INTERRUPTED: Final = "it was interrupted"
 
 
 @contextmanager
-def stop_on_signals(run: RunSession, note: Callable[[str], None]) -> Iterator[None]:
+def stop_on_signals(session: RunSession, note: Callable[[str], None]) -> Iterator[None]:
     """Let Ctrl-C (and SIGTERM) stop `run` inside the block; `note` prints what happens.
 
     The first signal starts no new item and lets calls in flight finish for a moment; the second raises
@@ -32,13 +32,13 @@ def stop_on_signals(run: RunSession, note: Callable[[str], None]) -> Iterator[No
 
     def stop(_number: int, _frame: Any) -> None:
         nonlocal pressed
-        if pressed or not run.running:
+        if pressed or not session.running:
             raise KeyboardInterrupt
         pressed = True
-        run.stop_soon(INTERRUPTED, grace=GRACE, then=note_calls)
+        session.stop_soon(INTERRUPTED, grace=GRACE, then=note_calls)
 
     def note_calls() -> None:
-        calls = run.limits.held
+        calls = session.limits.held
         if calls:
             note(
                 f"Stopping: waiting up to {GRACE:g} s for {quantity(calls, 'call')} in flight. Press Ctrl-C again "

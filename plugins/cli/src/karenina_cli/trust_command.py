@@ -19,7 +19,7 @@ from karenina_toolkit.printable import clean
 if TYPE_CHECKING:
     from karenina_benchmark import BenchmarkContent
     from karenina_core.data.trust import Trust
-    from karenina_engine.scheduling.restricted_values import RestrictedValue
+    from karenina_engine.check.restricted_values import RestrictedValue
 
 
 @dataclass(slots=True)
@@ -95,7 +95,7 @@ def trust(
     """
     screen = get_screen(ctx)
     with screen.report_errors():
-        from karenina_engine.journal.trust_store import store_trust, trust_path
+        from karenina_engine.user.trust_store import store_trust, trust_path
 
         found = find_untrusted_content(file)
         if not as_json:
@@ -129,8 +129,8 @@ def find_untrusted_content(file: Path) -> TrustFindings:
     """
     from karenina_benchmark.storage import load_benchmark
     from karenina_core.data.trust import digest_of_values
-    from karenina_engine.journal.trust_store import load_trust
-    from karenina_engine.scheduling import restricted_values
+    from karenina_engine.check import restricted_values
+    from karenina_engine.user.trust_store import load_trust
 
     stored = load_trust()
     found = TrustFindings()

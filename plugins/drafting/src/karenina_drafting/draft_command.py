@@ -102,8 +102,8 @@ def draft(
         from karenina_drafting.brief import DraftBrief
         from karenina_drafting.draft_run import make_benchmark, make_config, select_questions
         from karenina_drafting.drafts import check_new, collect_drafts, write_drafts
-        from karenina_engine.journal.request import RunRequest
         from karenina_engine.results.result_file import check_output, default_journal
+        from karenina_engine.run.request import RunRequest
 
         target = output or Path(f"{file.stem}.draft.yaml")
         results = target.with_name(f"{target.stem}.results.jsonl")

@@ -1,1 +1,1 @@
-"""The run engine: model calls, costs, the journal, scheduling, offline work without calls, and results."""
+"""The run engine: model calls, costs, the journal, runs and their checks, offline work without calls, and results."""

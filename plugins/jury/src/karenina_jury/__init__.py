@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from karenina_core import VerificationConfig
-    from karenina_engine.scheduling.panel import Panel
+    from karenina_engine.run.panel import Panel
     from karenina_report.page.section import PageRuns, PageSection
     from karenina_report.run_notes import NotedRun, RunNote
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
     from karenina_core.data.result import VerificationResult
     from karenina_core.models.model import ModelConfig
-    from karenina_engine.scheduling.panel import PanelAnswer
+    from karenina_engine.run.panel import PanelAnswer
     from karenina_jury.settings import Jury
     from karenina_template.templates import BoundTemplate
 

@@ -13,8 +13,8 @@ from karenina_benchmark import Benchmark
 from karenina_cli.configuration import read_configuration
 from karenina_core.data.trust import Trust
 from karenina_core.errors import KareninaError
-from karenina_engine.journal.trust_store import load_trust
 from karenina_engine.results.summary_text import group_table
+from karenina_engine.user.trust_store import load_trust
 from karenina_pytest import FROM_FILES, GROUPS
 from karenina_report.exports.junit import describe_item
 

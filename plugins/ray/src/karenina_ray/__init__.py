@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from karenina_core import hookimpl
 
 if TYPE_CHECKING:
-    from karenina_engine.scheduling.executor import Executor
+    from karenina_engine.run.executor import Executor
     from karenina_ray.executor import RayExecutor
     from karenina_ray.settings import RaySettings
 

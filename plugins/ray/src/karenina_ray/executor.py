@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING, ClassVar
 
 from karenina_core.config import find_adapter
 from karenina_core.errors import ConfigError
-from karenina_engine.scheduling.executor import Executor
-from karenina_engine.scheduling.settings import EngineSettings
+from karenina_engine.run.executor import Executor
+from karenina_engine.settings import EngineSettings
 from karenina_ray.settings import RaySettings
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from karenina_engine.scheduling.indexed_result import IndexedResult
-    from karenina_engine.scheduling.prepared_run import PreparedRun
-    from karenina_engine.scheduling.session import RunSession
+    from karenina_engine.run.matrix import IndexedResult
+    from karenina_engine.run.session import RunSession
 
 logger = logging.getLogger("karenina")
 
@@ -37,21 +36,21 @@ class RayExecutor(Executor):
     keeps_budgets: ClassVar[bool] = True
     settings: ClassVar[type[BaseModel]] = RaySettings
 
-    def check(self, prepared: PreparedRun) -> None:
+    def check(self, session: RunSession) -> None:
         """Check that the run can be sent to other processes. Raises `ConfigError`."""
         from karenina_ray.serialization_checks import find_problems
 
-        problems = find_problems(prepared)
+        problems = find_problems(session)
         if problems:
             raise ConfigError(problems)
 
-    async def execute(self, run: RunSession) -> AsyncGenerator[IndexedResult]:
+    async def execute(self, session: RunSession) -> AsyncGenerator[IndexedResult]:
         """Yield the results in the order in which workers return them."""
         from karenina_ray.cluster import open_cluster
         from karenina_ray.work_queue import WorkQueue
         from karenina_ray.worker_scheduler import Scheduler
 
-        queue = WorkQueue(run)
+        queue = WorkQueue(session)
         while not queue.has_job:  # stored results need no worker, so Ray does not start for them
             stored = queue.advance()
             if queue.over:
@@ -59,29 +58,29 @@ class RayExecutor(Executor):
             for result in stored:
                 yield result
             await asyncio.sleep(0)
-            if run.stopped is not None:
+            if session.stopped is not None:
                 return
-        settings = run.prepared.config.section(RaySettings)
+        settings = session.config.section(RaySettings)
         async with open_cluster(settings.ray_address, settings.ray_workers) as ray:
             wanted = settings.ray_workers or max(1, int(ray.cluster_resources().get("CPU", 1)))
-            workers = _limit_workers(run.prepared, wanted)
+            workers = _limit_workers(session, wanted)
             async with (
-                Scheduler(ray, run, queue, workers, settings.ray_patience) as scheduler,
+                Scheduler(ray, session, queue, workers, settings.ray_patience) as scheduler,
                 aclosing(scheduler.results()) as results,
             ):
                 async for result in results:
                     yield result
 
 
-def _limit_workers(run: PreparedRun, workers: int) -> int:
+def _limit_workers(session: RunSession, workers: int) -> int:
     """Return the number of workers to start: at most one for each call that every server allows at once."""
-    core, concurrency = run.config.core, run.config.section(EngineSettings).concurrency()
+    core, concurrency = session.config.core, session.config.section(EngineSettings).concurrency()
     allowed = [concurrency.most] if concurrency.most is not None else []
     for model in (*core.answering_models, *core.parsing_models):
-        declared = find_adapter(run.plugins, model.interface).spec.concurrency
+        declared = find_adapter(session.parts.plugins, model.interface).spec.concurrency
         allowed.append(concurrency.bounds(model, declared(model) if declared is not None else None).ceiling)
     fewest = min(allowed)
-    answers = run.matrix.answers
+    answers = session.matrix.answers
     if fewest < workers:
         logger.warning(
             "%d Ray workers are started instead of %d: a server allows %d calls at once, and each worker needs one",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import astuple, dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,6 @@ from karenina_core.models.ports import CallInfo, CallNotes, Usage
 from karenina_engine.calls.call import CallCounts, CallOutcome, CallRecord, Endpoint
 from karenina_engine.calls.call_size import CallSize
 from karenina_engine.calls.reply_json import dump_error, dump_json, dump_reply, load_error, load_reply
-from karenina_engine.calls.retry import RetryPolicy
 
 _NO_SIZE = CallSize(0, 0.0, 1)  # of a run without a budget
 
@@ -81,16 +80,6 @@ def encode_trust(trust: Trust) -> Payload:
 def decode_trust(payload: Payload) -> Trust:
     """Return the trust that `encode_trust` encoded."""
     return Trust(frozenset(payload["digests"]), payload["everything"])
-
-
-def encode_policy(policy: RetryPolicy | None) -> Payload | None:
-    """Encode the retry policy that a program set; None if the configuration sets it."""
-    return asdict(policy) if policy is not None else None
-
-
-def decode_policy(payload: Payload | None) -> RetryPolicy | None:
-    """Return the policy that `encode_policy` encoded."""
-    return RetryPolicy(**payload) if payload is not None else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,27 +7,29 @@ from typing import TYPE_CHECKING
 
 from karenina_core.config import VerificationConfig
 from karenina_core.plugins import Selection, installed_plugins
-from karenina_engine.scheduling.question_json import question_to_json
+from karenina_engine.run.executor import question_to_json
 from karenina_ray import serialization
 
 if TYPE_CHECKING:
-    from karenina_engine.scheduling.prepared_run import PreparedRun
+    from karenina_engine.run.session import RunSession
 
 _HERE = 'or run in this process (executor = "asyncio")'
 
 
-def find_problems(run: PreparedRun) -> list[str]:
+def find_problems(session: RunSession) -> list[str]:
     """Return a message for each part of a run that cannot be sent to workers, with its cure."""
-    return [*_plugin_problems(run), *_config_problems(run.config), *_question_problems(run)]
+    return [*_plugin_problems(session), *_config_problems(session.config), *_question_problems(session)]
 
 
-def _plugin_problems(run: PreparedRun) -> list[str]:
-    chosen = run.config.core.plugins
+def _plugin_problems(session: RunSession) -> list[str]:
+    chosen = session.config.core.plugins
     installed = installed_plugins(Selection.of(chosen.block, chosen.only, chosen.pick))
-    if run.plugins is installed:
+    if session.parts.plugins is installed:
         return []
     known = {(one.kind, one.name, one.distribution) for one in installed.describe()}
-    unknown = [one.name for one in run.plugins.describe() if (one.kind, one.name, one.distribution) not in known]
+    unknown = [
+        one.name for one in session.parts.plugins.describe() if (one.kind, one.name, one.distribution) not in known
+    ]
     return [
         f"executor ray: the plugin {name} is registered in this process only, and workers find plugins by entry "
         f"points: install it as a distribution with one, {_HERE}"
@@ -50,9 +52,9 @@ def _config_problems(config: VerificationConfig) -> list[str]:
     ]
 
 
-def _question_problems(run: PreparedRun) -> list[str]:
+def _question_problems(session: RunSession) -> list[str]:
     """Check the questions in memory; those of a file that is streamed were JSON."""
-    questions = run.matrix.questions
+    questions = session.matrix.questions
     if not isinstance(questions, (list, tuple)):
         return []
     found: list[str] = []
@@ -60,7 +62,7 @@ def _question_problems(run: PreparedRun) -> list[str]:
         if question.answer_class is None:
             continue
         try:
-            question_to_json(question, run.trust)
+            question_to_json(question, session.parts.trust)
         except ValueError as error:
             found.append(
                 f"executor ray: the template of question {question.id!r} is a class of this process, and its source "

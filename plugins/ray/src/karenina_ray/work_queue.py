@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from karenina_engine.journal.tasks import AnswerTask
-    from karenina_engine.scheduling.indexed_result import IndexedResult
-    from karenina_engine.scheduling.session import RunSession
+    from karenina_engine.run.matrix import AnswerTask, IndexedResult
+    from karenina_engine.run.session import RunSession
 
 
 @dataclass(slots=True, eq=False)
@@ -27,9 +26,9 @@ class Job:
 class WorkQueue:
     """The jobs of a run in the order of its matrix, and between them the results that the journal already has."""
 
-    def __init__(self, run: RunSession) -> None:
-        self._run = run
-        self._matrix = iter(run.prepared.matrix)
+    def __init__(self, session: RunSession) -> None:
+        self._session = session
+        self._matrix = iter(session.matrix)
         self._next: Job | None = None
         self.over = False
         """Whether the matrix is exhausted."""
@@ -40,7 +39,7 @@ class WorkQueue:
         if task is None:
             self.over = True
             return []
-        judges, stored = self._run.pending_judges(task)
+        judges, stored = self._session.pending_judges(task)
         if judges:
             self._next = Job(task, judges)
         return stored

@@ -8,19 +8,22 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
+from contextlib import aclosing
 from typing import Any
 
 from karenina_core.config import VerificationConfig, plugins_of
 from karenina_core.data.question import Question
-from karenina_core.data.result import VerificationResult
+from karenina_core.models.model import ModelConfig
 from karenina_core.plugins import Plugins
 from karenina_core.version import __version__
 from karenina_engine.calls.call import CallCounts
-from karenina_engine.journal.tasks import AnswerTask
-from karenina_engine.scheduling.find_observers import find_observers
-from karenina_engine.scheduling.find_panel import find_panel
-from karenina_engine.scheduling.item_runner import ItemRunner
-from karenina_engine.scheduling.settings import EngineSettings
+from karenina_engine.calls.retry import RetryPolicy
+from karenina_engine.check.planner import Planner
+from karenina_engine.run.item_runner import ItemRunner
+from karenina_engine.run.matrix import AnswerTask, judges_of
+from karenina_engine.run.plugin_offers import find_observers, find_panel
+from karenina_engine.run.run_parts import RunParts, limit_calls
+from karenina_engine.settings import EngineSettings
 from karenina_ray import serialization
 from karenina_ray.remote import RemoteBudget, RemoteClient, RemoteJournal, RemoteLedger
 from karenina_ray.serialization import Payload
@@ -44,6 +47,8 @@ class Worker:
         self._has_output = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self._runner: ItemRunner | None = None
+        self._planner: Planner | None = None
+        self._judges: tuple[ModelConfig | None, ...] = ()
         self._config: VerificationConfig | None = None
         self._client: RemoteClient | None = None
         self._reported: list[Any] = []
@@ -67,19 +72,23 @@ class Worker:
         client = self._client = RemoteClient(self._send, paid=message["paid"])
         reply_store = RemoteJournal(client) if message["journal"] else None
         concurrency = settings.concurrency().share(message["worker"], message["workers"])
-        self._runner = ItemRunner(
-            config,
+        policy = RetryPolicy(**message["policy"])
+        parts = RunParts(
             plugins,
-            trust=serialization.decode_trust(message["trust"]),
-            policy=serialization.decode_policy(message["policy"]),
-            reply_store=reply_store,
-            concurrency=concurrency,
-            observers=find_observers(plugins),
+            config,
+            serialization.decode_trust(message["trust"]),
+            policy,
+            limit_calls(plugins, concurrency, policy.patience),
+            find_observers(plugins),
+            store=reply_store,
             ledger=RemoteLedger(client),
             budget=RemoteBudget(client) if message["paid"] else None,
-            panel=find_panel(plugins, config),
         )
-        self._runner.limits.prepare((*config.core.answering_models, *config.core.parsing_models))
+        panel = find_panel(plugins, config)
+        self._planner = Planner(config, plugins, parts.observers)
+        self._judges = judges_of(config, panel)
+        self._runner = ItemRunner(parts, panel)
+        parts.limits.prepare((*config.core.answering_models, *config.core.parsing_models))
         return {"pid": os.getpid(), "host": os.uname().nodename, "plugins": list_plugins(plugins)}
 
     async def handle_messages(self, data: bytes) -> None:
@@ -118,14 +127,14 @@ class Worker:
 
     def _start_answers(self, message: Payload) -> None:
         assert self._config is not None
-        assert self._runner is not None
+        assert self._planner is not None
         core = self._config.core
-        models = self._runner.judges
         questions: dict[str, Question] = {
             key: Question.model_validate(fields) for key, fields in message["questions"].items()
         }
         for key, model, replicate, order, judges in message["answers"]:
-            task = AnswerTask(questions[key], core.answering_models[model], replicate, models, order)
+            pipeline, chosen = self._planner.pipeline(questions[key]), core.answering_models[model]
+            task = AnswerTask(questions[key], pipeline, chosen, replicate, self._judges, order)
             self._start_task(self._run_answer(task, judges))
 
     def _start_task(self, work: Any) -> None:
@@ -137,12 +146,10 @@ class Worker:
         """Run one answer, and send its results together, so that all its judges have had the same answer."""
         assert self._runner is not None
         results: list[tuple[int, str]] = []
-
-        async def done(judge: int, result: VerificationResult) -> None:
-            results.append((judge, result.model_dump_json()))
-
         try:
-            await self._runner.answer(task, judges, done)
+            async with aclosing(self._runner.answer(task, judges)) as answered:
+                async for judge, result in answered:
+                    results.append((judge, result.model_dump_json()))
         except Exception:
             self._send({"kind": "failed", "order": task.order, "error": traceback.format_exc()})
         else:
@@ -151,7 +158,7 @@ class Worker:
     async def _stop(self, grace: float) -> None:
         """Start no more calls, let those in flight end within `grace` seconds, and stop."""
         assert self._runner is not None
-        self._runner.limits.close()
+        self._runner.calls.limits.close()
         loop = asyncio.get_running_loop()
         end = loop.time() + grace
         while self._runner.calls.in_flight and loop.time() < end:  # noqa: ASYNC110 - calls end in many ways

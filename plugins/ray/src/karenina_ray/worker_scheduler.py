@@ -8,6 +8,7 @@ import logging
 import sys
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Coroutine
+from dataclasses import asdict
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -15,7 +16,7 @@ from karenina_core.data.result import VerificationResult
 from karenina_core.errors import KareninaError
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import Usage
-from karenina_engine.scheduling.question_json import question_to_json
+from karenina_engine.run.executor import question_to_json
 from karenina_ray import serialization
 from karenina_ray.budget_server import BudgetServer
 from karenina_ray.journal_server import JournalServer
@@ -24,8 +25,8 @@ from karenina_ray.worker import Worker, list_plugins
 from karenina_ray.worker_handle import WorkerHandle
 
 if TYPE_CHECKING:
-    from karenina_engine.scheduling.indexed_result import IndexedResult
-    from karenina_engine.scheduling.session import RunSession
+    from karenina_engine.run.matrix import IndexedResult
+    from karenina_engine.run.session import RunSession
     from karenina_ray.serialization import Payload
 
 
@@ -86,17 +87,17 @@ class Scheduler:
     `patience` is the number of seconds within which the first worker must be ready.
     """
 
-    def __init__(self, ray: Any, run: RunSession, queue: WorkQueue, workers: int, patience: float) -> None:
+    def __init__(self, ray: Any, session: RunSession, queue: WorkQueue, workers: int, patience: float) -> None:
         self._ray = ray
-        self._run = run
-        self._prepared = run.prepared
+        self._session = session
         self._workers = workers
         self._patience = patience
         self._wakeup = asyncio.Event()
         self._tasks = BackgroundTasks(self._wakeup.set)
         send, start = WorkerHandle.send, self._tasks.start
-        self._journal_server = JournalServer(run.reply_store, send, start) if run.reply_store is not None else None
-        self._budget_server = BudgetServer(run.budget, send, start) if run.budget is not None else None
+        store, budget = session.parts.store, session.budget
+        self._journal_server = JournalServer(store, send, start) if store is not None else None
+        self._budget_server = BudgetServer(budget, send, start) if budget is not None else None
         self._handles: set[WorkerHandle] = set()
         self._queue = queue
         self._suspect_groups: deque[list[Job]] = deque()
@@ -108,9 +109,7 @@ class Scheduler:
         self._over = False
 
     async def __aenter__(self) -> Self:
-        core = self._prepared.config.core
-        self._run.limits.prepare((*core.answering_models, *core.parsing_models))
-        self._run.add_stop_listener(self._stop)
+        self._session.add_stop_listener(self._stop)
         for index in range(self._workers):
             self._tasks.start(self._run_worker(index))
         self._tasks.start(self._check_startup())
@@ -119,7 +118,7 @@ class Scheduler:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._run.remove_stop_listener(self._stop)
+        self._session.remove_stop_listener(self._stop)
         self._over = True
         ready = [worker.actor for worker in self._handles if worker.ready]
         with contextlib.suppress(Exception):
@@ -177,13 +176,13 @@ class Scheduler:
             raise ExecutorError(f"executor ray: a worker failed: {error}") from error
 
     def _setup_message(self, index: int) -> Payload:
-        run, prepared = self._run, self._prepared
+        session, parts = self._session, self._session.parts
         return {
-            "config": serialization.encode_config(prepared.config),
-            "trust": serialization.encode_trust(prepared.trust),
-            "policy": serialization.encode_policy(prepared.policy),
-            "journal": run.reply_store is not None,
-            "paid": run.budget is not None,
+            "config": serialization.encode_config(parts.config),
+            "trust": serialization.encode_trust(parts.trust),
+            "policy": asdict(parts.policy),
+            "journal": parts.store is not None,
+            "paid": session.budget is not None,
             "worker": index,
             "workers": self._workers,
             "level": logger.getEffectiveLevel(),
@@ -194,7 +193,7 @@ class Scheduler:
         """Raise `ExecutorError` if a worker has other plugins than this process, which could lead to other results."""
         if "error" in facts:
             raise ExecutorError(f"executor ray: a worker could not start: {facts['error']}")
-        loaded = list_plugins(self._prepared.plugins)
+        loaded = list_plugins(self._session.parts.plugins)
         here, there = ({tuple(one) for one in found} for found in (loaded, facts["plugins"]))
         if here == there:
             return
@@ -259,8 +258,8 @@ class Scheduler:
         )
         logger.error("[%s] %s", job.task.question.id, message)
         for judge in job.judges:
-            failed = self._run.runner.make_failed_result(job.task, judge, message)
-            self._add_result(await self._run.store_result(job.task, judge, failed))
+            failed = self._session.runner.make_failed_result(job.task, judge, message)
+            self._add_result(await self._session.store_result(job.task, judge, failed))
         self._finishing -= 1
         self._wakeup.set()
 
@@ -293,7 +292,7 @@ class Scheduler:
                 self._add_result(result)
 
     def _send_jobs(self, worker: WorkerHandle, jobs: list[Job], *, suspect: bool = False) -> None:
-        worker.suspect, trust = suspect, self._prepared.trust
+        worker.suspect, trust = suspect, self._session.parts.trust
         worker.jobs.update({job.task.order: job for job in jobs})
         questions = {str(id(job.task.question)): job.task.question for job in jobs}
         worker.send(
@@ -305,7 +304,7 @@ class Scheduler:
         )
 
     def _encode_job(self, job: Job) -> list[Any]:
-        task, models = job.task, self._prepared.config.core.answering_models
+        task, models = job.task, self._session.config.core.answering_models
         model = next(at for at, one in enumerate(models) if one is task.answering_model)
         return [str(id(task.question)), model, task.replicate, task.order, job.judges]
 
@@ -324,18 +323,18 @@ class Scheduler:
             logger.log(message["level"], message["message"])  # not "%s": handlers drop messages on items by their text
         elif kind == "state":
             worker.room, worker.servers = message["room"], message["servers"]
-            self._run.tally.add(serialization.decode_counts(message["counts"]))
+            self._session.tally.add(serialization.decode_counts(message["counts"]))
             self._mirror_limits()
         elif kind == "model":
             worker.models[message["model"]] = self._model(message["config"])
         elif kind in ("call_made", "call_cached"):
             call, usage = serialization.decode_call(message, worker.models[message["model"]]), Usage(*message["usage"])
             if kind == "call_made":
-                cost = self._run.ledger.record_call(call, usage)
-                if self._run.budget is not None:
-                    self._run.budget.spend(call, usage, cost)
+                cost = self._session.ledger.record_call(call, usage)
+                if self._session.budget is not None:
+                    self._session.budget.spend(call, usage, cost)
             else:
-                self._run.ledger.record_cached(call, usage)
+                self._session.ledger.record_cached(call, usage)
         elif kind in ("reserve", "holds", "release"):
             assert self._budget_server is not None
             if kind == "reserve":
@@ -354,7 +353,7 @@ class Scheduler:
 
     def _model(self, payload: Payload) -> ModelConfig:
         """Return the model that a worker sent: one object for all workers, from the configuration if it is there."""
-        core = self._prepared.config.core
+        core = self._session.config.core
         if not self._models:
             models = (*core.answering_models, *core.parsing_models)
             self._models = [(serialization.to_plain(one), one) for one in models]
@@ -368,7 +367,7 @@ class Scheduler:
         self._deaths_in_a_row = 0
         for judge, text in results:
             result = VerificationResult.model_validate_json(text)
-            self._add_result(await self._run.store_result(job.task, judge, result))
+            self._add_result(await self._session.store_result(job.task, judge, result))
         self._finishing -= 1
         self._wakeup.set()
 
@@ -378,7 +377,7 @@ class Scheduler:
 
     def _mirror_limits(self) -> None:
         """Copy the state of the workers' limiters to those of the run, which progress displays show."""
-        limits = self._run.limits
+        limits = self._session.limits
         limits.held = 0
         for at, server in enumerate(limits.servers):
             seen = [worker.servers[at] for worker in self._handles if at < len(worker.servers)]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from karenina_benchmark import Benchmark
     from karenina_cli.screen import Screen
     from karenina_core.data.trust import Trust
-    from karenina_engine.journal.request import RunRequest
+    from karenina_engine.run.request import RunRequest
     from karenina_selftest.cases import Case
     from karenina_selftest.scores import JudgeScore
 
@@ -117,9 +117,9 @@ def selftest(
     screen = get_screen(ctx)
     with screen.report_errors():
         from karenina_cli.run_execution import run_for_results
-        from karenina_engine.journal.request import RunRequest
+        from karenina_engine.check.restricted_values import require_trust, resolve_trust
         from karenina_engine.results.result_file import check_output, default_journal
-        from karenina_engine.scheduling.restricted_values import require_trust, resolve_trust
+        from karenina_engine.run.request import RunRequest
         from karenina_selftest.judge_run import make_benchmark, make_config
         from karenina_selftest.scores import score_judges
 

@@ -176,7 +176,7 @@ class BudgetGuard(Protocol):
 
 
 class CallListener(Protocol):
-    """A listener to the calls of a run: `karenina_engine.scheduling.observers.Observers`."""
+    """A listener to the calls of a run: `karenina_engine.progress.observers.Observers`."""
 
     observes_calls: bool
     """Whether any observer observes calls."""

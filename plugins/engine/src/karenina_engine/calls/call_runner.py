@@ -1,6 +1,6 @@
 """The path of every model call: stored replies, identical calls in flight, the budget, limits, retries, the adapter.
 
-The factory of ports (`karenina_engine.calls.port_factory`) describes a request as a `Call` and passes it to
+The factory of ports (`karenina_engine.run.port_factory`) describes a request as a `Call` and passes it to
 `CallRunner.make`. Everything that a run adds to a call is here, once, for every port and every adapter.
 """
 
@@ -16,7 +16,6 @@ from typing import Any, TypeVar
 from karenina_core.models.ports import NO_USAGE, PortError, Usage
 from karenina_engine.calls.call import BudgetGuard, Call, CallCounts, CallLedger, CallListener, CallOutcome, ReplyStore
 from karenina_engine.calls.concurrency_limits import ConcurrencyLimits, ServerLimiter, is_refusal
-from karenina_engine.calls.in_flight import CallInFlight
 from karenina_engine.calls.reply_json import Reply, copy_error
 from karenina_engine.calls.retry import RetryPolicy
 from karenina_toolkit.reply_ends import NO_REASON
@@ -31,10 +30,29 @@ R = TypeVar("R", bound=Reply)
 
 
 @dataclass(slots=True)
+class _CallInFlight:
+    """A call that is being made, for which identical calls wait. `outcome` stays None if it was cancelled."""
+
+    ended: asyncio.Event | None = None  # made by the first call that waits; most calls have none
+    outcome: CallOutcome | None = None
+
+    async def wait(self) -> None:
+        """Return when the call has ended."""
+        if self.ended is None:
+            self.ended = asyncio.Event()
+        await self.ended.wait()
+
+    def end(self) -> None:
+        """Wake the calls that wait."""
+        if self.ended is not None:
+            self.ended.set()
+
+
+@dataclass(slots=True)
 class CallRunner:
     """A runner of model calls. Without `reply_store` no reply is stored, without `ledger` and `budget` no cost counted.
 
-    `storing` counts the replies that are being stored, `calling_services` the services that are being called.
+    `storing` counts the replies that are being stored.
     """
 
     limits: ConcurrencyLimits
@@ -44,23 +62,18 @@ class CallRunner:
     ledger: CallLedger | None = None
     budget: BudgetGuard | None = None
     storing: int = 0
-    calling_services: int = 0
     observers: CallListener | None = None
-    _in_flight: dict[bytes, CallInFlight] = field(default_factory=dict)
+    _in_flight: dict[bytes, _CallInFlight] = field(default_factory=dict)
 
     @property
     def in_flight(self) -> int:
         """The number of calls in flight, and of replies that are not stored yet."""
-        return self.answering() + self.storing
+        return self.limits.answering + self.storing
 
     def take_counts(self) -> CallCounts:
         """Return the counts so far, and reset them."""
         taken, self.tally = self.tally, CallCounts()
         return taken
-
-    def answering(self) -> int:
-        """Return the number of calls that models and services are answering."""
-        return self.limits.held + self.calling_services
 
     async def make(self, call: Call, send: Callable[[], Awaitable[R]]) -> R:
         """Return the reply to `call`: from the reply store, from an identical call in flight, or from `send`.
@@ -94,7 +107,7 @@ class CallRunner:
             if other.outcome is not None:
                 return other.outcome
             # It was cancelled: one of the calls that waited makes it now.
-        mine = self._in_flight[call.key] = CallInFlight()
+        mine = self._in_flight[call.key] = _CallInFlight()
         to_be_made = False
         try:
             mine.outcome = await store.find(call)
@@ -175,12 +188,12 @@ class CallRunner:
 
     async def _call_service(self, call: Call, send: Callable[[], Awaitable[R]]) -> R:
         """Call a service, and retry it as the policy allows."""
-        self.calling_services += 1
+        self.limits.services += 1
         began = time.monotonic()
         try:
             return await self.policy.call(send, call.notes)
         finally:
-            self.calling_services -= 1
+            self.limits.services -= 1
             call.notes.seconds = time.monotonic() - began - call.notes.waited
 
     async def _within_budget(self, call: Call, send: Callable[[], Awaitable[R]], budget: BudgetGuard) -> R:
@@ -240,7 +253,7 @@ class CallRunner:
             if reservation is not None:
                 reservation.release()
             limiter.retrying += 1
-            self.limits.changed()
+            self.limits.changed.set()
             try:
                 await asyncio.sleep(delay)
             finally:

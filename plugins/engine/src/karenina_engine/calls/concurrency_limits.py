@@ -289,7 +289,7 @@ class ServerLimiter:
                 self._step = min(self.limit, self._step * 2)
         self._compare_rounds(before)
         if int(self.limit) != before:
-            self._limits.changed()
+            self._limits.changed.set()
 
     def _compare_rounds(self, permits: int) -> None:
         """At the end of a round, take the new permits back if they brought no more replies."""
@@ -333,15 +333,16 @@ class ServerLimiter:
 class ConcurrencyLimits:
     """The limiters of all servers of a run. `bounds` returns the bounds of a model's server.
 
-    `most` is the limit of all servers together. `on_change` is called when the capacity has changed. `clock` measures
-    time. A server that has refused all calls for longer than `patience` seconds delays the remaining calls only by
-    short pauses.
+    `most` is the limit of all servers together. `changed` is set when the capacity has changed. `clock` measures time.
+    A server that has refused all calls for longer than `patience` seconds delays the remaining calls only by short
+    pauses. `services` counts the services that are being called, which have no limit.
     """
 
     bounds: Callable[[ModelConfig], Bounds]
     most: float = inf
-    on_change: Callable[[], None] | None = None
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
     held: int = 0
+    services: int = 0
     clock: Callable[[], float] = time.monotonic
     patience: float = inf
     _limiters: dict[Server, ServerLimiter] = field(default_factory=dict)
@@ -364,6 +365,11 @@ class ConcurrencyLimits:
         """The limiters of all servers so far."""
         return tuple(self._limiters.values())
 
+    @property
+    def answering(self) -> int:
+        """The number of calls that models and services are answering."""
+        return self.held + self.services
+
     def capacity(self) -> int:
         """Return how many calls could be in flight now, plus those that wait for a retry."""
         permits = min(self.most, sum(int(one.limit) for one in self._limiters.values()))
@@ -383,11 +389,6 @@ class ConcurrencyLimits:
             if not waiting:
                 return
             min(waiting, key=itemgetter(0))[1].wake_one()
-
-    def changed(self) -> None:
-        """Report that the capacity has changed."""
-        if self.on_change is not None:
-            self.on_change()
 
 
 @dataclass(slots=True)

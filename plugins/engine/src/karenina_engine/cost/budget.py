@@ -12,7 +12,7 @@ times what was observed. Of a ledger line without a reply nothing is known, so i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import count
@@ -74,7 +74,7 @@ _Entry = tuple[int, int, "CallRecord", asyncio.Future[int]]
 
 @dataclass(slots=True)
 class Budget:
-    """A budget in picodollars. `on_spent` is called once, when a call is not covered and none is in flight.
+    """A budget in picodollars. It is exhausted when a call is not covered and none is in flight.
 
     `spent` is settled, including earlier runs; `reserved` is held for calls in flight. `lost` was reserved for calls
     with an unknown end, and is not spent again.
@@ -85,8 +85,8 @@ class Budget:
     spent: int = 0
     reserved: int = 0
     lost: int = 0
-    on_spent: Callable[[], None] | None = None
-    exhausted: bool = False
+    exhaustion: str = ""
+    """Why the run stops, once the budget is exhausted."""
     refused: int = 0
     """The maximal cost of the first call that the budget does not cover, once it is exhausted."""
     _most: int = 0
@@ -217,6 +217,11 @@ class Budget:
             most = cost(longest * multiple if turns > 1 else longest, largest)
         return amount, max(amount, most)
 
+    @property
+    def exhausted(self) -> bool:
+        """Whether a call was not covered."""
+        return bool(self.exhaustion)
+
     def describe_exhaustion(self) -> str:
         """Return why the run stopped, for messages."""
         lost = f" and {format_cost(self.lost)} was reserved for calls that were cut off" if self.lost else ""
@@ -279,9 +284,8 @@ class Budget:
                 heappop(self._queues[line])
                 waiting.set_result(self._hold(call))
             elif not self._in_flight:
-                self.exhausted, self.refused = True, self.max_cost(call)
-                if self.on_spent is not None:
-                    self.on_spent()
+                self.refused = self.max_cost(call)
+                self.exhaustion = self.describe_exhaustion()
             elif not self._observations(call).ended and any(not held.seen.ended for held in self._in_flight.values()):
                 passed.add(line)
             else:

@@ -24,8 +24,7 @@ from karenina_toolkit.urls import MASK, redact_url
 
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
-    from karenina_engine.journal.question_source import QuestionSource
-    from karenina_engine.journal.request import RunRequest
+    from karenina_engine.question_source import QuestionSource
 
 LEFT_OUT: Final = "(left out of the journal: it is or may hold a secret)"
 """The replacement of a secret; `restore_secrets` takes the whole entry from the user's own file."""
@@ -36,27 +35,6 @@ OWN_ONLY: Final = ("files", "paths", "benchmark_names")
 MODEL_ROLES: Final = ("answering_models", "parsing_models")
 _URL: Final = "endpoint_base_url"
 _SECRET_NAME: Final = re.compile(r"key|token|secret|password|authorization|credential", re.IGNORECASE)
-
-
-def make_command(request: RunRequest) -> dict[str, Any]:
-    """Return the command of a run, as JSON values without secrets. Equal commands request the same."""
-    benchmark, config_file, output = request.benchmark, request.config_file, request.output
-    chosen = list(request.question_ids) if request.question_ids is not None else None
-    chooses_all = chosen == list(benchmark.ids) and not benchmark.unfinished_ids()  # drafts run only if named
-    return {
-        "folder": str(Path.cwd()),
-        "benchmark": str(benchmark.path.absolute()) if benchmark.path is not None else None,
-        "columns": dict(request.columns),
-        "content": digest_content(benchmark),
-        "config_file": str(config_file.absolute()) if config_file is not None else None,
-        "config": _dump_config(request.config),
-        "questions": None if chooses_all else chosen,
-        "output": str(output.absolute()) if output is not None else None,
-        "trust_all": request.trusts_all,
-        "trusted": digest_trusted_content(benchmark) if request.trusts_all else None,
-        "benchmark_config": _digest(benchmark.run_config),
-        "skip_broken": request.skip_broken,
-    }
 
 
 def is_same_run(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
@@ -91,7 +69,7 @@ def digest_content(benchmark: QuestionSource) -> str:
 def digest_trusted_content(benchmark: QuestionSource) -> str:
     """Return a digest of everything that takes effect with `--trust-all`, as it was loaded."""
     root = str(benchmark.workspace_root) if benchmark.workspace_root is not None else None
-    digest = hashlib.sha256(_digest([benchmark.run_config, root, list(benchmark.named_files)]).encode())
+    digest = hashlib.sha256(digest_values([benchmark.run_config, root, list(benchmark.named_files)]).encode())
     for rubric in (benchmark.global_rubric, benchmark.dynamic_rubric):
         digest.update(dump_json_bytes(rubric.model_dump() if rubric is not None else None, str))
     for question in benchmark:
@@ -101,10 +79,11 @@ def digest_trusted_content(benchmark: QuestionSource) -> str:
 
 def has_same_benchmark_config(benchmark: QuestionSource, command: Mapping[str, Any]) -> bool:
     """Return whether the benchmark's own configuration is unchanged since the command."""
-    return _digest(benchmark.run_config) == command.get("benchmark_config")
+    return digest_values(benchmark.run_config) == command.get("benchmark_config")
 
 
-def _digest(value: Any) -> str:
+def digest_values(value: Any) -> str:
+    """Return a digest of values; what is not data counts as its text."""
     return hashlib.sha256(dump_json_bytes(to_jsonable_python(value, fallback=str), str)).hexdigest()
 
 
@@ -128,7 +107,8 @@ def restore_secrets(stored: Mapping[str, Any], given: Mapping[str, Any]) -> dict
     return values
 
 
-def _dump_config(config: VerificationConfig) -> dict[str, Any]:
+def dump_config(config: VerificationConfig) -> dict[str, Any]:
+    """Return the given settings of a configuration as JSON values without secrets."""
     values: dict[str, Any] = {}
     for name, value in config.given().items():
         if name in MODEL_ROLES:

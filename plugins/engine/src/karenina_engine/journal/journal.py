@@ -10,7 +10,7 @@ import json
 import logging
 import re
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -34,7 +34,6 @@ from karenina_engine.journal.rows import (
     UnstorableRow,
     make_reply_row,
     make_result_row,
-    make_spent_row,
     read_reply_row,
     read_run_row,
     sum_ledger_lines,
@@ -51,6 +50,7 @@ if TYPE_CHECKING:
 
     from karenina_core.data.item_id import ItemId
     from karenina_engine.calls.call import CallCounts, CallRecord
+    from karenina_engine.calls.concurrency_limits import ConcurrencyLimits
     from karenina_engine.cost.ledger import Ledger
 
 __all__ = ["GATHERING", "FinishedItem", "Journal", "JournalError", "StoredResult"]
@@ -72,7 +72,6 @@ _RESULT: Final = (
     "place = excluded.place, outcome = excluded.outcome, again = excluded.again, time = excluded.time, "
     "result = excluded.result, digest = excluded.digest"
 )
-_SPENT: Final = "INSERT OR REPLACE INTO spent VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _TARGET: Final = "target "
 _DIGESTS: Final = re.compile(r"([0-9a-f]{64}){1,2}")
 _SEEN: Final = "UPDATE results SET run = ?, place = ? WHERE rowid = ?"
@@ -112,15 +111,20 @@ class Journal:
     return when theirs is in the file. With `replaying` no call may be made: a reply that is not stored is an error.
     """
 
-    def __init__(self, path: Path, database: sqlite3.Connection, lock: BaseFileLock | None, *, replaying: bool) -> None:
+    def __init__(
+        self,
+        path: Path,
+        database: sqlite3.Connection,
+        lock: BaseFileLock | None,
+        *,
+        replaying: bool,
+        limits: ConcurrencyLimits | None = None,
+    ) -> None:
         self.path = path
         self.replaying = replaying
         self.run_id = 0
-        self.session = 0
         self._lock = lock
-        self._writer = JournalWriter(path, database)
-        self._writer.more_rows, self._writer.on_commit = self._spent_rows, self._on_commit
-        self._unflushed_keys: set[bytes] = set()
+        self._writer = JournalWriter(path, database, limits)
         self._session: tuple[Any, ...] = ()
         self._sync: Sync = "normal"
         self._warned = False
@@ -128,7 +132,6 @@ class Journal:
             self._had_results = database.execute("SELECT 1 FROM results LIMIT 1").fetchone() is not None
             self._had_replies = database.execute("SELECT 1 FROM replies LIMIT 1").fetchone() is not None
         self._known_keys = BloomFilter() if not replaying else None
-        self._ledger: Ledger | None = None
 
     @property
     def broken(self) -> JournalError | None:
@@ -136,24 +139,24 @@ class Journal:
         return self._writer.broken
 
     @property
-    def answering(self) -> Callable[[], int] | None:
-        """A function that counts the calls that models are answering, set by a run: at 0, commits are not delayed."""
-        return self._writer.answering
-
-    @answering.setter
-    def answering(self, answering: Callable[[], int] | None) -> None:
-        self._writer.answering = answering
-
-    @property
     def _database(self) -> sqlite3.Connection:
         return self._writer.database
 
     @classmethod
-    def open(cls, path: str | Path, *, fresh: bool = False, replaying: bool = False, sync: Sync = "normal") -> Self:
+    def open(
+        cls,
+        path: str | Path,
+        *,
+        fresh: bool = False,
+        replaying: bool = False,
+        sync: Sync = "normal",
+        limits: ConcurrencyLimits | None = None,
+    ) -> Self:
         """Open the journal at `path`, which is created if there is none; `fresh` renames an earlier one.
 
-        `sync="full"` makes each commit survive a power failure. Raises `JournalError` for a file that is not a journal,
-        has another format, is damaged or cannot be written, and `JournalInUse` if another process works on it.
+        `sync="full"` makes each commit survive a power failure. Rows wait a moment for others before a commit, unless
+        no call of `limits` is being answered. Raises `JournalError` for a file that is not a journal, has another
+        format, is damaged or cannot be written, and `JournalInUse` if another process works on it.
         """
         file = Path(path)
         if replaying:
@@ -172,7 +175,7 @@ class Journal:
         except BaseException:
             lock.release()
             raise
-        journal = cls(file, database, lock, replaying=False)
+        journal = cls(file, database, lock, replaying=False, limits=limits)
         journal._sync = sync
         return journal
 
@@ -276,12 +279,11 @@ class Journal:
     def _begin_session(self, ledger: Ledger) -> None:
         ledger.before = sum_ledger_lines(self.path, self._database.execute("SELECT * FROM spent").fetchall())
         (last,) = self._database.execute("SELECT max(id) FROM sessions").fetchone()
-        self.session = (last or 0) + 1
-        self._session = (self.session, self.run_id, time.time())
+        self._writer.session, self._writer.ledger = (last or 0) + 1, ledger
+        self._session = (self._writer.session, self.run_id, time.time())
         self._database.execute(
             _SESSION, with_digest("sessions", (*self._session, json.dumps(ledger.prices.snapshot())))
         )
-        self._ledger = ledger
 
     def run_digest(self) -> str | None:
         """Return the id of the run, as result files name it: the begun one or, in a replay, the last one."""
@@ -304,7 +306,7 @@ class Journal:
         counts = {"made": tally.made, "kept": tally.cached, "failed": tally.failed}
         tokens = {"input_tokens": tally.used.input_tokens, "output_tokens": tally.used.output_tokens}
         self.flush()
-        ledger, self._ledger = self._ledger, None
+        ledger, self._writer.ledger = self._writer.ledger, None
         with self._writer.transaction():
             if ledger is not None:  # a stage may have used a model of its own
                 prices = json.dumps(ledger.prices.snapshot())
@@ -344,7 +346,7 @@ class Journal:
             raise self.broken
         if not self._may_hold(call.key):
             return None, False
-        if call.key in self._unflushed_keys:
+        if call.key in self._writer.unwritten_keys:
             self.flush()
         row = self._row("SELECT * FROM replies WHERE key = ?", call.key)
         stored = read_reply_row(row, call.key) if row else None
@@ -362,7 +364,7 @@ class Journal:
         """
         try:
             stored = self._writer.write(_REPLY, make_reply_row(call, outcome))
-            self._unflushed_keys.add(call.key)
+            self._writer.unwritten_keys.add(call.key)
             if self._known_keys is not None:
                 self._known_keys.add(call.key)
             await stored
@@ -489,16 +491,6 @@ class Journal:
     def flush(self) -> None:
         """Commit the collected rows now. Raises `JournalError`; rows that could not be written are kept."""
         self._writer.flush()
-
-    def _spent_rows(self) -> tuple[str, list[tuple[Any, ...]]] | None:
-        if self._ledger is None or not self._ledger.changed:
-            return None
-        return _SPENT, [make_spent_row(self.session, line) for line in self._ledger.changed.values()]
-
-    def _on_commit(self) -> None:
-        self._unflushed_keys.clear()
-        if self._ledger is not None:
-            self._ledger.changed.clear()
 
 
 def _is_missing(reply: Reply | None, *, replaying: bool) -> bool:

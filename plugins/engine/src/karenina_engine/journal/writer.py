@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,10 +12,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from karenina_core.errors import describe_error
 from karenina_engine.journal.file import ROW_ERRORS, JournalError, JournalNotWritten, journal_errors
-from karenina_engine.journal.rows import UnstorableRow
+from karenina_engine.journal.rows import UnstorableRow, make_spent_row
 
 if TYPE_CHECKING:
     import sqlite3
+
+    from karenina_engine.calls.concurrency_limits import ConcurrencyLimits
+    from karenina_engine.cost.ledger import Ledger
 
 GATHERING: Final = 0.04
 """The least number of seconds between two commits while models are answering. Rows in between are written together.
@@ -25,9 +28,9 @@ question takes a fifth less time than with half of this interval. With a longer 
 once idles between commits (`benchmarks/efficiency.py`).
 """
 
-logger = logging.getLogger("karenina")
+_SPENT: Final = "INSERT OR REPLACE INTO spent VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
-MoreRows = Callable[[], tuple[str, Sequence[tuple[Any, ...]]] | None]
+logger = logging.getLogger("karenina")
 
 
 @dataclass(slots=True)
@@ -53,16 +56,18 @@ class JournalWriter:
 
     The future of every row that is written with `write` ends: when the row is committed, when it cannot be stored
     (`UnstorableRow`), or when the file cannot be written (`JournalError`, which also ends every later write).
-    `more_rows` returns further rows for each commit, and `on_commit` is called after it.
+    The changed lines of `ledger` are written with each commit, as those of `session`. `unwritten_keys` are the keys of
+    the replies among the rows. Commits are not delayed while no call of `limits` is being answered.
     """
 
-    def __init__(self, path: Path, database: sqlite3.Connection) -> None:
+    def __init__(self, path: Path, database: sqlite3.Connection, limits: ConcurrencyLimits | None = None) -> None:
         self.path = path
         self.database = database
         self.broken: JournalError | None = None
-        self.answering: Callable[[], int] | None = None
-        self.more_rows: MoreRows = lambda: None
-        self.on_commit: Callable[[], None] = lambda: None
+        self.ledger: Ledger | None = None
+        self.session = 0
+        self.unwritten_keys: set[bytes] = set()
+        self._limits = limits
         self._rows: list[_Row] = []
         self._timer: asyncio.TimerHandle | asyncio.Handle | None = None
         self._last = self._due = 0.0
@@ -100,7 +105,9 @@ class JournalWriter:
         except BaseException:  # Ctrl-C: the next commit writes these rows
             self._rows[:0] = rows
             raise
-        self.on_commit()
+        self.unwritten_keys.clear()
+        if self.ledger is not None:
+            self.ledger.changed.clear()
         for row in rows:
             row.end(refused.get(id(row)))
 
@@ -128,8 +135,9 @@ class JournalWriter:
 
     def _commit(self, rows: Sequence[_Row]) -> dict[int, UnstorableRow]:
         """Write the rows, and return the errors of those that cannot be stored."""
-        more = self.more_rows()
-        if not rows and more is None:
+        changed = self.ledger.changed.values() if self.ledger is not None else ()
+        spent = [make_spent_row(self.session, line) for line in changed]
+        if not rows and not spent:
             return {}
         by_statement: dict[str, list[tuple[Any, ...]]] = {}
         for row in rows:
@@ -138,19 +146,16 @@ class JournalWriter:
             with self.transaction():
                 for statement, values in by_statement.items():
                     self.database.executemany(statement, values)
-                if more is not None:
-                    self.database.executemany(*more)
+                self.database.executemany(_SPENT, spent)
         except ROW_ERRORS:
-            return self._commit_one_by_one(rows, more)
+            return self._commit_one_by_one(rows, spent)
         except JournalError as error:
             if not isinstance(error.__cause__, ROW_ERRORS):
                 raise
-            return self._commit_one_by_one(rows, more)
+            return self._commit_one_by_one(rows, spent)
         return {}
 
-    def _commit_one_by_one(
-        self, rows: Sequence[_Row], more: tuple[str, Sequence[tuple[Any, ...]]] | None
-    ) -> dict[int, UnstorableRow]:
+    def _commit_one_by_one(self, rows: Sequence[_Row], spent: Sequence[tuple[Any, ...]]) -> dict[int, UnstorableRow]:
         """Write the rows one by one, after one of them could not be stored."""
         refused: dict[int, UnstorableRow] = {}
         with self.transaction():
@@ -162,14 +167,13 @@ class JournalWriter:
                     refused[id(row)] = UnstorableRow(f"the journal {self.path} cannot store it: {problem}")
                     if row.stored is None:
                         logger.warning("the journal %s cannot store a result: %s", self.path, problem)
-            if more is not None:
-                self.database.executemany(*more)
+            self.database.executemany(_SPENT, spent)
         return refused
 
     def _add_row(self, row: _Row) -> None:
         self._rows.append(row)
         loop = asyncio.get_running_loop()
-        due = self._last + GATHERING if self.answering is None or self.answering() else 0.0
+        due = self._last + GATHERING if self._limits is None or self._limits.answering else 0.0
         if self._timer is None or due < self._due:
             if self._timer is not None:
                 self._timer.cancel()

@@ -24,13 +24,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from karenina_core.models.ports import Usage
 from karenina_engine.calls.panel_model import PanelModel
+from karenina_engine.check.planner import Planner
+from karenina_engine.check.plugin_checks import check_selection, warn_about_plugins
 from karenina_engine.cost.price_source import format_cost, to_dollars
 from karenina_engine.offline.prompt_preview import Prompt, preview_prompts
 from karenina_engine.offline.schema_example import example_for_schema
-from karenina_engine.scheduling.find_panel import find_panel
-from karenina_engine.scheduling.matrix import Matrix
-from karenina_engine.scheduling.planner import Planner
-from karenina_engine.scheduling.plugin_checks import check_selection, warn_about_plugins
+from karenina_engine.run.matrix import Matrix
+from karenina_engine.run.plugin_offers import find_panel
 
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
@@ -183,31 +183,29 @@ def estimate(
     Raises `PlanError`, `ConfigError` if a required plugin is missing, and `JournalError` if the journal cannot be read.
     """
     from karenina_engine.journal.view import JournalView
-    from karenina_engine.scheduling.blocking import run_blocking
+    from karenina_engine.run.blocking import run_blocking
 
     check_selection(plugins, config)
     warn_about_plugins(plugins)
-    found = _RemainingWork(Matrix(questions, config, find_panel(plugins, config)))
+    found = _RemainingWork(Matrix(questions, config, Planner(config, plugins), find_panel(plugins, config)))
     if journal is None or not journal.exists():
         found.count({})
         return run_blocking(lambda: _make_estimate(found, config, plugins, prices, trust, None, sample))
     with JournalView(journal) as view:
-        found.count(_finished_items(journal, questions, config, plugins, trust))
+        found.count(_finished_items(journal, found.matrix, plugins, trust))
         return run_blocking(lambda: _make_estimate(found, config, plugins, prices, trust, view, sample))
 
 
-def _finished_items(
-    journal: Path, questions: Sequence[Question], config: VerificationConfig, plugins: Plugins, trust: Trust
-) -> dict[int, bool]:
+def _finished_items(journal: Path, matrix: Matrix, plugins: Plugins, trust: Trust) -> dict[int, bool]:
     """Return the indexes of the items whose results the journal holds and that need not run again."""
     from karenina_engine.journal.fingerprint import Fingerprints
     from karenina_engine.journal.journal import Journal
 
-    fingerprints, planner = Fingerprints(config, plugins, trust), Planner(config, plugins)
+    fingerprints = Fingerprints(matrix.config, plugins, trust)
     places: dict[int, bool] = {}
     with Journal.open(journal, replaying=True) as kept:
-        for task in Matrix(questions, config, find_panel(plugins, config)):
-            plan = planner.plan(task.question)
+        for task in matrix:
+            plan = task.pipeline.plan
             for judge, model in enumerate(task.judges):
                 result = kept.result(
                     task.item(judge), fingerprints.compute(task.question, plan, task.answering_model, model)

@@ -27,9 +27,10 @@ from karenina_core.models.ports import (
 from karenina_core.models.prompts import PromptTask
 from karenina_core.stages.stage import registered_stages
 from karenina_core.stages.state import Item, State
-from karenina_engine.calls.port_factory import PortFactory
+from karenina_engine.check.planner import Planner
 from karenina_engine.offline.schema_example import example_for_schema
-from karenina_engine.scheduling.planner import Planner
+from karenina_engine.run.port_factory import PortFactory
+from karenina_engine.run.run_parts import RunParts
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -183,7 +184,7 @@ async def _preview_once(
     core = config.core
     records = _Records(declared_tasks(plugins))
     pipeline = Planner(config, plugins).pipeline(question)
-    ports = _PreviewPorts(PortFactory(plugins, core.request_timeout), records, answer, negative)
+    ports = _PreviewPorts(PortFactory(RunParts(plugins, config)), records, answer, negative)
     answering = core.answering_models[0] if core.answering_models else _placeholder_model("answering")
     judge = core.parsing_models[0] if core.parsing_models else _placeholder_model("judge")
 

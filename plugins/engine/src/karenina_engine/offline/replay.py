@@ -17,17 +17,15 @@ from karenina_engine.calls.journal_labels import ModelLabel
 from karenina_engine.journal.journal import REPLAY_CURE, Journal
 from karenina_engine.journal.rows import raise_damaged
 from karenina_engine.journal.view import JournalView
-from karenina_engine.scheduling.settings import EngineSettings
+from karenina_engine.settings import EngineSettings
 
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
     from karenina_core.data.item_id import ItemId
-    from karenina_core.data.question import Question
     from karenina_core.data.result import VerificationResult
-    from karenina_core.planning.plan import Plan
     from karenina_engine.calls.call import CallOutcome, CallRecord
-    from karenina_engine.journal.request import RunRequest
-    from karenina_engine.journal.tasks import AnswerTask
+    from karenina_engine.run.matrix import AnswerTask
+    from karenina_engine.run.request import RunRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,23 +59,20 @@ async def replay_items(
 
     `on_reply` receives each call whose reply was found.
     """
-    from karenina_engine.scheduling.executor_selection import select_executor
-    from karenina_engine.scheduling.prepare import prepare_run
-    from karenina_engine.scheduling.session import RunSession
+    from karenina_engine.run.prepare import prepare_run
 
     with JournalView(replay.journal) as view:
         earlier = {item: _parse_earlier(replay.journal, item, text) for item, text in view.results_of(ids)}
     config = replay.request.config
     sync = config.section(EngineSettings).journal_sync
-    with Journal.open(replay.journal, replaying=not replay.ask, sync=sync) as journal:
+    if replay.by_id:
+        _record_conversations(config, earlier)
+    run = prepare_run(replace(replay.request, question_ids=ids), offline=not replay.ask, trust_checked=True)
+    with Journal.open(replay.journal, replaying=not replay.ask, sync=sync, limits=run.limits) as journal:
         replies = ReplayReplies(journal, journal.endpoint_digests() if replay.by_id else {}, on_reply)
-        if replay.by_id:
-            _record_conversations(config, earlier)
-        prepared = prepare_run(replace(replay.request, question_ids=ids), offline=not replay.ask, trust_checked=True)
-        run = RunSession(prepared, executor=select_executor(prepared), replies=replies, results=_NoStoredResults())
-        journal.answering = run.runner.calls.answering
+        session = run.with_replies(replies, _NoStoredResults())
         with nullcontext() if replay.ask else journal.reading():
-            async with aclosing(run.indexed_results()) as results:
+            async with aclosing(session.indexed_results()) as results:
                 async for place, now, _ in results:
                     then = earlier.pop(now.item, None)
                     if then is not None:
@@ -196,15 +191,15 @@ class _NoStoredResults:
     def count(self, kept: int, again: int) -> None:
         """Do nothing: no result comes from the journal."""
 
-    async def read_folders(self, question: Question, plan: Plan) -> None:
+    async def read_folders(self, task: AnswerTask) -> None:
         """Do nothing: no result is looked up."""
 
-    def result(self, task: AnswerTask, judge: int, plan: Plan) -> tuple[VerificationResult, str] | None:
+    def result(self, task: AnswerTask, judge: int) -> tuple[VerificationResult, str] | None:
         """Return None, so that every item is scored."""
         return None
 
     async def finish(
-        self, task: AnswerTask, judge: int, plan: Plan, result: VerificationResult
+        self, task: AnswerTask, judge: int, result: VerificationResult
     ) -> tuple[VerificationResult, str | None]:
         """Return the result unchanged; it is not stored."""
         return result, None

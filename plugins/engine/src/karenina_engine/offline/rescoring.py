@@ -19,20 +19,20 @@ from karenina_core.config import plugins_of
 from karenina_core.data.outcome import Outcome
 from karenina_core.data.result import VerificationResult
 from karenina_core.errors import ConfigError
-from karenina_engine.journal.request import RunRequest
+from karenina_engine.check.plugin_checks import loaded_distributions
 from karenina_engine.journal.view import JournalView
 from karenina_engine.offline.replay import EarlierResult, Replay, ReplayReplies, replay_items
 from karenina_engine.offline.rescore_report import Change, RescoreReport
 from karenina_engine.results.aggregate import GroupKey, RunTally
 from karenina_engine.results.header import header_line
 from karenina_engine.results.result_file import check_output, open_line_writer, prepare_output
-from karenina_engine.scheduling.plugin_checks import loaded_distributions
-from karenina_engine.scheduling.process_pool import ProcessPool, Work, can_fork
+from karenina_engine.run.process_pool import ProcessPool, Work, can_fork
+from karenina_engine.run.request import RunRequest
 
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
     from karenina_core.data.trust import Trust
-    from karenina_engine.journal.question_source import QuestionSource
+    from karenina_engine.question_source import QuestionSource
 
 _CHUNK: Final = 200
 """The questions that a process takes at a time."""
@@ -87,7 +87,7 @@ def rescore(
     `ConfigError`, `PlanError` and `CheckpointError`; `ConfigError` also, with nothing written, if items were judged and
     none can be now.
     """
-    from karenina_engine.scheduling.restricted_values import require_trust
+    from karenina_engine.check.restricted_values import require_trust
 
     began = time.monotonic()
     require_trust(benchmark, config, trust)
@@ -164,7 +164,7 @@ def _reports(job: _Job, processes: int) -> Iterator[_ChunkReport]:
 
 
 def _rescore_chunk(job: _Job, chunk: range) -> _ChunkReport:
-    from karenina_engine.scheduling.blocking import run_blocking
+    from karenina_engine.run.blocking import run_blocking
 
     return run_blocking(lambda: _rescore_questions(job, job.ids[chunk.start : chunk.stop]))
 

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from karenina_core.config import VerificationConfig
 from karenina_engine.calls.call import Call
 from karenina_engine.calls.journal_labels import JournalLabels
-from karenina_engine.journal.request import RunRequest
 from karenina_engine.journal.view import JournalView
 from karenina_engine.offline.replay import Replay, replay_items
+from karenina_engine.run.request import RunRequest
 
 if TYPE_CHECKING:
     from karenina_core.data.trust import Trust
     from karenina_core.models.ports import Message
     from karenina_engine.calls.call import CallRecord
-    from karenina_engine.journal.question_source import QuestionSource
+    from karenina_engine.question_source import QuestionSource
 
 _CHUNK: Final = 200
 """The questions that are replayed at a time."""
@@ -42,8 +42,8 @@ def find_prompts(
     journal, so it is exact. Prompts of questions, settings or plugins that have changed since are missing. Raises
     `JournalError`, `ConfigError` and `PlanError`.
     """
-    from karenina_engine.scheduling.blocking import run_blocking
-    from karenina_engine.scheduling.restricted_values import require_trust
+    from karenina_engine.check.restricted_values import require_trust
+    from karenina_engine.run.blocking import run_blocking
 
     with JournalView(journal) as view:
         command, counts = view.command(), view.count_results()

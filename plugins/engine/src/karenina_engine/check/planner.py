@@ -1,0 +1,180 @@
+"""The plan of each question. Plans are cached by their set of stages, so a run makes only a few."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, overload
+from weakref import ref
+
+from karenina_core.artifacts.slot_rules import SLOT_RULES
+from karenina_core.errors import ConfigError
+from karenina_core.pipeline import Pipeline
+from karenina_core.planning.plan import Plan, PlanError, make_plan
+from karenina_core.stages.stage import Skip, Stage, registered_stages
+from karenina_engine.check.blocked_stages import blocked_stages, requested_but_blocked
+from karenina_engine.check.plan_text import show_plans_in_notebooks
+from karenina_engine.progress.observers import NO_OBSERVERS, Observers
+from karenina_engine.settings import EngineSettings
+
+if TYPE_CHECKING:
+    from karenina_core.config import VerificationConfig
+    from karenina_core.data.question import Question
+    from karenina_core.data.trust import Trust
+    from karenina_core.plugins import Plugins
+    from karenina_engine.check.owned_fields import OwnedFields
+
+_MAX_RECENT = 4096
+"""The number of questions whose pipelines are cached: each is used before the run, and several times during it."""
+_MAX_SELECTION_KEYS = 1024
+"""The most selection keys that are cached: a skip reason that names its question must not fill memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """Facts about the questions of a run, collected before it begins.
+
+    `stages` holds each stage that checks questions before a run, by name, with the indexes of the questions that it
+    checks; `with_traits` is the number of questions with rubric traits, and `plans` are the different plans.
+    """
+
+    stages: Mapping[str, tuple[Stage, array[int]]]
+    with_traits: int
+    plans: Sequence[Plan]
+
+
+class Planner:
+    """A cache that makes the plan of each question under one configuration."""
+
+    def __init__(self, config: VerificationConfig, plugins: Plugins, observers: Observers = NO_OBSERVERS) -> None:
+        show_plans_in_notebooks()
+        self._config = config
+        self._offered = registered_stages(plugins)
+        self._observers = observers
+        self._plans: dict[frozenset[tuple[str, str]], Plan] = {}
+        self._pipelines: dict[int, Pipeline] = {}
+        self._recent: dict[int, tuple[ref[Question], Pipeline]] = {}
+        self._by_selection_key: dict[Hashable, Pipeline] = {}
+        stages = [offered.stage() for offered in self._offered]
+        self._blocked = blocked_stages(plugins)
+        self._choosers = [one for one in [*stages, *self._blocked] if type(one).included is not Stage.included]
+        self._scorers = [one for one in stages if one.slot is not None and SLOT_RULES[one.slot].scores_rubric]
+        bad = [info for info in plugins.describe() if info.failure is not None]
+        observes_stages = [info for info in bad if info.kind == "stage"]
+        self._failures = [
+            (info.name, info.failure or "") for info in bad if info in observes_stages or info.state != "blocked"
+        ]
+        self._conflicts = [info.failure or "" for info in observes_stages if info.state == "conflict"]
+
+    def plan(self, question: Question) -> Plan:
+        """Return the plan of `question`. Raises `PlanError`."""
+        return self.pipeline(question).plan
+
+    def pipeline(self, question: Question) -> Pipeline:
+        """Return the pipeline of `question`, shared by all questions with the same stages. Raises `PlanError`."""
+        recent = self._recent.get(id(question))
+        if recent is not None and recent[0]() is question:
+            return recent[1]
+        found = self._find_pipeline(question)
+        if len(self._recent) >= _MAX_RECENT:
+            self._recent.clear()
+        self._recent[id(question)] = (ref(question), found)
+        return found
+
+    def _find_pipeline(self, question: Question) -> Pipeline:
+        claims = self._selection_key(question)
+        known = self._by_selection_key.get(claims) if claims is not None else None
+        if known is None:
+            known = self._make_pipeline(question)
+            if claims is not None and len(self._by_selection_key) < _MAX_SELECTION_KEYS:
+                self._by_selection_key[claims] = known
+        return known
+
+    def survey(self, questions: Sequence[Question], fields: OwnedFields, trust: Trust) -> Survey:
+        """Plan every question, and return the facts that the checks before a run need.
+
+        The questions are read once and not held. Raises `PlanError`, and `ConfigError` for values of `fields` that are
+        wrong.
+        """
+        problems: dict[str, None] = {}
+        found: dict[str, tuple[Stage, array[int]]] = {}
+        with_traits = 0
+        checking: dict[Pipeline, list[tuple[Stage, array[int]]]] = {}
+        for place, question in enumerate(questions):
+            pipeline = self.pipeline(question)
+            for what, _ in fields.problems(question, trust):
+                problems[f"question {question.id}: {what}"] = None
+            if pipeline not in checking:
+                stages = [one.stage for one in pipeline.plan.stages]
+                checking[pipeline] = [
+                    found.setdefault(stage.name, (stage, array("L")))
+                    for stage in stages
+                    if type(stage).before_run is not Stage.before_run
+                ]
+            for stage, places in checking[pipeline]:
+                if stage.checks_question(self._config, question):
+                    places.append(place)
+            with_traits += bool(question.rubric) or bool(question.dynamic_rubric)
+        if problems:
+            raise ConfigError([*problems])
+        return Survey(found, with_traits, [pipeline.plan for pipeline in checking])
+
+    def _selection_key(self, question: Question) -> Hashable:
+        """Return the results of all stage selection for a question as a cache key; None if a stage raises."""
+        traits = [one for rubric in (question.rubric, question.dynamic_rubric) if rubric for one in rubric.traits]
+        try:
+            return (
+                tuple([_comparable(stage.included(self._config, question)) for stage in self._choosers]),
+                frozenset([tuple([stage.scores(trait) for stage in self._scorers]) for trait in traits]),
+            )
+        except Exception:
+            return None  # make_plan calls the stage again and reports the error
+
+    def _make_pipeline(self, question: Question) -> Pipeline:
+        blocked = [*requested_but_blocked(self._blocked, self._config, question)]
+        try:
+            plan = make_plan(
+                self._offered,
+                self._config,
+                question,
+                failures=self._failures,
+                conflicts=self._conflicts,
+                known=self._plans,
+            )
+        except PlanError as error:
+            raise PlanError([*error.problems, *blocked]) from error
+        if blocked:
+            raise PlanError(blocked)
+        if id(plan) not in self._pipelines:
+            limit = self._config.section(EngineSettings).item_timeout
+            self._pipelines[id(plan)] = Pipeline(plan, self._observers, limit)
+        return self._pipelines[id(plan)]
+
+
+def _comparable(answer: bool | Skip) -> bool | str:
+    """Return the result of `Stage.included` in a form that compares by value."""
+    return answer.why if isinstance(answer, Skip) else answer
+
+
+class QuestionSubset(Sequence["Question"]):
+    """A lazy view of some of the `questions`, by their indexes; it holds no question."""
+
+    def __init__(self, questions: Sequence[Question], places: Sequence[int]) -> None:
+        self._questions = questions
+        self._places = places
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    @overload
+    def __getitem__(self, place: int) -> Question: ...
+    @overload
+    def __getitem__(self, place: slice) -> QuestionSubset: ...
+    def __getitem__(self, place: int | slice) -> Question | QuestionSubset:
+        if isinstance(place, slice):
+            return QuestionSubset(self._questions, self._places[place])
+        return self._questions[self._places[place]]
+
+    def __iter__(self) -> Iterator[Question]:
+        return (self._questions[place] for place in self._places)

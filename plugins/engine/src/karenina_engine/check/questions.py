@@ -1,0 +1,105 @@
+"""The questions of a run, each with its merged rubric, and the configuration that the benchmark completes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, overload
+
+from karenina_core.config import all_settings
+from karenina_core.errors import ConfigError
+from karenina_core.text import did_you_mean
+from karenina_toolkit.file_names import stays_below
+
+if TYPE_CHECKING:
+    from karenina_core.config import VerificationConfig
+    from karenina_core.data.question import Question
+    from karenina_engine.question_source import QuestionSource
+
+MAX_IN_MEMORY = 500
+"""The number of questions of a streamed file up to which they are held in memory; more are read when they are used."""
+
+
+def with_workspace_root(benchmark: QuestionSource, config: VerificationConfig) -> VerificationConfig:
+    """Return the configuration with the benchmark's own `workspace_root`, for the settings that follow it.
+
+    A root in a file is relative to that file. One that leads out of the file's folder has no effect if the user's
+    configuration sets the settings; otherwise the user trusts it (`check_restricted_values`).
+    """
+    root = benchmark.workspace_root
+    owned = all_settings().items()
+    following = [name for name, setting in owned if setting.follows == "workspace_root" and config.has(name)]
+    if root is None or not following:
+        return config
+    if benchmark.path is not None and root == benchmark.workspace_root_in_file:
+        if not stays_below(benchmark.path.parent, str(root)) and all(
+            config.setting(name) is not None and name not in config.benchmark_names for name in following
+        ):
+            return config
+        root = (benchmark.path.resolve().parent / root).resolve()
+    return config.with_values(**dict.fromkeys(following, root))
+
+
+def default_ids(benchmark: QuestionSource) -> Sequence[str]:
+    """Return the ids of the questions that a run takes by default: all but drafts. Raises `ConfigError` if all are."""
+    drafts = set(benchmark.unfinished_ids())
+    ids = [id for id in benchmark.ids if id not in drafts] if drafts else benchmark.ids
+    if drafts and not ids:
+        what = "every question of the benchmark is marked `finished: false`, as a draft"
+        raise ConfigError([f"{what}: name those to run (--question), or set `finished` to true in the file"])
+    return ids
+
+
+def select_questions(
+    benchmark: QuestionSource, config: VerificationConfig, question_ids: Iterable[str] | None = None
+) -> Sequence[Question]:
+    """Return the questions of a run, each with its merged rubric; `question_ids` selects some, by default all finished.
+
+    Raises `ConfigError` for an id or a trait name that the benchmark does not have.
+    """
+    wanted = None if question_ids is None else tuple(dict.fromkeys(question_ids))
+    unknown = [id for id in wanted or () if id not in benchmark]
+    if unknown:
+        raise ConfigError([f"the benchmark has no question {id!r}{did_you_mean(id, benchmark.ids)}" for id in unknown])
+    if wanted is not None:
+        wanted = tuple(dict.fromkeys(benchmark.get(id).id for id in wanted))
+    names = config.core.rubric_trait_names or ()
+    traits = benchmark.trait_names() if names else ()
+    unknown_traits = [name for name in names if name not in traits]
+    if unknown_traits:
+        raise ConfigError(
+            [
+                f"rubric_trait_names: the benchmark has no trait {name!r}{did_you_mean(name, traits)}"
+                for name in unknown_traits
+            ]
+        )
+    ids = wanted if wanted is not None else default_ids(benchmark)
+    selected = _EffectiveQuestions(benchmark, ids, config.core.rubric_trait_names)
+    return selected if benchmark.streamed and len(selected) > MAX_IN_MEMORY else list(selected)
+
+
+class _EffectiveQuestions(Sequence["Question"]):
+    """The questions of a benchmark with these ids, with merged rubrics. Each is made anew whenever it is accessed.
+
+    Raises `ConfigError` for a question if its traits clash with those of the benchmark.
+    """
+
+    def __init__(self, benchmark: QuestionSource, ids: Sequence[str], trait_names: Iterable[str] | None) -> None:
+        self._benchmark = benchmark
+        self._ids = ids
+        self._trait_names = trait_names
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    @overload
+    def __getitem__(self, index: int) -> Question: ...
+    @overload
+    def __getitem__(self, index: slice) -> _EffectiveQuestions: ...
+    def __getitem__(self, index: int | slice) -> Question | _EffectiveQuestions:
+        if isinstance(index, slice):
+            return _EffectiveQuestions(self._benchmark, self._ids[index], self._trait_names)
+        question = self._benchmark.get(self._ids[index])
+        try:
+            return self._benchmark.with_shared_traits(question, self._trait_names)
+        except ValueError as error:
+            raise ConfigError([f"question {question.id}: {error}"]) from error

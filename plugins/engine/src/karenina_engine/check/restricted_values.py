@@ -1,0 +1,431 @@
+"""The check for restricted values that a benchmark sets: those that the user has not trusted are refused.
+
+A benchmark is untrusted data (see `karenina_core.models.from_files`). Its restricted values take effect only if
+the user trusts exactly these values in exactly this file, trusts everything for one run, or gives the value again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from pydantic import BaseModel, SecretStr, ValidationError
+from pydantic_core import to_jsonable_python
+
+from karenina_core import plugins as plugin_room
+from karenina_core.config import all_settings, find_adapter, flatten_settings
+from karenina_core.data.rubrics import LLMRubricTrait, Rubric, trait_kinds
+from karenina_core.data.rubrics.llm import owned_trait_fields
+from karenina_core.data.trust import Trust, digest_of_values
+from karenina_core.errors import ConfigError, PluginError
+from karenina_core.models.from_files import FromFiles, mark_of, restricted_fields
+from karenina_core.models.model import SECRECY, ModelConfig
+from karenina_core.namespaces import third_parties
+from karenina_engine.check.owned_fields import Kind, OwnedFields, given_fields
+from karenina_engine.journal.named_files import NamedFile, find_data, find_programs
+from karenina_engine.user.trust_store import load_trust
+from karenina_template.question_template import primitive_kinds, primitives_in
+from karenina_toolkit.file_names import is_plain_name, stays_below
+
+if TYPE_CHECKING:
+    from karenina_core.config import VerificationConfig
+    from karenina_core.data.question import Question
+    from karenina_core.models.adapters import AdapterSpec
+    from karenina_engine.question_source import QuestionSource
+
+_HIDDEN: Final = "***"
+_SHOWN: Final = 300  # characters of a value in an error; `karenina trust` shows all
+
+
+@dataclass(frozen=True, slots=True)
+class RestrictedValue:
+    """One restricted value of a file.
+
+    `name` is what it sets, `value` its JSON, `shown` the same without secrets, and `meaning` a description of what it
+    sets. `setting` is the configuration name through which it takes effect (None: it always does); a value that
+    `yields` takes effect only if that name has no value. `places` are the ids of the questions that have it. `files`
+    are those that it names, as far as the trust in the value covers them too.
+    """
+
+    name: str
+    value: str
+    shown: str
+    meaning: str = ""
+    setting: str | None = None
+    yields: bool = False
+    places: tuple[str, ...] = ()
+    files: tuple[NamedFile, ...] = ()
+
+    def in_words(self, most: int | None = None) -> str:
+        """Return one line with the name, the value (cut after `most` characters) and the questions."""
+        cut = most is not None and len(self.shown) > most
+        value = f"{self.shown[:most]}... ({len(self.shown):,} characters)" if cut else self.shown
+        where = f", in {', '.join(self.places[:3])}" if self.places else ""
+        more = f" and {len(self.places) - 3} more" if len(self.places) > 3 else ""
+        meaning = f"  ({self.meaning.rstrip('.')})" if self.meaning else ""
+        return f"{self.name} = {value}{where}{more}{meaning}"
+
+
+class RestrictedValues(ConfigError):
+    """The error for values of a benchmark that need the user's trust. Nothing was opened, started or sent."""
+
+    def __init__(self, file: Path | None, values: Sequence[RestrictedValue]) -> None:
+        named = f"karenina trust {file}" if file is not None else 'trust="all" in Python'
+        source = str(file) if file is not None else "the benchmark"
+        lines = "\n".join(f"  {value.in_words(_SHOWN)}" for value in values)
+        super().__init__(
+            [
+                f"{source} sets values that can start programs, choose where requests and keys go, name files, choose "
+                f"plugins, or change prices. They need your trust, also anew if a link or a program that they name has "
+                f"changed:\n{lines}\nNothing was started, opened or "
+                f"sent. If you want these values: `{named}` stores your trust in exactly them; --trust-all "
+                "trusts the whole file, with its code, for this run; or give the value yourself (-a, -j, -c, --set)."
+            ]
+        )
+        self.file = file
+        self.values = tuple(values)
+
+
+def check_restricted_values(benchmark: QuestionSource, config: VerificationConfig, trust: Trust) -> None:
+    """Raise `RestrictedValues` if a restricted value of the benchmark would take effect without the user's trust.
+
+    A value that the user's own configuration replaces does not take effect.
+    """
+    if trust.everything:
+        return
+    found = find_restricted_values(benchmark)
+    acting = [one for one in found if _takes_effect(one, config)]
+    if acting and not (benchmark.path is not None and trust.covers_values(benchmark.path, names_and_values(found))):
+        raise RestrictedValues(benchmark.path, acting)
+
+
+def require_trust(benchmark: QuestionSource, config: VerificationConfig, trust: Trust | Literal["all"] | None) -> Trust:
+    """Return the trust that `trust` stands for, after `check_restricted_values`. Raises `RestrictedValues`."""
+    resolved = resolve_trust(trust)
+    check_restricted_values(benchmark, config, resolved)
+    return resolved
+
+
+def resolve_trust(trust: Trust | Literal["all"] | None) -> Trust:
+    """Return the trust that the argument of a run stands for: None is what `karenina trust` has stored."""
+    if trust is None:
+        return load_trust()
+    return Trust.all() if trust == "all" else trust
+
+
+def _takes_effect(value: RestrictedValue, config: VerificationConfig) -> bool:
+    """Return whether the value takes effect: it does not if the user's own configuration replaces it."""
+    if value.setting is None:
+        return True
+    return value.setting in config.benchmark_names or (value.yields and config.setting(value.setting) is None)
+
+
+def check_paths(file: Path, names: Sequence[str], trust: Trust | None) -> bool | None:
+    """Raise `RestrictedValues` if `file` names files outside of its folder without the user's trust.
+
+    Return True if it names trusted ones, and None if it names none: nothing outside is to be opened then.
+    """
+    values = paths_outside(file, names)
+    if not values:
+        return None
+    chosen = trust if trust is not None else load_trust()
+    if not (chosen.everything or chosen.covers_values(file, names_and_values(values))):
+        raise RestrictedValues(file, values)
+    return True
+
+
+def paths_outside(file: Path, names: Iterable[str]) -> list[RestrictedValue]:
+    """Return the paths of `questions_from` that lead out of the file's folder, with links resolved."""
+    meaning = "The file is read, and its content becomes questions"
+    return [
+        RestrictedValue(
+            "questions_from.file", _json(name), _json(name), meaning, files=tuple(find_data(file.parent, name))
+        )
+        for name in dict.fromkeys(names)
+        if not stays_below(file.parent, name)
+    ]
+
+
+def names_and_values(values: Iterable[RestrictedValue]) -> list[tuple[str, str]]:
+    """Return the names and values that trust is stored for, with what the values name."""
+    given = list(values)
+    of_files = [pair for one in given for file in one.files for pair in file.identity()]
+    return [*((one.name, one.value) for one in given), *of_files]
+
+
+def find_restricted_values(benchmark: QuestionSource) -> list[RestrictedValue]:
+    """Return every restricted value that the benchmark sets, each once, in the order in which they are found."""
+    return list(_search(benchmark).found.values())
+
+
+def describe_named_files(benchmark: QuestionSource, config: VerificationConfig) -> dict[str, Any]:
+    """Return what a benchmark with a file names, as JSON values with which `karenina resume` compares it later.
+
+    `files` are its files, the benchmark's own among them, and the programs of values that take effect; `paths` is the
+    digest of trust in the files that contain questions and lie outside of its folder; `benchmark_names` are the
+    settings that its own section set.
+    """
+    path = benchmark.path
+    if path is None:
+        return {}
+    finder = _search(benchmark)
+    outside = paths_outside(path, benchmark.named_files)
+    found = [*find_data(path.parent, path.name), *finder.data]
+    found += [file for name in benchmark.named_files for file in find_data(path.parent, name)]
+    found = [file if file.inside else file.with_digest() for file in found]
+    acting = [value for value in finder.found.values() if _takes_effect(value, config)]
+    found += [file for value in acting for file in value.files if file.program]
+    return {
+        "files": [file.to_json() for file in dict.fromkeys(found)],
+        "paths": digest_of_values(path, names_and_values(outside)) if outside else None,
+        "benchmark_names": sorted(config.benchmark_names),
+    }
+
+
+def _search(benchmark: QuestionSource) -> _Finder:
+    finder = _Finder(benchmark.path.parent if benchmark.path is not None else Path())
+    if benchmark.path is not None:
+        finder.config(benchmark.run_config)
+        finder.rubric(benchmark.global_rubric, ())
+        finder.rubric(benchmark.dynamic_rubric, ())
+        if benchmark.workspace_root is not None and benchmark.workspace_root == benchmark.workspace_root_in_file:
+            finder.root(str(benchmark.workspace_root))
+    for question in _questions_to_check(benchmark):
+        if benchmark.path is not None:
+            finder.rubric(question.rubric, (question.id,))
+            finder.rubric(question.dynamic_rubric, (question.id,))
+            finder.owned(question)
+        finder.template(question)
+    return finder
+
+
+class _Finder:
+    """A collector of restricted values, in which equal values of several questions are merged, and of files of data."""
+
+    def __init__(self, folder: Path) -> None:
+        self.found: dict[tuple[str, str], RestrictedValue] = {}
+        self.data: list[NamedFile] = []
+        self._folder = folder
+        self._plugins = plugin_room.active_plugins()
+        self._slots = all_settings()
+        self._owned_fields = OwnedFields(self._plugins)
+        self._primitives = _restricting_primitives()
+
+    def config(self, values: Mapping[str, Any]) -> None:
+        """Check the `config` section of a file."""
+        for name, value in flatten_settings(values).items():
+            setting = self._slots.get(name)
+            if setting is None:
+                continue
+            if setting.from_files == "models":
+                for fields in value if isinstance(value, list) else ():
+                    if isinstance(fields, Mapping):
+                        self._model(fields, f"config.{name}, model {str(fields.get('id'))!r}", name, ())
+            elif not self._is_free(setting.from_files, value, setting.default):
+                self._add(setting.from_files, f"config.{name}", value, setting.meaning, name, ())
+
+    def root(self, root: str) -> None:
+        """Check the workspace root of a file."""
+        following = [setting for setting in self._slots.values() if setting.follows == "workspace_root"]
+        files = tuple(find_data(self._folder, root))
+        self.data += files
+        if following and not stays_below(self._folder, root):
+            meaning, name = following[0].meaning, following[0].name
+            restricted = RestrictedValue(
+                "workspace_root", _json(root), _json(root), meaning, name, yields=True, files=files
+            )
+            self.found[(restricted.name, restricted.value)] = restricted
+
+    def rubric(self, rubric: Rubric | None, places: tuple[str, ...]) -> None:
+        """Check the parameters of traits."""
+        for trait in rubric.traits if rubric is not None else ():
+            self._fields(trait, f"trait {trait.name!r}", places)
+            if isinstance(trait, LLMRubricTrait):
+                self._owned("trait_fields", trait.extra, f"trait {trait.name!r}, ", places)
+
+    def owned(self, question: Question) -> None:
+        """Check the fields of a question and of its template that plugins own."""
+        for kind, place, values in given_fields(question):
+            if kind != "trait_fields":
+                self._owned(kind, values, f"field {place!r}, " if place else "", (question.id,))
+
+    def _owned(self, kind: Kind, values: Mapping[str, object], where: str, places: tuple[str, ...]) -> None:
+        models = self._owned_fields.models[kind]
+        for name, value in values.items():
+            if name in models or "." not in name:  # a name of another plugin is refused before the run
+                self._owned_value(models.get(name), name, value, where + name, places)
+
+    def _owned_value(
+        self, kind: type[BaseModel] | None, name: str, value: object, where: str, places: tuple[str, ...]
+    ) -> None:
+        """Check one value of a field that plugins own: it is restricted if no installed plugin owns the field."""
+        field = name.rpartition(".")[2]
+        mark = (mark_of(kind, field) if kind is not None else None) or "never"
+        info = kind.model_fields[field] if kind is not None else None
+        default = info.get_default(call_default_factory=True) if info is not None else None
+        if not self._is_free(mark, value, default):
+            self._add(mark, where, value, (info.description if info is not None else None) or "", None, places)
+
+    def template(self, question: Question) -> None:
+        """Check the parameters of the primitives in a template's source. Code is trusted separately."""
+        source = question.answer_template
+        if question.answer_class is not None or source is None or not self._primitives:
+            return
+        text = source if source.isascii() else unicodedata.normalize("NFKC", source)
+        if not any(name in text for name in self._primitives):
+            return
+        for primitive in primitives_in(source):  # broken sources and code are refused elsewhere
+            self._fields(primitive, primitive.full_name(), (question.id,))
+
+    def _fields(self, data: BaseModel, where: str, places: tuple[str, ...]) -> None:
+        kind = type(data)
+        for name in restricted_fields(kind):
+            value = getattr(data, name)
+            info = kind.model_fields[name]
+            mark = mark_of(kind, name) or "never"
+            if mark == "models" and isinstance(value, Mapping):
+                self._model({"id": where, **value}, f"{where}, {name}", None, places)
+            elif not self._is_free(mark, value, info.get_default(call_default_factory=True)):
+                self._add(mark, f"{where}, {name}", value, info.description or "", None, places)
+
+    def _model(self, fields: Mapping[str, Any], where: str, setting: str | None, places: tuple[str, ...]) -> None:
+        spec = self._adapter(fields.get("interface"))
+        more = _restricted_by(spec, fields)
+        for name, value in fields.items():
+            info = ModelConfig.model_fields.get(name)
+            if info is None or (name == "interface" and (spec is None or spec.from_files)):
+                continue
+            if name == "extra" and isinstance(value, Mapping):
+                self._extra(spec, value, f"{where}, extra", setting, places)
+                continue
+            mark = "never" if name in more else mark_of(ModelConfig, name) or "never"
+            if not self._is_free(
+                mark, value, None if info.is_required() else info.get_default(call_default_factory=True)
+            ):
+                secret = SECRECY.get(name) == "key"
+                self._add(mark, f"{where}, {name}", value, info.description or "", setting, places, secret=secret)
+
+    def _extra(
+        self,
+        spec: AdapterSpec | None,
+        values: Mapping[str, Any],
+        where: str,
+        setting: str | None,
+        places: tuple[str, ...],
+    ) -> None:
+        kind = spec.extra if spec is not None else None
+        for name, value in values.items():
+            info = kind.model_fields.get(name) if kind is not None else None
+            if kind is not None and info is None and spec is not None and spec.extra is not None:
+                continue  # the adapter refuses an unknown name
+            mark = (mark_of(kind, name) if kind is not None else None) or "never"
+            default = (
+                info.get_default(call_default_factory=True) if info is not None and not info.is_required() else None
+            )
+            if not self._is_free(mark, value, default):
+                meaning = (info.description if info is not None else None) or "A setting of the adapter"
+                secret = name in ("headers", "query")
+                self._add(mark, f"{where}.{name}", {name: value} if secret else value, meaning, setting, places)
+
+    def _adapter(self, interface: object) -> AdapterSpec | None:
+        try:
+            return find_adapter(self._plugins, str(interface)).spec
+        except PluginError:
+            return None
+
+    def _is_free(self, mark: FromFiles, value: object, default: object) -> bool:
+        """Return whether a file may set `value`; defaults, None and empty values change nothing and are free."""
+        if mark == "any" or value is None or value == {} or value == [] or _json(value) == _json(default):
+            return True
+        if mark == "below":
+            self.data += self._data_in(value)
+            return all(stays_below(self._folder, text) for text in _texts_in(value))
+        return mark == "name" and isinstance(value, str) and is_plain_name(value)
+
+    def _data_in(self, value: object) -> list[NamedFile]:
+        """Return the files of data that a value names; of a table of texts, those that exist."""
+        names = [name for name in _texts_in(value) if isinstance(value, str | Path) or _exists(self._folder, name)]
+        return [file for name in names for file in find_data(self._folder, name)]
+
+    def _add(
+        self,
+        mark: FromFiles,
+        name: str,
+        value: object,
+        meaning: str,
+        setting: str | None,
+        places: tuple[str, ...],
+        *,
+        secret: bool = False,
+    ) -> None:
+        text = _json(value.get_secret_value() if isinstance(value, SecretStr) else value)
+        shown = _HIDDEN if secret else _json(_without_secrets(value))
+        files = self._data_in(value) if mark == "below" else [*find_programs(self._folder, _texts_in(value))]
+        restricted = RestrictedValue(name, text, shown, meaning, setting, places=places, files=tuple(files))
+        known = self.found.get((restricted.name, restricted.value))
+        if known is None:
+            self.found[(restricted.name, restricted.value)] = restricted
+        elif places and places[0] not in known.places:
+            self.found[(restricted.name, restricted.value)] = replace(known, places=(*known.places, *places))
+
+
+def _exists(folder: Path, name: str) -> bool:
+    return "\0" not in name and os.path.lexists(folder / name)
+
+
+def _texts_in(value: object) -> Iterator[str]:
+    """Yield all texts and paths in a value, which may be a list or a table of them."""
+    if isinstance(value, str | Path):
+        yield str(value)
+    elif isinstance(value, Mapping):
+        yield from (text for pair in value.items() for part in pair for text in _texts_in(part))
+    elif isinstance(value, Iterable):
+        yield from (text for part in value for text in _texts_in(part))
+
+
+def _restricted_by(spec: AdapterSpec | None, fields: Mapping[str, Any]) -> frozenset[str]:
+    """Return the fields that the adapter restricts for this model; none for an invalid model."""
+    if spec is None or spec.restricts is None:
+        return frozenset()
+    try:
+        return frozenset(spec.restricts(ModelConfig.model_validate({**fields, "extra": {}})))
+    except ValidationError:
+        return frozenset()
+
+
+def _restricting_primitives() -> frozenset[str]:
+    """Return the class names of the primitives with restricted parameters, as sources may contain them."""
+    return frozenset(kind.__name__ for kind in primitive_kinds().values() if restricted_fields(kind))
+
+
+def _questions_to_check(benchmark: QuestionSource) -> Iterator[Question]:
+    """Return the questions that can hold a restricted value; of a streamed file, only those whose line can."""
+    owned = OwnedFields(plugin_room.active_plugins()).models
+    fields = {"extra", *third_parties(), *owned_trait_fields() - owned["trait_fields"].keys()}
+    kinds = {*trait_kinds().values(), *(model for models in owned.values() for model in models.values())}
+    fields.update(name for kind in kinds for name in restricted_fields(kind))
+    return benchmark.questions_mentioning({*_restricting_primitives(), *fields})
+
+
+def _json(value: object) -> str:
+    return json.dumps(to_jsonable_python(value, fallback=str), sort_keys=True)
+
+
+def _without_secrets(value: object) -> object:
+    """Return a value for printing; headers and parameters that name no variable are hidden, as they can be secrets."""
+    if not isinstance(value, Mapping):
+        return value
+    return {
+        key: _hide_values(one) if key in ("headers", "query") else _without_secrets(one) for key, one in value.items()
+    }
+
+
+def _hide_values(values: object) -> object:
+    if not isinstance(values, Mapping):
+        return _HIDDEN
+    return {name: text if isinstance(text, str) and "${" in text else _HIDDEN for name, text in values.items()}

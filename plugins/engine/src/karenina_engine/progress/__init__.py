@@ -1,0 +1,1 @@
+"""The progress of runs: the events that observers receive, and displays."""

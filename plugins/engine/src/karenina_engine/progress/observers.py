@@ -1,0 +1,105 @@
+"""Dispatch of a run's events to its observers. An event without observers is not created."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from karenina_core.errors import describe_error
+from karenina_engine.progress.events import AnswerStarted, CallStarted, StageStarted
+
+if TYPE_CHECKING:
+    from karenina_core.data.result import VerificationResult
+    from karenina_core.data.sections import StageRecord
+    from karenina_core.stages.state import Item
+    from karenina_engine.calls.call import Call, CallOutcome
+    from karenina_engine.progress.events import ItemStarted, RunFinished, RunStarted
+
+logger = logging.getLogger("karenina")
+
+Listeners = dict[str, list[tuple[str, Callable[..., object]]]]
+"""The observers of each hook: distribution and version, and the function to call with the hook's arguments."""
+
+
+class Observers:
+    """The observers of one run, by hook. `karenina_engine.run.plugin_offers` finds them.
+
+    An observer that raises is logged as a warning; the run and the other observers go on.
+    """
+
+    def __init__(self, listeners: Listeners) -> None:
+        self._listeners = {hook: tuple(found) for hook, found in listeners.items() if found}
+        self.observes_answers = self.observes("answer")
+        self.observes_items = self.observes("item")
+        self.observes_stages = self.observes("stage")
+        self.observes_calls = self.observes("call")
+        self.observes_item_starts = "karenina_item_started" in self._listeners
+
+    def observes(self, what: str) -> bool:
+        """Return whether an observer handles the start or the end of a `run`, `answer`, `item`, `stage` or `call`."""
+        return any(f"karenina_{what}_{when}" in self._listeners for when in ("started", "finished"))
+
+    def run_started(self, event: RunStarted) -> None:
+        """Report that the run begins."""
+        self._notify("karenina_run_started", event=event)
+
+    def run_finished(self, event: RunFinished) -> None:
+        """Report that the run has ended."""
+        self._notify("karenina_run_finished", event=event)
+
+    def answer_events(self, item: Item) -> AbstractContextManager[None]:
+        """Return a context manager that reports the start and the end of one answer's generation and evaluation."""
+        return self._answer_events(item) if self.observes_answers else _NO_EVENTS
+
+    @contextmanager
+    def _answer_events(self, item: Item) -> Iterator[None]:
+        event = AnswerStarted(item)
+        self._notify("karenina_answer_started", event=event)
+        try:
+            yield
+        finally:
+            self._notify("karenina_answer_finished", event=event)
+
+    def item_started(self, event: ItemStarted) -> None:
+        """Report that an item begins."""
+        self._notify("karenina_item_started", event=event)
+
+    def item_finished(self, result: VerificationResult) -> None:
+        """Report that an item has its result."""
+        self._notify("karenina_item_finished", result=result)
+
+    def stage_started(self, stage: str, item: Item) -> Callable[[StageRecord], None] | None:
+        """Report that a stage executes. Return a function that reports its record, or None without observers."""
+        if not self.observes_stages:
+            return None
+        event = StageStarted(stage, item)
+        self._notify("karenina_stage_started", event=event)
+        return partial(self._stage_finished, event)
+
+    def _stage_finished(self, event: StageStarted, record: StageRecord) -> None:
+        self._notify("karenina_stage_finished", event=event, record=record)
+
+    def call_started(self, call: Call) -> Callable[[CallOutcome], None]:
+        """Report that a model is called. Return a function that reports the outcome of the call."""
+        event = CallStarted(call)
+        self._notify("karenina_call_started", event=event)
+        return partial(self._call_finished, event)
+
+    def _call_finished(self, event: CallStarted, made: CallOutcome) -> None:
+        self._notify("karenina_call_finished", event=event, made=made)
+
+    def _notify(self, hook: str, **arguments: object) -> None:
+        for owner, call in self._listeners.get(hook, ()):
+            try:
+                call(**arguments)
+            except Exception as error:
+                logger.warning("an observer of %s failed in %s: %s", owner, hook, describe_error(error))
+
+
+_NO_EVENTS: Final = nullcontext()
+
+NO_OBSERVERS: Final = Observers({})
+"""Observers of a run without any."""

@@ -1,0 +1,102 @@
+"""Functions that execute a run session: write its results to a file as items end, and count or collect them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from contextlib import aclosing, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from karenina_core.data.result import VerificationResult
+from karenina_engine.journal.command import is_same_run
+from karenina_engine.results.aggregate import Totals
+from karenina_engine.results.header import header_line
+from karenina_engine.results.result_file import ResultFile, prepare_output
+from karenina_engine.results.result_set import VerificationResultSet
+from karenina_engine.run.precompute import precompute_results
+
+if TYPE_CHECKING:
+    from karenina_engine.run.session import PrecomputedPart, RunSession
+
+OnResult = Callable[[VerificationResult], None]
+OnIndexedResult = Callable[[int, VerificationResult], None]
+"""Called with the index of an item in the matrix, and its result."""
+
+logger = logging.getLogger("karenina")
+
+
+async def execute_session(
+    session: RunSession,
+    *,
+    output: str | Path | None = None,
+    on_result: OnIndexedResult | None = None,
+    computed: PrecomputedPart | None = None,
+) -> Totals:
+    """Execute the run and return the totals; results are not kept in memory.
+
+    With `output`, each result is written to that JSONL file when its item ends; at the end of the run the file is put
+    in the order of the matrix. The first line names the distributions of the run (`karenina_engine.results.header`). An
+    earlier file of that name is renamed, unless this run resumes the one that wrote it: then everything in it is
+    written again. `computed` is what `precompute_results` yielded, if the caller has entered it. Raises `ConfigError`
+    if the file cannot be written.
+    """
+    totals = Totals(per_question=session.config.core.replicate_count)
+    with (
+        precompute_results(session) if computed is None else nullcontext(computed) as ready,
+        _result_file(session, Path(output)) if output is not None else nullcontext() as file,
+    ):
+        begun = False
+        async with aclosing(session.indexed_results(ready)) as results:
+            async for index, result, line in results:
+                totals.add(result)
+                if file is not None and not begun:
+                    begun = True
+                    file.write(-1, _header(session))
+                if file is not None:
+                    file.write(index, line if line is not None else result.model_dump_json())
+                if on_result is not None:
+                    on_result(index, result)
+        if file is not None:
+            if not begun:
+                file.write(-1, _header(session))
+            file.sort_lines()
+    return totals
+
+
+async def collect_results(
+    session: RunSession, *, output: str | Path | None = None, on_result: OnResult | None = None
+) -> VerificationResultSet:
+    """Return all results of a run, in the order of its matrix; see `execute_session`, which does not keep them."""
+    found: list[tuple[int, VerificationResult]] = []
+
+    def keep(index: int, result: VerificationResult) -> None:
+        found.append((index, result))
+        if on_result is not None:
+            on_result(result)
+
+    await execute_session(session, output=output, on_result=keep)
+    found.sort(key=lambda one: one[0])
+    return VerificationResultSet(result for _, result in found)
+
+
+def _header(session: RunSession) -> str:
+    """Return the header of the results of a run that has begun: only then its journal knows it."""
+    journal = session.journal
+    if journal is None:
+        return header_line(session.distributions)
+    last, place = journal.last_command() or {}, dict.fromkeys(("folder", "output", "config_file", "benchmark"))
+    rescored = journal.replaying and not is_same_run({**last, **place}, {**session.command, **place})
+    return header_line(session.distributions, journal.run_digest(), rescored=rescored)
+
+
+def _result_file(session: RunSession, path: Path) -> ResultFile:
+    """Return the open file for the results of a run; an earlier one is set aside."""
+    last = session.journal.last_command() if session.journal is not None else None
+    goes_on = last is not None and is_same_run(last, session.command)
+    moved = prepare_output(
+        path, ours=session.journal.holds_all_lines if goes_on and session.journal is not None else None
+    )
+    if moved is not None:
+        logger.warning("%s held earlier results: they are kept in %s", path, moved)
+    return ResultFile(path)

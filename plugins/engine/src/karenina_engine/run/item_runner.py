@@ -1,0 +1,134 @@
+"""The runner of items in one process: it generates answers and lets each judge evaluate them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from karenina_core.stages.context import Item
+from karenina_engine.cost.budget import OverBudget
+from karenina_engine.progress.events import ItemStarted
+from karenina_engine.run.panel import PanelAnswer
+from karenina_engine.run.port_factory import PortFactory
+
+if TYPE_CHECKING:
+    from karenina_core.data.result import VerificationResult
+    from karenina_core.models.model import ModelConfig
+    from karenina_core.stages.context import State
+    from karenina_engine.calls.call_runner import CallRunner
+    from karenina_engine.run.matrix import AnswerTask
+    from karenina_engine.run.panel import Panel
+    from karenina_engine.run.run_parts import RunParts
+
+logger = logging.getLogger("karenina")
+
+
+class ItemRunner:
+    """A runner that generates answers and lets judges evaluate them, any number at once, in one event loop.
+
+    A run has one; an executor that works in other processes makes one in each. `panel` takes the place of the judges.
+    `aclose` ends it.
+    """
+
+    def __init__(self, parts: RunParts, panel: Panel | None = None) -> None:
+        self._parts = parts
+        self._panel = panel
+        self._port_factory = PortFactory(parts)
+
+    @property
+    def calls(self) -> CallRunner:
+        """The runner of model calls."""
+        return self._port_factory.calls
+
+    def model_identities(self) -> dict[tuple[str, str], list[bytes]]:
+        """Return the identities of the configured models, as digests, by port and id."""
+        core = self._parts.config.core
+        return self._port_factory.identities((*core.answering_models, *core.parsing_models))
+
+    async def answer(self, task: AnswerTask, judges: Sequence[int]) -> AsyncGenerator[tuple[int, VerificationResult]]:
+        """Generate one answer, let these of its judges evaluate it, and yield each judge's index and result.
+
+        An item that the budget of the run does not cover has no result.
+        """
+        whole = self._item(task)
+        try:
+            with self._parts.observers.answer_events(whole):
+                answer = await task.pipeline.answer(whole)
+                try:
+                    if len(judges) == 1:
+                        yield judges[0], await self._judge(task, answer, judges[0])
+                    else:
+                        async with aclosing(self._judge_all(task, answer, judges)) as results:
+                            async for result in results:
+                                yield result
+                finally:
+                    await task.pipeline.end(answer)
+        except* OverBudget:
+            logger.debug("[%s] not run, or not by every judge: the budget is spent", task.question.id)
+
+    async def _judge_all(
+        self, task: AnswerTask, answer: State, judges: Sequence[int]
+    ) -> AsyncGenerator[tuple[int, VerificationResult]]:
+        """Let the judges evaluate an answer at once, and yield their results as they come."""
+        judging = [asyncio.create_task(self._judge_if_covered(task, answer, judge)) for judge in judges]
+        try:
+            for ended in asyncio.as_completed(judging):
+                found = await ended
+                if found is not None:
+                    yield found
+        finally:
+            for one in judging:
+                one.cancel()
+            await asyncio.gather(*judging, return_exceptions=True)
+
+    async def _judge_if_covered(
+        self, task: AnswerTask, answer: State, judge: int
+    ) -> tuple[int, VerificationResult] | None:
+        """Return the result of a judge; None if the budget does not cover it, since other judges may cost less."""
+        try:
+            return judge, await self._judge(task, answer, judge)
+        except* OverBudget:
+            logger.debug("[%s] not judged: the budget is spent", task.question.id)
+        return None
+
+    def _judge(self, task: AnswerTask, answer: State, judge: int) -> Awaitable[VerificationResult]:
+        """Start the item of a judge, or of the panel in its place. The awaitable returns its result."""
+        item = replace(answer.item, parsing_model=task.judges[judge])
+        if self._parts.observers.observes_items:
+            self._parts.observers.item_started(ItemStarted(item))
+        if self._panel is None:
+            return task.pipeline.judge(answer, item)
+
+        async def ask(model: ModelConfig) -> VerificationResult:
+            return await task.pipeline.judge(answer, replace(item, parsing_model=model))
+
+        return self._panel.evaluate(PanelAnswer(item.question, item.trust, len(answer.records), ask))
+
+    def make_failed_result(self, task: AnswerTask, judge: int, message: str) -> VerificationResult:
+        """Return the error result of an item that could not be run; a resumed run tries it again."""
+        item = replace(self._item(task), parsing_model=task.judges[judge])
+        return task.pipeline.failed(item, message)
+
+    async def aclose(self) -> None:
+        """Close all ports and tools."""
+        await self._port_factory.aclose()
+
+    def _item(self, task: AnswerTask) -> Item:
+        """Return the item of an answer, which has no judge yet."""
+        config = self._parts.config
+        return Item(
+            question=task.question,
+            answering_model=task.answering_model,
+            parsing_model=None,
+            replicate=task.replicate,
+            config=config,
+            ports=self._port_factory,
+            trust=self._parts.trust,
+            run_name=config.core.run_name,
+            order=task.order,
+            sources=task.pipeline.plan.source_folders(config, task.question),
+        )

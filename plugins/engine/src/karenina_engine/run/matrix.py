@@ -1,0 +1,119 @@
+"""The matrix of a run: question x answering model x replicate are answers, and each judge of an answer is an item.
+
+Answers are in the order of the questions: all answers to one question come before those to the next. A judge's prompts
+for them begin alike (instructions, the template's schema, the question), and providers cache the beginning of a prompt
+for some minutes, so calls with the same beginning should follow one another. They also leave in this order, whatever
+the speed of the answering models, because a waiting call goes before those of later items
+(`karenina_engine.calls.concurrency_limits`). Items that have begun also end before others begin, so the first results
+come early.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import TYPE_CHECKING, NamedTuple
+
+from karenina_core.data.item_id import ItemId
+
+if TYPE_CHECKING:
+    from karenina_core.config import VerificationConfig
+    from karenina_core.data.question import Question
+    from karenina_core.data.result import VerificationResult
+    from karenina_core.models.model import ModelConfig
+    from karenina_core.pipeline import Pipeline
+    from karenina_engine.check.planner import Planner
+    from karenina_engine.run.panel import Panel
+
+
+@dataclass(slots=True)
+class AnswerTask:
+    """One answer to get, and its judges (one None if the run has no judge).
+
+    `pipeline` has the plan of the question. `order` is the index among the answers of the run, in the order of the
+    benchmark and the configuration.
+    """
+
+    question: Question
+    pipeline: Pipeline
+    answering_model: ModelConfig
+    replicate: int
+    judges: tuple[ModelConfig | None, ...]
+    order: int = 0
+
+    def index(self, judge: int) -> int:
+        """Return the index of a judge's item among all items of the run."""
+        return self.order * len(self.judges) + judge
+
+    def item(self, judge: int) -> ItemId:
+        """Return the key of a judge's item, as in its result."""
+        model = self.judges[judge]
+        return ItemId.of(self.question.id, self.answering_model.id, model.id if model else None, self.replicate)
+
+
+class IndexedResult(NamedTuple):
+    """A result, and the index of its item in the matrix, from 0 (`place`).
+
+    `line` is the JSON line of the result in the journal, so that a result file can copy it and the result is serialized
+    once; None if it is in no journal.
+    """
+
+    place: int
+    result: VerificationResult
+    line: str | None = None
+
+
+def judges_of(config: VerificationConfig, panel: Panel | None) -> tuple[ModelConfig | None, ...]:
+    """Return the judges of each answer: the panel, or the configured ones, or one None if there are none."""
+    return (panel.model,) if panel is not None else config.core.parsing_models or (None,)
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """All items of a run, generated one at a time, with their pipelines. A `panel` takes the place of the judges."""
+
+    questions: Sequence[Question]
+    config: VerificationConfig
+    planner: Planner
+    panel: Panel | None = None
+
+    @property
+    def judges(self) -> tuple[ModelConfig | None, ...]:
+        """The judges of each answer."""
+        return judges_of(self.config, self.panel)
+
+    def __len__(self) -> int:
+        return len(self.questions) * self.per_question
+
+    @property
+    def per_question(self) -> int:
+        """The number of items of each question."""
+        core = self.config.core
+        return len(core.answering_models) * core.replicate_count * len(self.judges)
+
+    def __iter__(self) -> Iterator[AnswerTask]:
+        core = self.config.core
+        judges, orders = self.judges, count()
+        for question in self.questions:
+            pipeline = self.planner.pipeline(question)
+            for model in core.answering_models:
+                for replicate in range(1, core.replicate_count + 1):
+                    yield AnswerTask(question, pipeline, model, replicate, judges, next(orders))
+
+    @property
+    def answers(self) -> int:
+        """The number of answers."""
+        return len(self) // len(self.judges)
+
+    def part(self, orders: Iterable[int]) -> Iterator[AnswerTask]:
+        """Yield the answers with these orders, which must ascend. No other question is read."""
+        models, replicates = self.config.core.answering_models, self.config.core.replicate_count
+        at, question = -1, None
+        for order in orders:
+            which, place = divmod(order, len(models) * replicates)
+            if question is None or which != at:
+                at, question = which, self.questions[which]
+            model, replicate = divmod(place, replicates)
+            pipeline = self.planner.pipeline(question)
+            yield AnswerTask(question, pipeline, models[model], replicate + 1, self.judges, order)

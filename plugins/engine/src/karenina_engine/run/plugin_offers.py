@@ -1,0 +1,83 @@
+"""The observers and the panel of judges that plugins offer to a run."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from karenina_core.errors import ConfigError, KareninaError, PluginError, type_and_message
+from karenina_core.plugins import Offer, Plugins
+from karenina_engine.progress.observers import Listeners, Observers
+from karenina_engine.run import hookspecs
+
+if TYPE_CHECKING:
+    from karenina_core.config import VerificationConfig
+    from karenina_engine.run.panel import Panel
+
+logger = logging.getLogger("karenina")
+
+OBSERVER_HOOKS: Final[tuple[Callable[..., None], ...]] = tuple(
+    getattr(hookspecs, f"karenina_{what}_{when}")
+    for what in ("run", "answer", "item", "stage", "call")
+    for when in ("started", "finished")
+)
+
+
+def find_observers(plugins: Plugins, config: VerificationConfig | None = None, own: Sequence[object] = ()) -> Observers:
+    """Return all observers of a run under `config`: plugins with event hooks, the observers that plugins offer, `own`.
+
+    Raises the `KareninaError` with which a plugin refuses the run, and `PluginError` if an observer does not match the
+    hook specifications.
+    """
+    found: Listeners = {}
+    _add_hooks(found, plugins)
+    for implementation in plugins.implementations(hookspecs.karenina_observers) if config is not None else ():
+        owner = f"{implementation.distribution} {implementation.version}"
+        for observer in _offered_observers(implementation, owner, config):
+            _add_observer(found, plugins, observer, implementation.distribution, implementation.version)
+    for observer in own:
+        _add_observer(found, plugins, observer, "this-program", "0")
+    return Observers(found)
+
+
+def _add_observer(found: Listeners, plugins: Plugins, observer: object, distribution: str, version: str) -> None:
+    alone = Plugins(plugins.specifications)
+    try:
+        alone.register(observer, distribution=distribution, version=version)
+    except PluginError as error:
+        raise PluginError(f"an observer of {distribution} {version} cannot be used: {error}") from error
+    _add_hooks(found, alone)
+
+
+def _add_hooks(found: Listeners, plugins: Plugins) -> None:
+    for hook in OBSERVER_HOOKS:
+        for one in plugins.implementations(hook):
+            found.setdefault(hook.__name__, []).append((f"{one.distribution} {one.version}", one.value))
+
+
+def _offered_observers(found: Offer[Callable[..., Sequence[object]]], owner: str, config: object) -> Sequence[object]:
+    try:
+        return found.value(config=config) or ()
+    except KareninaError:
+        raise
+    except Exception as error:
+        logger.warning(
+            "the observers of %s could not be created, and the run goes on without them: %s",
+            owner,
+            type_and_message(error),
+        )
+        return ()
+
+
+def find_panel(plugins: Plugins, config: VerificationConfig) -> Panel | None:
+    """Return the panel of a run under `config`; None if each judge is asked for itself.
+
+    Raises `ConfigError` for several panels, and the `KareninaError` with which a plugin refuses the configuration.
+    """
+    offers = plugins.implementations(hookspecs.karenina_panel)
+    found = [(one.distribution, panel) for one in offers if (panel := one.value(config=config)) is not None]
+    if len(found) > 1:
+        names = " and ".join(distribution for distribution, _ in found)
+        raise ConfigError([f"a run can have one panel of judges, and {names} offer one each: configure only one"])
+    return found[0][1] if found else None

@@ -1,0 +1,233 @@
+"""The ports of one run: opened once for each model, called with limits and retries, and closed at the end."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from karenina_core.config import find_adapter, prompt_instructions
+from karenina_core.models.adapters import AgentTier
+from karenina_core.models.model import ModelConfig
+from karenina_core.models.ports import (
+    NO_USAGE,
+    AgentOptions,
+    CallInfo,
+    ErrorCategory,
+    LLMReply,
+    Message,
+    ModelRequest,
+    Port,
+    PortError,
+)
+from karenina_core.text import replace_surrogates
+from karenina_engine.calls.agent_runs import run_agent
+from karenina_engine.calls.call import Call, Endpoint, PortKind
+from karenina_engine.calls.call_runner import CallRunner
+from karenina_engine.calls.digests import digest_recordings
+from karenina_engine.calls.journal_labels import ModelLabel
+from karenina_engine.calls.opened_port import OpenedPort, with_zero_temperature
+from karenina_engine.calls.tool_sessions import ToolSessions
+from karenina_toolkit.service_call import call_service
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from karenina_core.models.adapters import AdapterSpec, RegisteredAdapter
+    from karenina_core.plugins import Plugins
+    from karenina_core.stages.state import Ask
+    from karenina_engine.run.run_parts import RunParts
+
+logger = logging.getLogger("karenina")
+
+
+@dataclass(slots=True)
+class PortFactory:
+    """A factory of the ports of a run, which calls and closes them: the `PortProvider` of the pipeline."""
+
+    parts: RunParts
+    calls: CallRunner = field(init=False)
+    _adapters: dict[str, RegisteredAdapter] = field(default_factory=dict)
+    _ports: list[Port] = field(default_factory=list)
+    _by_id: dict[tuple[str, int], OpenedPort] = field(default_factory=dict)
+    _instructions: dict[tuple[str, str], Sequence[str]] = field(default_factory=dict)
+    _services: dict[str, Endpoint] = field(default_factory=dict)
+    _tools: ToolSessions = field(init=False)
+
+    def __post_init__(self) -> None:
+        parts = self.parts
+        self.calls = CallRunner(
+            parts.limits,
+            parts.policy,
+            parts.store,
+            ledger=parts.ledger,
+            budget=parts.budget,
+            observers=parts.observers,
+        )
+        self._tools = ToolSessions(parts.plugins)
+
+    @property
+    def plugins(self) -> Plugins:
+        """The plugins of the run."""
+        return self.parts.plugins
+
+    def spec(self, model: ModelConfig) -> AdapterSpec:
+        """Return the adapter of the model. Raises `PluginError`."""
+        return self._adapter(model).spec
+
+    def call(self, request: ModelRequest) -> Coroutine[Any, Any, Any]:
+        """Return the reply of a model to a request. Awaiting it raises `PortError`."""
+        opened = self._open(request.port, request.model)
+        if request.options is not None:
+            return run_agent(opened, request, request.options, self.calls)
+        call = Call(opened.endpoint, request.messages, request.info, request.schema)
+        return self.calls.make(call, lambda: opened.send(request))
+
+    def answers_through_agent(self, model: ModelConfig, info: CallInfo) -> bool:
+        """Return whether the answer comes from the agent port: MCP servers, a deep agent, or an adapter rule."""
+        spec = self.spec(model)
+        if (model.mcp_urls_dict and not spec.recorded) or spec.tier is AgentTier.DEEP_AGENT:
+            return True
+        if isinstance(model, ModelLabel):
+            return (info.question_id, info.replicate) in model.conversations
+        return spec.needs_agent is not None and spec.needs_agent(model, info)
+
+    def recorded(self, model: ModelConfig) -> bool:
+        """Return whether the model's answers are recorded."""
+        return self.spec(model).recorded
+
+    def instructions(self, task: str, interface: str) -> Sequence[str]:
+        """Return what plugins add to the prompt of `task` for models of `interface`."""
+        key = (task, interface)
+        if key not in self._instructions:
+            self._instructions[key] = prompt_instructions(self.parts.plugins, task, interface)
+        return self._instructions[key]
+
+    async def consult(self, service: str, query: str, ask: Ask, info: CallInfo) -> str:
+        """Return the reply of a service to `query`: stored, or from `ask`. Raises `PortError`."""
+
+        async def request() -> LLMReply:
+            return LLMReply(
+                replace_surrogates(await call_service(ask, self.parts.config.core.request_timeout)), NO_USAGE
+            )
+
+        if service not in self._services:
+            model = ModelConfig(id=service, interface="service", model_name=service)
+            self._services[service] = Endpoint("service", model, service, {})
+        reply = await self.calls.make(Call(self._services[service], [Message.user(query)], info), request)
+        return reply.text
+
+    def enter_workspace(self, workspace: Path) -> None:
+        """Note that an item uses agents in the workspace."""
+        self._tools.enter(workspace)
+
+    async def leave_workspace(self, workspace: Path) -> None:
+        """Note that it uses none any more; after the last item, the tools of the workspace are closed."""
+        await self._tools.leave(workspace)
+
+    async def aclose(self) -> None:
+        """Close all tools and ports. An error is logged, and the others are closed."""
+        await self._tools.aclose()
+        ports, self._ports = self._ports, []
+        self._by_id.clear()
+        for port in ports:
+            try:
+                await port.aclose()
+            except Exception:
+                logger.warning("a port could not be closed", exc_info=True)
+
+    def identities(self, models: Sequence[ModelConfig]) -> dict[tuple[str, str], list[bytes]]:
+        """Return digests of everything that decides the replies of these models, by port and model id."""
+        found: dict[tuple[str, str], list[bytes]] = {}
+        for model in models:
+            for kind in _KINDS:
+                if getattr(self.spec(model), kind) is not None:
+                    digests = found.setdefault((kind, model.id), [])
+                    digest = self._endpoint(kind, model).digest
+                    digests += [digest] if digest not in digests else []
+        return found
+
+    def _adapter(self, model: ModelConfig) -> RegisteredAdapter:
+        if model.interface not in self._adapters:
+            self._adapters[model.interface] = find_adapter(self.parts.plugins, model.interface)
+        return self._adapters[model.interface]
+
+    def _open(self, kind: PortKind, model: ModelConfig) -> OpenedPort:
+        """Return the model's port, which is opened once. Raises `PortError` if its adapter has none of this kind."""
+        key = (kind, id(model))
+        if key not in self._by_id:
+            start_tools = self._tool_starter(model) if kind == "agent" else None
+            offline = self.parts.offline or isinstance(model, ModelLabel)
+            port, open_warm = (None, None) if offline else self._open_adapter(kind, model)
+            self._by_id[key] = OpenedPort(self._endpoint(kind, model), port, open_warm, start_tools)
+        return self._by_id[key]
+
+    def _open_adapter(self, kind: PortKind, model: ModelConfig) -> tuple[Port, Callable[[], Port] | None]:
+        """Return the port of the adapter; for a judge at temperature 0, also a function that opens it without one."""
+        offered = self._adapter(model)
+        factory = getattr(offered.spec, kind)
+        if factory is None:
+            have = ", ".join(offered.spec.ports) or "none"
+            raise PortError(
+                f"the adapter {model.interface!r} ({offered.distribution} {offered.version}) has no {kind} port "
+                f"(it has: {have}), which the model {model.id!r} needs here: choose a model of another interface",
+                category=ErrorCategory.PERMANENT,
+            )
+
+        def make(model: ModelConfig) -> Port:
+            port: Port = factory(model)
+            self._ports.append(port)
+            return port
+
+        bounded = self._with_bounds(model)
+        cold = with_zero_temperature(bounded, offered.spec) if kind == "parser" else bounded
+        return make(cold), None if cold is bounded else lambda: make(bounded)
+
+    def _with_bounds(self, model: ModelConfig) -> ModelConfig:
+        """Return the model with the run's time limits and bounds, unless it sets its own."""
+        core = self.parts.config.core
+        of_run = {name: getattr(core, name) for name in ("request_timeout", "max_reply_bytes", "stream_timeout")}
+        update = {name: value for name, value in of_run.items() if getattr(model, name) is None}
+        return model.model_copy(update=update) if update else model
+
+    def _tool_starter(self, model: ModelConfig) -> Callable[[AgentOptions], Awaitable[AgentOptions]] | None:
+        """Return a function that starts the tools of the model's servers; None if the run starts none."""
+        spec = self.spec(model)
+        if spec.recorded or spec.starts_tools:
+            return None
+        bounded = self._with_bounds(model)
+
+        async def start(options: AgentOptions) -> AgentOptions:
+            tools = await self._tools.tools(bounded, options.workspace)
+            return replace(options, tools=(*options.tools, *tools)) if tools else options
+
+        return start
+
+    def _endpoint(self, kind: PortKind, model: ModelConfig) -> Endpoint:
+        offered = self._adapter(model)
+        if isinstance(model, ModelLabel):
+            by_item = offered.spec.by_item or offered.spec.recorded
+            return Endpoint(kind, model, model.interface, {"id": model.id}, by_item, offered.spec)
+        if kind == "parser":
+            model = with_zero_temperature(model, offered.spec)
+        identity = model.model_dump(mode="json", include=_CHANGES_REPLIES, exclude_none=True)
+        if offered.spec.recorded:
+            identity["recordings"] = digest_recordings(model)
+        if offered.spec.extra is not None:
+            identity["extra"] = offered.spec.extra.model_validate(model.extra).model_dump(mode="json")
+        by_item = offered.spec.by_item or offered.spec.recorded
+        return Endpoint(kind, model, f"{model.interface} {offered.version}", identity, by_item, offered.spec)
+
+
+_KINDS: Final[tuple[PortKind, ...]] = ("llm", "parser", "agent")
+_CHANGES_REPLIES: Final = {
+    "model_name",
+    "model_provider",
+    "endpoint_base_url",
+    "temperature",
+    "max_tokens",
+    "mcp_urls_dict",
+    "mcp_tool_filter",
+    "mcp_tool_description_overrides",
+}

@@ -1,0 +1,297 @@
+"""Compute results whose replies are all in the journal, on all cores, before the run makes any call.
+
+If a run is resumed, or its truths or settings have changed, most replies are stored, and only computing remains. Forked
+processes take parts of the matrix and run their items as usual, with a journal that they only read. Their results go to
+the run, which stores and reports them as its own. An answer that lacks any reply is left to the run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import AbstractContextManager, aclosing, closing, contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from karenina_core.data.result import VerificationResult
+from karenina_core.errors import ItemInterrupt
+from karenina_engine.calls.call import CallCounts
+from karenina_engine.cost.ledger import Ledger, SpendCounts
+from karenina_engine.journal.fingerprint import Fingerprints
+from karenina_engine.journal.journal import FinishedItem, Journal, StoredResult
+from karenina_engine.run.executor import AsyncioExecutor
+from karenina_engine.run.matrix import IndexedResult
+from karenina_engine.run.process_pool import ProcessPool, WorkerState, can_fork, cores
+from karenina_engine.run.resume import ResumeState
+from karenina_engine.run.session import RunSession
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from karenina_core.data.item_id import ItemId
+    from karenina_engine.calls.call import CallOutcome, CallRecord
+    from karenina_engine.run.matrix import AnswerTask
+
+_CHUNK: Final = 100
+"""The answers that a process takes at a time."""
+_MIN_ANSWERS: Final = 5 * _CHUNK
+"""The answers of a run from which on forking is worthwhile."""
+_MAX_PROCESSES: Final = 4
+"""The most processes: storing the results of more would take the main process too long."""
+_MAX_MISSES: Final = 10
+"""The answers in a row that lack a reply, after which the rest of the chunk is left to the run."""
+_MAX_FAILED_CHUNKS: Final = 4
+"""The chunks in a row in which most answers lack a reply, after which the rest is left to the run."""
+
+
+class ReplyMissing(ItemInterrupt):
+    """A call without a reply in the journal. This is no error of the item, which is left to the run."""
+
+
+@dataclass(slots=True)
+class ChunkCounts:
+    """The counts of replies and results that the answers of a chunk took from the journal."""
+
+    tally: CallCounts = field(default_factory=CallCounts)
+    lines: dict[tuple[str, str, str, str, str], SpendCounts] = field(default_factory=dict)
+    kept: int = 0
+    again: int = 0
+
+    def add(self, tally: CallCounts, ledger: Ledger, kept: int, again: int) -> None:
+        """Add the counts of one answer."""
+        self.tally.cached += tally.cached
+        self.tally.saved += tally.saved
+        for line in ledger.lines:
+            self.lines.setdefault(line.names, SpendCounts()).merge(line.cached)
+        self.kept += kept
+        self.again += again
+
+
+@dataclass(slots=True)
+class ChunkResult:
+    """The results of some answers by index, the rows to store, and the answers that are left to the run.
+
+    `uses_agents` says that an answer calls an agent. Such answers are left to the run, because the journal may hold
+    parts of an agent's work only.
+    """
+
+    results: list[tuple[int, str]] = field(default_factory=list)
+    finished: list[FinishedItem] = field(default_factory=list)
+    seen: list[tuple[int, StoredResult]] = field(default_factory=list)
+    left: set[int] = field(default_factory=set)
+    uses_agents: bool = False
+    counts: ChunkCounts = field(default_factory=ChunkCounts)
+
+
+class PrecomputedResults:
+    """The part of a run that needs no call, computed by a pool of processes."""
+
+    def __init__(self, session: RunSession, count: int) -> None:
+        assert session.journal is not None
+        self._session = session
+        self._journal = journal = session.journal
+        self._done = bytearray(session.matrix.answers)
+        with journal.closed_for_fork():
+            self._pool: ProcessPool[range, ChunkResult] = ProcessPool(
+                lambda state: _Worker(session, journal.path, state).run_chunk, count
+            )
+
+    def close(self) -> None:
+        """End the processes."""
+        self._pool.close()
+
+    async def results(self) -> AsyncGenerator[IndexedResult]:
+        """Yield the results that need no call, in the order of the matrix. Raises `JournalError`."""
+        session, failed_chunks = self._session, 0
+        try:
+            async with aclosing(self._pool.aresults(self._chunks())) as chunks:
+                async for orders, chunk in chunks:
+                    if session.stopped is not None:
+                        return
+                    if chunk is None:
+                        continue
+                    self._store(chunk)
+                    for order in orders:
+                        self._done[order] = order not in chunk.left
+                    for place, text in chunk.results:
+                        yield IndexedResult(place, VerificationResult.model_validate_json(text), text)
+                    failed_chunks = failed_chunks + 1 if len(chunk.left) > len(orders) // 2 else 0
+                    if chunk.uses_agents or failed_chunks >= _MAX_FAILED_CHUNKS:
+                        return
+        finally:
+            self.close()
+
+    def remaining_tasks(self) -> Iterator[AnswerTask]:
+        """Yield the answers that remain for the run."""
+        return self._session.matrix.part(order for order, done in enumerate(self._done) if not done)
+
+    def _chunks(self) -> Iterator[range]:
+        return (range(at, min(at + _CHUNK, len(self._done))) for at in range(0, len(self._done), _CHUNK))
+
+    def _store(self, chunk: ChunkResult) -> None:
+        """Store the results of a chunk in the journal, flush it, and add the counts to the run's."""
+        session, counts = self._session, chunk.counts
+        if not self._journal.replaying:
+            for place, kept in chunk.seen:
+                self._journal.seen(place, kept)
+            for item in chunk.finished:
+                self._journal.add(item)
+            self._journal.flush()
+        session.tally.add(counts.tally)
+        for names, count in counts.lines.items():
+            session.ledger.add_cached(names, count)
+        assert session.result_store is not None
+        session.result_store.count(counts.kept, counts.again)
+
+
+@contextmanager
+def precompute_results(session: RunSession) -> Iterator[PrecomputedResults | None]:
+    """Hold a pool of processes for results from stored replies inside the `with` block, if it is worthwhile.
+
+    Enter it before anything starts threads, such as the progress display. It yields None, and no processes, if the run
+    uses another executor, has a budget, or has observers of more than its results.
+    """
+    count = min(cores(), _MAX_PROCESSES)
+    if count < 2 or not _is_worthwhile(session):
+        yield None
+        return
+    with closing(PrecomputedResults(session, count)) as precomputed:
+        yield precomputed
+
+
+def _is_worthwhile(session: RunSession) -> bool:
+    observers = session.parts.observers
+    return (
+        session.journal is not None
+        and session.journal.had_replies
+        and session.matrix.answers >= _MIN_ANSWERS
+        and isinstance(session.executor, AsyncioExecutor)
+        and session.budget is None
+        and not any(observers.observes(what) for what in ("answer", "stage", "call"))
+        and not observers.observes_item_starts
+        and can_fork()
+    )
+
+
+class _Worker:
+    """The run in a forked process: its journal is read, and rows to store are recorded."""
+
+    def __init__(self, session: RunSession, journal: Path, state: WorkerState) -> None:
+        self._journal = _RecordingJournal(Journal.open(journal, replaying=True), replaying=session.parts.offline)
+        fingerprints = Fingerprints(session.config, session.parts.plugins, session.parts.trust)
+        self._resume_state = ResumeState(self._journal, fingerprints)
+        self._session = session.without_calls(self._journal, self._resume_state)
+        self._loop = asyncio.new_event_loop()
+        self._state = state
+
+    def run_chunk(self, orders: range) -> ChunkResult:
+        """Run the items of the answers with these orders."""
+        with self._journal.reading():
+            return self._loop.run_until_complete(self._run_chunk(orders))
+
+    async def _run_chunk(self, orders: range) -> ChunkResult:
+        chunk, misses, logged = ChunkResult(), 0, self._state.logged
+        for task in self._session.matrix.part(orders):
+            if self._state.ending:
+                break
+            self._journal.begin_answer()
+            before = len(logged)
+            if await self._run_answer(task, chunk):
+                chunk.finished += self._journal.finished
+                chunk.seen += self._journal.still_valid
+                misses = 0
+                continue
+            del logged[before:]
+            chunk.left.add(task.order)
+            misses += 1
+            chunk.uses_agents = self._journal.asked_agent
+            if chunk.uses_agents or misses >= _MAX_MISSES:
+                chunk.left.update(range(task.order, orders.stop))
+                break
+        return chunk
+
+    async def _run_answer(self, task: AnswerTask, chunk: ChunkResult) -> bool:
+        """Run the items of one answer; return whether the journal had every reply."""
+        session, resume_state = self._session, self._resume_state
+        kept, again = resume_state.kept, resume_state.again
+        session.runner.calls.take_counts()
+        session.ledger.clear()
+        judges, found = session.pending_judges(task)
+        if judges:
+            try:
+                async with aclosing(session.runner.answer(task, judges)) as results:
+                    async for judge, result in results:
+                        found.append(await session.store_result(task, judge, result))
+            except* ReplyMissing:
+                pass
+            if self._journal.missed:
+                return False
+        chunk.results += [(place, line or result.model_dump_json()) for place, result, line in found]
+        chunk.counts.add(session.tally, session.ledger, resume_state.kept - kept, resume_state.again - again)
+        return True
+
+
+class _RecordingJournal:
+    """A journal that is only read, and records the rows to store. `missed` says that a reply was missing.
+
+    It is a `ReplyStore` and has `ResultRows`. `replaying` says that stored errors are used as well.
+    """
+
+    def __init__(self, journal: Journal, *, replaying: bool) -> None:
+        self._journal = journal
+        self.replaying = replaying
+        self.asked_agent = False
+        self.begin_answer()
+
+    def begin_answer(self) -> None:
+        """Clear the records of the last answer."""
+        self.missed = False
+        self.finished: list[FinishedItem] = []
+        self.still_valid: list[tuple[int, StoredResult]] = []
+
+    def reading(self) -> AbstractContextManager[None]:
+        """Read the file in its state at the beginning of the block."""
+        return self._journal.reading()
+
+    async def find(self, call: CallRecord) -> CallOutcome | None:
+        """Return what the journal holds of the call.
+
+        Raises `ReplyMissing` if it has no reply, and for every call of an agent, since parts of its work may be stored.
+        """
+        if self.replaying:
+            return await self._journal.find(call)
+        self.asked_agent = self.asked_agent or call.endpoint.port == "agent"
+        kept = self._journal.reply(call) if not self.asked_agent else None
+        if kept is None or not kept.reusable:
+            self.missed = True
+            raise ReplyMissing
+        return kept.outcome
+
+    async def store(self, call: CallRecord, made: CallOutcome) -> None:
+        """Do nothing: no call is made."""
+
+    def leave(self, call: CallRecord) -> None:
+        """Do nothing: no call is made."""
+
+    @property
+    def had_results(self) -> bool:
+        """Whether the journal had any result when it was opened."""
+        return self._journal.had_results
+
+    def result(self, item: ItemId, fingerprint: bytes) -> StoredResult | None:
+        """Return the result that the journal holds for an item under this fingerprint."""
+        return self._journal.result(item, fingerprint)
+
+    def warn_of_damage(self, what: str) -> None:
+        """Log that a row of the file is damaged."""
+        self._journal.warn_of_damage(what)
+
+    async def finish(
+        self, place: int, item: ItemId, fingerprint: bytes, outcome: str, text: str, *, again: bool
+    ) -> None:
+        """Record the result of an item."""
+        self.finished.append(FinishedItem(place, item, fingerprint, outcome, text, again))
+
+    def seen(self, place: int, kept: StoredResult) -> None:
+        """Record that a stored result is still valid."""
+        self.still_valid.append((place, kept))

@@ -1,0 +1,67 @@
+"""The request of a run, in one value, and the command that its journal stores of it."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from karenina_engine.journal.command import digest_content, digest_trusted_content, digest_values, dump_config
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from karenina_core.config import VerificationConfig
+    from karenina_core.data.trust import Trust
+    from karenina_engine.calls.retry import RetryPolicy
+    from karenina_engine.question_source import QuestionSource
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    """A run to prepare: the questions, how they are answered and judged, and where replies and results are stored.
+
+    `question_ids` selects questions (None: all). `trust` says which code and which restricted values of the benchmark
+    may take effect: those that the user has trusted (None), or `"all"`. `output` is a JSONL file for the results,
+    `journal` the file of replies and results; with `replay` all replies come from the journal, and with `fresh` an
+    earlier journal is renamed. `config_file` is the user's file from which the configuration was read. `skip_broken`
+    says that questions of the benchmark's file that cannot be read were left out, and `columns` how the columns of a
+    table were mapped. `observers` are objects with hooks of a run, which are called for this run only.
+    """
+
+    benchmark: QuestionSource
+    config: VerificationConfig
+    _: KW_ONLY
+    question_ids: Sequence[str] | None = None
+    trust: Trust | Literal["all"] | None = None
+    output: Path | None = None
+    journal: Path | None = None
+    replay: bool = False
+    fresh: bool = False
+    policy: RetryPolicy | None = None
+    config_file: Path | None = None
+    skip_broken: bool = False
+    columns: Mapping[str, str] = field(default_factory=dict)
+    observers: Sequence[object] = ()
+
+
+def make_command(request: RunRequest) -> dict[str, Any]:
+    """Return the command of a run, as JSON values without secrets. Equal commands request the same."""
+    benchmark, config_file, output = request.benchmark, request.config_file, request.output
+    chosen = list(request.question_ids) if request.question_ids is not None else None
+    trusts_all = request.trust is not None and (request.trust == "all" or request.trust.everything)
+    chooses_all = chosen == list(benchmark.ids) and not benchmark.unfinished_ids()  # drafts run only if named
+    return {
+        "folder": str(Path.cwd()),
+        "benchmark": str(benchmark.path.absolute()) if benchmark.path is not None else None,
+        "columns": dict(request.columns),
+        "content": digest_content(benchmark),
+        "config_file": str(config_file.absolute()) if config_file is not None else None,
+        "config": dump_config(request.config),
+        "questions": None if chooses_all else chosen,
+        "output": str(output.absolute()) if output is not None else None,
+        "trust_all": trusts_all,
+        "trusted": digest_trusted_content(benchmark) if trusts_all else None,
+        "benchmark_config": digest_values(benchmark.run_config),
+        "skip_broken": request.skip_broken,
+    }

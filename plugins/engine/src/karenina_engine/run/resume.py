@@ -1,0 +1,160 @@
+"""Resuming a run: the items that already have a result in its journal are skipped."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from karenina_core.data.outcome import Outcome
+from karenina_core.data.result import VerificationResult
+from karenina_core.errors import describe_error
+from karenina_engine.journal.rows import UnstorableRow
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from karenina_core.data.item_id import ItemId
+    from karenina_engine.journal.fingerprint import Fingerprints
+    from karenina_engine.journal.journal import StoredResult
+    from karenina_engine.run.matrix import AnswerTask
+
+
+class ResultStore(Protocol):
+    """A store of results. `kept` and `again` count as in `ResumeState`."""
+
+    kept: int
+    again: int
+
+    def count(self, kept: int, again: int) -> None:
+        """Add the counts of another process to `kept` and `again`."""
+
+    async def read_folders(self, task: AnswerTask) -> None:
+        """Read the folders of a question that `result` needs, without blocking the event loop."""
+
+    def result(self, task: AnswerTask, judge: int) -> tuple[VerificationResult, str] | None:
+        """Return the stored result of an item and its line; None if the item has to run."""
+
+    async def finish(
+        self, task: AnswerTask, judge: int, result: VerificationResult
+    ) -> tuple[VerificationResult, str | None]:
+        """Store the result of an item; return it as stored, and its line if one was stored.
+
+        Raises `UnstorableRow` and `JournalError`.
+        """
+
+
+class ResultJournal(Protocol):
+    """The results of a journal (`karenina_engine.journal.journal.Journal`)."""
+
+    @property
+    def replaying(self) -> bool:
+        """Whether all items run again, with the replies of the journal."""
+
+    @property
+    def had_results(self) -> bool:
+        """Whether there was any result when the journal was opened."""
+
+    def result(self, item: ItemId, fingerprint: bytes) -> StoredResult | None:
+        """Return the result of an item with this fingerprint that was stored before the run."""
+
+    def seen(self, index: int, stored: StoredResult) -> None:
+        """Note that a stored result is also one of this run, at this index of its matrix."""
+
+    def finish(
+        self, index: int, item: ItemId, fingerprint: bytes, outcome: str, text: str, *, again: bool
+    ) -> Awaitable[None]:
+        """Store the result of an item, as its JSON line."""
+
+    def warn_of_damage(self, what: str) -> None:
+        """Log that a part of the file is damaged."""
+
+
+@dataclass(slots=True)
+class ResumeState:
+    """The results of a run in its journal. `kept` counts those that were stored before the run."""
+
+    journal: ResultJournal
+    fingerprints: Fingerprints
+    kept: int = 0
+    again: int = field(default=0)
+    """The number of items whose result was not final, so that they run again."""
+
+    def count(self, kept: int, again: int) -> None:
+        """Add the counts of another process to `kept` and `again`."""
+        self.kept += kept
+        self.again += again
+
+    async def read_folders(self, task: AnswerTask) -> None:
+        """Read the folders of a question, so that `result` does not block the event loop."""
+        await self.fingerprints.read_folders(task.question, task.pipeline.plan)
+
+    def result(self, task: AnswerTask, judge: int) -> tuple[VerificationResult, str] | None:
+        """Return the valid stored result of an item, with its line; None if the item has to run, as in a replay."""
+        if self.journal.replaying or not self.journal.had_results:
+            return None
+        kept = self.journal.result(task.item(judge), self._fingerprint(task, judge))
+        if kept is None:
+            return None
+        if kept.again:
+            self.again += 1
+            return None
+        try:
+            found = VerificationResult.model_validate_json(kept.text)
+        except ValueError:
+            self.journal.warn_of_damage(f"the result of question {task.question.id!r}")
+            return None
+        self.journal.seen(task.index(judge), kept)
+        self.kept += 1
+        return found, kept.text
+
+    async def finish(
+        self, task: AnswerTask, judge: int, result: VerificationResult
+    ) -> tuple[VerificationResult, str | None]:
+        """Store the result of an item; return it as stored, and its line if one was stored.
+
+        Raises `UnstorableRow` and `JournalError`.
+        """
+        item, fingerprint = task.item(judge), self._fingerprint(task, judge)
+        if self.journal.replaying:
+            return self._with_stored_times(result, item, fingerprint), None
+        again = runs_again(result)
+        try:
+            text = result.model_dump_json()
+        except ValueError as error:
+            raise UnstorableRow(f"it is not JSON: {describe_error(error)}") from error
+        await self.journal.finish(task.index(judge), item, fingerprint, result.outcome.value, text, again=again)
+        return result, text
+
+    def _with_stored_times(self, result: VerificationResult, item: ItemId, fingerprint: bytes) -> VerificationResult:
+        """Return the result of a replay with the times and id of the stored one."""
+        kept = self.journal.result(item, fingerprint)
+        if kept is None:
+            return result
+        try:
+            then = VerificationResult.model_validate_json(kept.text)
+        except ValueError:
+            self.journal.warn_of_damage(f"the result of question {item[0]!r}")
+            return result
+        for name in ("timestamp", "execution_time", "result_id"):
+            setattr(result.metadata, name, getattr(then.metadata, name))
+        times: dict[str, list[float]] = {}  # the judges of a panel have stages of the same names
+        for record in reversed(then.stages):
+            times.setdefault(record.name, []).append(record.seconds)
+        for record in result.stages:
+            record.seconds = times[record.name].pop() if times.get(record.name) else record.seconds
+        return result
+
+    def _fingerprint(self, task: AnswerTask, judge: int) -> bytes:
+        return self.fingerprints.compute(task.question, task.pipeline.plan, task.answering_model, task.judges[judge])
+
+
+def runs_again(result: VerificationResult) -> bool:
+    """Return whether an item with this result runs again when its run is resumed.
+
+    It does if a call failed permanently, or if a stage failed for another reason than a judge's reply: these are
+    problems that the user can fix before resuming. Replies that were received are not requested again, also if they
+    leave the item undecided.
+    """
+    if any(record.failed_calls for record in result.stages):
+        return True
+    return result.outcome.group == "not_judged" and result.outcome is not Outcome.PARSE_ERROR

@@ -1,0 +1,332 @@
+"""The session of a run: a bounded number of answers is in progress, and results are yielded as items end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from karenina_core.config import find_adapter
+from karenina_core.data.result import VerificationResult
+from karenina_engine.calls.call_runner import describe_unknown_ends
+from karenina_engine.calls.concurrency_limits import ConcurrencyLimits
+from karenina_engine.check.planner import Planner
+from karenina_engine.check.plugin_checks import loaded_distributions
+from karenina_engine.cost.ledger import Ledger
+from karenina_engine.journal.fingerprint import Fingerprints
+from karenina_engine.journal.rows import UnstorableRow
+from karenina_engine.progress.events import RunFinished, RunStarted
+from karenina_engine.progress.observers import NO_OBSERVERS
+from karenina_engine.results.aggregate import RunTally
+from karenina_engine.run.item_runner import ItemRunner
+from karenina_engine.run.matrix import IndexedResult
+from karenina_engine.run.resume import ResultStore, ResumeState
+from karenina_engine.settings import EngineSettings
+
+if TYPE_CHECKING:
+    from karenina_core.config import VerificationConfig
+    from karenina_engine.calls.call import CallCounts, ReplyStore
+    from karenina_engine.cost.budget import Budget
+    from karenina_engine.journal.journal import Journal
+    from karenina_engine.run.matrix import AnswerTask, Matrix
+    from karenina_engine.run.run_parts import RunParts
+
+StopListener = Callable[[float], None]
+"""Called when a run is stopped, with the seconds that calls in flight may take to end."""
+
+logger = logging.getLogger("karenina")
+
+
+class PrecomputedPart(Protocol):
+    """The part of a run whose results other processes compute before the run does the rest."""
+
+    def results(self) -> AsyncGenerator[IndexedResult]:
+        """Yield the results of this part. Raises `JournalError` if one cannot be stored."""
+
+    def remaining_tasks(self) -> Iterator[AnswerTask]:
+        """Yield the answers that remain for the run."""
+
+
+class SupportsExecute(Protocol):
+    """The part of a `karenina_engine.run.executor.Executor` that a session calls."""
+
+    def execute(self, session: RunSession) -> AsyncGenerator[IndexedResult]:
+        """Yield the result of every item with its index in the matrix."""
+
+
+class RunSession:
+    """A run that has passed all checks, and its state while it is executed: calls, results and costs.
+
+    `executor` runs the items of `matrix`. `journal` stores replies and results, unless `results` is given in its place
+    (and `parts` have another store). `command` is what the journal stores of how the run was started.
+    """
+
+    def __init__(
+        self,
+        parts: RunParts,
+        matrix: Matrix,
+        *,
+        ledger: Ledger,
+        budget: Budget | None = None,
+        executor: SupportsExecute,
+        journal: Journal | None = None,
+        command: Mapping[str, Any] | None = None,
+        results: ResultStore | None = None,
+    ) -> None:
+        if journal is not None:
+            parts = replace(parts, store=journal)
+            results = ResumeState(journal, Fingerprints(parts.config, parts.plugins, parts.trust))
+        self.parts: Final = replace(parts, ledger=ledger, budget=budget)
+        self.matrix: Final = matrix
+        self.ledger: Final = ledger
+        self.budget: Final = budget
+        self.executor: Final = executor
+        self.journal: Final = journal
+        self.distributions: Final = loaded_distributions(parts.plugins)
+        self.command: Final = {**command, "distributions": self.distributions} if command else {}
+        self.result_store: Final = results
+        self.runner: Final = ItemRunner(self.parts, matrix.panel)
+        self._outcomes = RunTally()
+        self._computed: PrecomputedPart | None = None
+        self._stopped: str | None = None
+        self._stop_requested = False  # by `stop`; when the budget is spent, items in progress go on
+        self._stop_listeners: list[StopListener] = []
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def with_journal(self, journal: Journal, command: Mapping[str, Any] | None = None) -> RunSession:
+        """Return the same run with a journal, which stores its replies and results."""
+        return RunSession(
+            self.parts,
+            self.matrix,
+            ledger=self.ledger,
+            budget=self.budget,
+            executor=self.executor,
+            journal=journal,
+            command=command,
+        )
+
+    def with_replies(self, store: ReplyStore, results: ResultStore) -> RunSession:
+        """Return the same run with replies and results from elsewhere than a journal."""
+        return RunSession(
+            replace(self.parts, store=store),
+            self.matrix,
+            ledger=self.ledger,
+            budget=self.budget,
+            executor=self.executor,
+            results=results,
+        )
+
+    def without_calls(self, store: ReplyStore, results: ResultStore) -> RunSession:
+        """Return the same run without calls, observers and budget, for a process that only computes results."""
+        parts = replace(self.parts, store=store, offline=True, observers=NO_OBSERVERS)
+        matrix = replace(self.matrix, planner=Planner(parts.config, parts.plugins))
+        return RunSession(parts, matrix, ledger=Ledger(self.ledger.prices), executor=self.executor, results=results)
+
+    @property
+    def resumable(self) -> bool:
+        """Whether `karenina resume` can continue the run: it has a journal, and its benchmark is a file."""
+        return self.journal is not None and self.command.get("benchmark") is not None
+
+    @property
+    def tally(self) -> CallCounts:
+        """The calls that the run has made so far, and those whose replies the journal had."""
+        return self.runner.calls.tally
+
+    def __len__(self) -> int:
+        """Return the number of items of the run."""
+        return len(self.matrix)
+
+    @property
+    def config(self) -> VerificationConfig:
+        """The configuration of the run."""
+        return self.parts.config
+
+    @property
+    def calls_models(self) -> bool:
+        """Whether a model may be called: not in a replay, nor if all answers are recorded and there is no judge."""
+        core = self.config.core
+        models = [*core.answering_models, *core.parsing_models] if not self.parts.offline else []
+        return any(not find_adapter(self.parts.plugins, model.interface).spec.recorded for model in models)
+
+    @property
+    def limits(self) -> ConcurrencyLimits:
+        """The current concurrency limits of the models."""
+        return self.parts.limits
+
+    @property
+    def stopped(self) -> str | None:
+        """The reason why the run was stopped before its end, as the end of a sentence with "because", or None."""
+        exhausted = self.budget.exhaustion if self.budget is not None else ""
+        return self._stopped or exhausted or None
+
+    @property
+    def outcomes(self) -> RunTally:
+        """The counts of the results so far."""
+        return self._outcomes
+
+    def stop(self, why: str, *, grace: float = 0.0) -> None:
+        """Stop the run: its stream ends early, and every result that it has yielded stays valid.
+
+        No further call begins. Calls in flight may take `grace` seconds to end, so that their replies are stored. Call
+        this in the event loop of the run (`stop_soon` from elsewhere). A second call ends the grace period.
+        """
+        again, self._stop_requested = self._stop_requested, True
+        self._stopped = self.stopped or why
+        self.limits.close()
+        for listener in tuple(self._stop_listeners):
+            listener(0.0 if again else grace)
+
+    def add_stop_listener(self, listener: StopListener) -> None:
+        """Let `stop` call `listener` in the event loop, with the seconds that calls in flight may take to end."""
+        self._stop_listeners.append(listener)
+
+    def remove_stop_listener(self, listener: StopListener) -> None:
+        """Remove a listener that `add_stop_listener` added."""
+        self._stop_listeners.remove(listener)
+
+    @property
+    def running(self) -> bool:
+        """Whether the run is executing."""
+        return self._loop is not None
+
+    def stop_soon(self, why: str, *, grace: float = 0.0, then: Callable[[], None] = lambda: None) -> None:
+        """Stop the run from a signal handler or another thread; `then` is called in the event loop afterwards."""
+
+        def stop() -> None:
+            self.stop(why, grace=grace)
+            then()
+
+        if self._loop is None:
+            self._stopped = why
+        else:
+            self._loop.call_soon_threadsafe(stop)
+
+    async def results(self) -> AsyncGenerator[VerificationResult]:
+        """Yield the result of every item, in the order in which they end. Leaving the loop early stops the run cleanly.
+
+        With a journal, each result is stored before it is yielded, and stored results are yielded without running
+        their items. Raises `JournalError` if the journal can no longer be written.
+        """
+        async with aclosing(self.indexed_results()) as results:
+            async for indexed in results:
+                yield indexed.result
+
+    async def indexed_results(self, computed: PrecomputedPart | None = None) -> AsyncGenerator[IndexedResult]:
+        """Yield the results with their indexes in the matrix, and the lines that the journal holds of them.
+
+        `computed` yields the results that need no call, if they are computed elsewhere.
+        """
+        self._computed = computed
+        core, observers = self.config.core, self.parts.observers
+        models = (*core.answering_models, *core.parsing_models)
+        outcomes = self._outcomes = RunTally(core.replicate_count)
+        began = time.monotonic()
+        journal = self.journal if self.journal is not None and not self.journal.replaying else None
+        keeps_replies = self.parts.store is not None and not self.parts.offline
+        if journal is not None:
+            journal.begin(len(self), self.command, self.ledger)
+            journal.store_endpoint_digests(self.runner.model_identities())
+        if self.budget is not None:
+            self.budget.count_earlier(models)
+        self.limits.prepare(models)
+        observers.run_started(RunStarted(len(self), self.config))
+        try:
+            async with self._running():
+                for stream in self._streams():
+                    async with aclosing(stream):
+                        async for placed in stream:
+                            result, meta = placed.result, placed.result.metadata
+                            group = (meta.answering_id, meta.parsing_id)
+                            passed = result.template.verify_granular_result
+                            outcomes.add(group, result.outcome, meta.question_id, passed)
+                            observers.item_finished(result)
+                            yield placed
+        finally:
+            interrupted = len(outcomes) < len(self)
+            if interrupted and self.stopped is not None:
+                missing = len(self) - len(outcomes)
+                logger.warning(
+                    "stopped after %d of %d items, because %s: %d %s no result%s",
+                    len(outcomes),
+                    len(self),
+                    self.stopped,
+                    missing,
+                    "item has" if missing == 1 else "items have",
+                    self._journal_hint() if keeps_replies else "",
+                )
+            for (model, reason), count in sorted(self.tally.unknown_ends.items()):
+                logger.warning("%s: taken as a normal end", describe_unknown_ends(model, reason, count))
+            finished = RunFinished(outcomes.summary(), time.monotonic() - began, interrupted, self.stopped)
+            observers.run_finished(finished)
+            if journal is not None and journal.broken is None:
+                journal.end(self.tally, finished=not interrupted)
+
+    def _journal_hint(self) -> str:
+        higher = " and a higher budget" if self.budget is not None and self.budget.exhausted else ""
+        return f"; another run with the same journal{higher} continues with them"
+
+    @asynccontextmanager
+    async def _running(self) -> AsyncIterator[None]:
+        """Stop the run when its time limit is over, if it has one, and close its ports and tools after the block."""
+        limit, clock = self.config.section(EngineSettings).run_timeout, None
+        self._loop = asyncio.get_running_loop()
+        if limit is not None:
+            late = f"the time limit is over (run_timeout = {limit:g} s)"
+            clock = self._loop.call_later(limit, self.stop, late)
+        try:
+            yield
+        finally:
+            self._loop = None
+            if clock is not None:
+                clock.cancel()
+            await self.runner.aclose()
+
+    def _streams(self) -> Iterator[AsyncGenerator[IndexedResult]]:
+        """Yield the results that are computed elsewhere, and then those of the executor."""
+        if self.stopped is None and self._computed is not None:
+            yield self._computed.results()
+        if self.stopped is None:
+            yield self.executor.execute(self)
+
+    def remaining_tasks(self) -> Iterator[AnswerTask]:
+        """Yield the answers of the matrix that are not computed elsewhere."""
+        return iter(self.matrix) if self._computed is None else self._computed.remaining_tasks()
+
+    def pending_judges(self, task: AnswerTask) -> tuple[list[int], list[IndexedResult]]:
+        """Return the judges of an answer whose items have to run, and the results of the others from the journal.
+
+        No item has to run once the budget is spent.
+        """
+        judges: list[int] = []
+        kept: list[IndexedResult] = []
+        for judge in range(len(task.judges)):
+            found = None
+            if self.result_store is not None:
+                found = self.result_store.result(task, judge)
+            if found is None:
+                judges.append(judge)
+            else:
+                kept.append(IndexedResult(task.index(judge), *found))
+        if self.budget is not None and self.budget.exhausted:
+            judges = []
+        return judges, kept
+
+    async def store_result(self, task: AnswerTask, judge: int, result: VerificationResult) -> IndexedResult:
+        """Store the result of an item in the journal, if there is one, and return it with its index.
+
+        Raises `JournalError`.
+        """
+        line = None
+        if self.result_store is not None:
+            try:
+                result, line = await self.result_store.finish(task, judge, result)
+            except UnstorableRow as error:
+                result = self.runner.make_failed_result(
+                    task, judge, f"the result of this item cannot be stored: {error}"
+                )
+                result, line = await self.result_store.finish(task, judge, result)
+        return IndexedResult(task.index(judge), result, line)

@@ -1,1 +1,0 @@
-"""Runs: checks before a run, sessions, executors, observers, and pools of workers and processes."""
