@@ -118,7 +118,7 @@ def stages() -> str:
             _modes(SLOT_RULES[slot].modes),
             "one stage" if SLOT_RULES[slot].single else "any number",
             _keys(SLOT_RULES[slot].produces),
-            ", ".join(f"[{one.stage.name}](#{one.stage.name.lower()})" for one in found if one.stage.slot is slot),
+            ", ".join(f"[{one.stage.name}](#{one.stage.name.lower()})" for one in found if one.slot is slot),
         ]
         for slot in Slot
     ]
@@ -129,7 +129,7 @@ def stages() -> str:
         table(["slot", "name", "modes", "takes", "must produce", "stages"], slots),
     ]
     for slot in (*Slot, None):
-        parts += [_stage(one) for one in found if one.stage.slot is slot]
+        parts += [_stage(one) for one in found if one.slot is slot]
     return page("Stages", *parts)
 
 
@@ -145,7 +145,7 @@ def _stage(one: RegisteredStage) -> str:
     ]
     facts = [
         ["distribution", one.distribution],
-        ["slot", code(stage.slot.config_name) if stage.slot else "none: only its relations place it"],
+        ["slot", code(one.slot.config_name) if one.slot else "none: only its relations place it"],
         ["runs", "once for each judge" if stage.scope == "item" else "once for all judges of an answer"],
         ["requires (skipped without them)", _keys(stage.requires)],
         ["reads if they exist", _keys(stage.optional)],

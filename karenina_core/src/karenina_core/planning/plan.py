@@ -56,6 +56,7 @@ class PlannedStage:
     stage: Stage
     distribution: str
     version: str
+    slot: Slot | None = None
     waits_for: tuple[WaitsFor, ...] = ()
     producers: tuple[tuple[AnyKey, str], ...] = ()
     reads: frozenset[str] = field(default=frozenset())
@@ -67,11 +68,6 @@ class PlannedStage:
     def name(self) -> str:
         """The stage's name."""
         return self.stage.name
-
-    @property
-    def slot(self) -> Slot | None:
-        """The slot that it fills."""
-        return self.stage.slot
 
     @cached_property
     def usage_key(self) -> str:
@@ -200,7 +196,7 @@ def order_stages(
 
 
 def _node(one: SelectedStage, ranks: Mapping[str, int] | None) -> Node:
-    slot = one.stage.slot
+    slot = one.slot
     rank = None if slot is None else slot.value if ranks is None else ranks[one.stage.name]
     lowest = max((slot.value for slot in one.stage.after if isinstance(slot, Slot)), default=0)
     last = Slot.FINALIZE_RESULT.value
@@ -227,7 +223,7 @@ def _order_edges(one: SelectedStage, selected: Sequence[SelectedStage]) -> Itera
     for other in selected:
         if other is one:
             continue
-        names: set[str | Slot | None] = {other.stage.name, other.stage.slot}
+        names: set[str | Slot | None] = {other.stage.name, other.slot}
         if names & set(one.stage.after):
             yield Edge(other.stage.name, one.stage.name, None, f"{one.stage.name} declares after")
         if names & set(one.stage.before):
@@ -251,7 +247,7 @@ def _artifact_edges(one: SelectedStage, selected: Sequence[SelectedStage], produ
                 continue
             for other in selected:
                 if other is not one and key in other.stage.revises and key not in stage.revises:
-                    if {other.stage.name, other.stage.slot} & set(stage.before):
+                    if {other.stage.name, other.slot} & set(stage.before):
                         continue
                     yield Edge(other.stage.name, stage.name, key.name, f"{relation}, after it is revised")
 
@@ -283,6 +279,7 @@ def _make_planned_stage(one: SelectedStage, edges: Sequence[Edge], producers: di
         stage,
         one.distribution,
         one.version,
+        one.slot,
         waits_for=tuple(sorted(waits, key=lambda wait: (wait.stage, wait.artifact or "", wait.why))),
         producers=tuple(
             (key, producers.get(key.name, "its producer")) for key in sorted(stage.requires, key=lambda key: key.name)

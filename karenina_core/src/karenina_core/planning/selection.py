@@ -12,12 +12,13 @@ from karenina_core.artifacts.slots import Slot
 from karenina_core.catalog import install_command, read_catalog
 from karenina_core.config.setting_owners import not_loaded
 from karenina_core.errors import ConfigError
+from karenina_core.stages.stage import Skip, Stage
 from karenina_core.text import did_you_mean
 
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
     from karenina_core.data.question import Question
-    from karenina_core.stages.stage import RegisteredStage, Skip, Stage
+    from karenina_core.stages.stage import RegisteredStage
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,7 @@ class SelectedStage:
     stage: Stage
     distribution: str
     version: str
+    slot: Slot | None = None
 
 
 @dataclass(slots=True)
@@ -58,7 +60,7 @@ def select(
     found.problems += sorted(set(conflicts))
     named = {slot: names for slot in Slot if (names := config.core.slots.get(slot.config_name)) is not None}
     for slot in Slot:
-        here = [one for one in candidates if one.stage.slot is slot]
+        here = [one for one in candidates if one.slot is slot]
         rule = SLOT_RULES[slot]
         mode = config.core.evaluation_mode
         if mode not in rule.modes:
@@ -71,7 +73,7 @@ def select(
             _take_included(here, config, question, found)
             if rule.scores_rubric:
                 _check_traits_have_stages(slot, here, question, failures, found)
-    _take_included([one for one in candidates if one.stage.slot is None], config, question, found)
+    _take_included([one for one in candidates if one.slot is None], config, question, found)
     _check_artifacts(found)
     _drop_unmet_stages(found, candidates, {name for names in named.values() for name in names}, failures)
     return found
@@ -92,7 +94,8 @@ def _make_candidates(offered: Iterable[RegisteredStage], found: StageSelection) 
                 f'[plugins.pick] {name} = "{same[0].distribution}"'
             )
         else:
-            candidates.append(SelectedStage(same[0].stage(), same[0].distribution, same[0].version))
+            only = same[0]
+            candidates.append(SelectedStage(only.stage(), only.distribution, only.version, only.slot))
     return candidates
 
 
@@ -113,7 +116,7 @@ def _take_named(
             found.stages.append(by_name[name])
         elif name in {one.stage.name for one in everywhere}:
             other = next(one for one in everywhere if one.stage.name == name)
-            place = other.stage.slot.config_name if other.stage.slot is not None else "no slot"
+            place = other.slot.config_name if other.slot is not None else "no slot"
             found.problems.append(f"{line} names {name}, which is a stage for {place}: name a stage for this slot")
         else:
             found.problems.append(f"{line} names {name}: {_describe_missing_stage(name, failures, by_name)}")
@@ -217,7 +220,13 @@ def _check_traits_have_stages(
 def _is_included(
     one: SelectedStage, config: VerificationConfig, question: Question, found: StageSelection
 ) -> bool | Skip:
-    """Return whether the stage belongs to the plan. An exception that it raises becomes a problem of the plan."""
+    """Return whether the stage belongs to the plan. An exception that it raises becomes a problem of the plan.
+
+    A stage that does not decide is included, except in slots that take one stage, where installing a plugin must not
+    change anything by itself.
+    """
+    if one.slot is not None and SLOT_RULES[one.slot].single and type(one.stage).included is Stage.included:
+        return Skip("not selected by the configuration")
     try:
         return one.stage.included(config, question)
     except ConfigError as error:
@@ -248,11 +257,11 @@ def _check_artifacts(found: StageSelection) -> None:
         declared: set[AnyKey] = set(stage.produces) | set(stage.requires) | set(stage.revises)
         for key in declared | (set() if stage.optional is ANY else set(stage.optional)):
             types.setdefault(key.name, {}).setdefault(key.type.__name__, []).append(stage.name)
-        if stage.slot is not None:
-            missing = sorted(key.name for key in SLOT_RULES[stage.slot].produces - set(stage.produces))
+        if one.slot is not None:
+            missing = sorted(key.name for key in SLOT_RULES[one.slot].produces - set(stage.produces))
             if missing:
                 found.problems.append(
-                    f"stage {stage.name} of {one.distribution} fills slot {stage.slot.config_name} without producing "
+                    f"stage {stage.name} of {one.distribution} fills slot {one.slot.config_name} without producing "
                     f"{', '.join(missing)}: choose another stage for the slot, or fix the plugin"
                 )
     for name, stages in sorted(producers.items()):
@@ -287,7 +296,7 @@ def _drop_unmet_stages(
                 producers = [other.stage.name for other in candidates if key in other.stage.produces]
                 left_out = [name for name in producers if name in reasons]
                 stage = one.stage
-                must_run = stage.name in named or (stage.slot is not None and SLOT_RULES[stage.slot].single)
+                must_run = stage.name in named or (one.slot is not None and SLOT_RULES[one.slot].single)
                 if left_out and not must_run:
                     why = f"needs {key.name} of {left_out[0]}, which is left out: {reasons[left_out[0]]}"
                     found.stages.remove(one)

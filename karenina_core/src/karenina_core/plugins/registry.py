@@ -42,12 +42,13 @@ of such an object and why it is refused."""
 
 @dataclass(frozen=True, slots=True)
 class Offer(Generic[T_co]):
-    """An object that a plugin offers, or its implementation of a hook, with the plugin's distribution."""
+    """An object that a plugin offers through a hook, or its implementation of one, with the plugin's distribution."""
 
     value: T_co
     distribution: str
     version: str
     plugin: object
+    hook: str = ""
 
 
 class Plugins:
@@ -125,7 +126,7 @@ class Plugins:
             raise PluginError(f"the hook {hook.__name__} cannot be used: {why}")
         implementing = {id(found.plugin) for found in caller.get_hookimpls()}
         return [
-            Offer(partial(self._call_one, plugin, hook.__name__), distribution, version, plugin)
+            Offer(partial(self._call_one, plugin, hook.__name__), distribution, version, plugin, hook.__name__)
             for plugin, distribution, version in self._plugins.values()
             if id(plugin) in implementing
         ]
@@ -138,7 +139,7 @@ class Plugins:
             except Exception as error:
                 self.reject(found, error)
             else:
-                yield Offer(result, found.distribution, found.version, found.plugin)
+                yield Offer(result, found.distribution, found.version, found.plugin, found.hook)
 
     def offers(self, hook: Callable[[], Sequence[T]]) -> list[Offer[T]]:
         """Return the objects that plugins offer through `hook`, which takes no arguments, with their distributions.
@@ -147,7 +148,7 @@ class Plugins:
         """
         if hook.__name__ not in self._offered:
             self._offered[hook.__name__] = [
-                Offer(one, found.distribution, found.version, found.plugin)
+                Offer(one, found.distribution, found.version, found.plugin, found.hook)
                 for found in self.each(hook)
                 for one in found.value or ()
             ]
@@ -198,7 +199,11 @@ class Plugins:
         try:
             for each, (hooks, name_of, why_refused) in _HOOKS_OF_KIND.items() if failure is None else ():
                 found = [(one, hook) for hook in hooks for one in self._call_one(plugin, hook) or ()]
-                offers |= {(each, name_of(one, hook, plugin)): why_refused(one) for one, hook in found}
+                for one, hook in found:
+                    name = name_of(one, hook, plugin)
+                    if (each, name) in offers:
+                        raise PluginError(f"the {each} {name} is offered twice, again through {hook}: offer it once")
+                    offers[each, name] = why_refused(one)
         except Exception as error:
             failure = type_and_message(error)
         failure = failure or next((why for (_, name), why in offers.items() if why and name not in named), None)

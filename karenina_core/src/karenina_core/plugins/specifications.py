@@ -121,6 +121,9 @@ class _Manager(pluggy.PluginManager):
         options = super().parse_hookimpl_opts(plugin, name)
         hook = name if options is None else options["specname"] or name
         known = hook in vars(self.hook) and vars(self.hook)[hook].has_spec()
+        if options is not None and (options["wrapper"] or options["hookwrapper"]):
+            why = "a wrapper, but hooks are called for each plugin alone: write @hookimpl, and return what it offers"
+            raise pluggy.PluginValidationError(plugin, f"{name} is {why}")
         if options is not None and not known:
             if hook not in read_catalog()["hooks"]:
                 names = [one for one, caller in vars(self.hook).items() if caller.has_spec()]

@@ -13,7 +13,7 @@ from karenina_agentic.settings import AgenticSettings, agentic_traits
 from karenina_agentic.trait_verdict import Verdict, read_verdict, scoring_schema
 from karenina_agentic.trait_workspace import TraitWorkspace, open_trait_workspace
 from karenina_core import ArtifactKeys as Keys
-from karenina_core import ModelConfig, Question, Skip, Slot, Stage, VerificationConfig, VerificationContext
+from karenina_core import ModelConfig, Question, Skip, Stage, VerificationConfig, VerificationContext
 from karenina_core.data.rubrics import AgenticRubricTrait, RubricTrait
 from karenina_core.data.trust import Trust
 from karenina_core.errors import describe_error
@@ -53,7 +53,6 @@ class AgenticRubricEvaluation(Stage):
     """
 
     name = "AgenticRubricEvaluation"
-    slot = Slot.RUBRIC_EVALUATION
     requires = frozenset({Keys.RAW_LLM_RESPONSE})
     optional = frozenset(
         {
