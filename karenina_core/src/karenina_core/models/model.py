@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, Literal, cast
 
 from pydantic import BeforeValidator, ConfigDict, Field, SecretStr
 
 from karenina_core.models.from_files import FromFiles
-from karenina_core.models.masked_secrets import refuse_mask
 from karenina_core.models.strict_settings import StrictSettings
 
 ManualTraces = Path | dict[str, Any]
@@ -17,6 +17,27 @@ STREAM_TIMEOUT: Final = 1800.0
 Secrecy = Literal["key", "whole", "by_name"]
 """The part of a field that is never written to files: all of it, because it is a key (`key`, which the environment may
 provide) or may contain secrets anywhere (`whole`); or the entries that have the name of a secret (`by_name`)."""
+
+_MASK: Final = "*" * 10
+"""What pydantic writes in place of a secret in dumps of a configuration."""
+
+
+def _refuse_mask(value: Any) -> Any:
+    """Return `value`. Raises `ValueError` if it is or contains a masked secret."""
+    if masked := next((place for place, text in _texts(value) if _MASK in text), None):
+        raise ValueError(
+            f"{masked} is a masked secret ({_MASK}) from a dump of a configuration: remove it, so that the key is "
+            "taken from the environment, or write the secret itself"
+        )
+    return value
+
+
+def _texts(value: Any, place: str = "it") -> Iterator[tuple[str, str]]:
+    if isinstance(value, str):
+        yield place, value
+    elif isinstance(value, dict | list):
+        for key, one in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _texts(one, f"{key}" if place == "it" else f"{place}.{key}")
 
 
 class ModelConfig(StrictSettings):
@@ -47,7 +68,7 @@ class ModelConfig(StrictSettings):
         description="Base URL of the server, including /v1.",
         json_schema_extra={"from_files": "never"},
     )
-    endpoint_api_key: Annotated[SecretStr, BeforeValidator(refuse_mask)] | None = Field(
+    endpoint_api_key: Annotated[SecretStr, BeforeValidator(_refuse_mask)] | None = Field(
         default=None,
         description="API key; by default, the adapter's environment variable.",
         json_schema_extra={"secrecy": "key", "from_files": "never"},
@@ -68,7 +89,7 @@ class ModelConfig(StrictSettings):
     mcp_tool_description_overrides: dict[str, str] | None = Field(
         default=None, description="Replacements for the descriptions of tools, by tool."
     )
-    mcp_server_options: Annotated[dict[str, dict[str, Any]], BeforeValidator(refuse_mask)] = Field(
+    mcp_server_options: Annotated[dict[str, dict[str, Any]], BeforeValidator(_refuse_mask)] = Field(
         default_factory=dict,
         repr=False,
         description="Settings of MCP servers, by the server's name.",
@@ -100,7 +121,7 @@ class ModelConfig(StrictSettings):
         description="Recorded answers: a file, or a table of recordings by question id or text.",
         json_schema_extra={"from_files": "below"},
     )
-    extra: Annotated[dict[str, Any], BeforeValidator(refuse_mask)] = Field(
+    extra: Annotated[dict[str, Any], BeforeValidator(_refuse_mask)] = Field(
         default_factory=dict,
         repr=False,
         description="Settings of the adapter.",

@@ -50,13 +50,9 @@ class LeftOut:
 
 
 @dataclass(frozen=True)
-class PlannedStage:
+class PlannedStage(SelectedStage):
     """A stage of a plan, with what the pipeline needs to run it and to enforce its declarations."""
 
-    stage: Stage
-    distribution: str
-    version: str
-    slot: Slot | None = None
     waits_for: tuple[WaitsFor, ...] = ()
     producers: tuple[tuple[AnyKey, str], ...] = ()
     reads: frozenset[str] = field(default=frozenset())

@@ -23,10 +23,6 @@ _LISTS: tuple[tuple[str, type[RubricTrait]], ...] = (
 )
 
 
-def _list_of(trait: RubricTrait) -> str:
-    return next((name for name, kind in _LISTS if isinstance(trait, kind)), "other_traits")
-
-
 class Rubric(BaseModel):
     """The traits by which answers are scored: one list for each kind, and `other_traits` for kinds added by plugins.
 
@@ -58,7 +54,8 @@ class Rubric(BaseModel):
                 trait = trait_from_json(given)
             else:
                 raise ValueError(f"trait {position + 1} of the rubric is not a trait but a {type(given).__name__}")  # noqa: TRY004
-            lists.setdefault(_list_of(trait), []).append(trait)
+            name = next((name for name, kind in _LISTS if isinstance(trait, kind)), "other_traits")
+            lists.setdefault(name, []).append(trait)
         return lists
 
     @field_validator("other_traits", mode="before")
