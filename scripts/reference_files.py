@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 from importlib import import_module
+from typing import Any
 
 from markdown_text import code, field_table, page, prose, table
 
@@ -108,6 +109,6 @@ def _yes(value: object) -> str:
 
 
 def _columns(name: str) -> list[str]:
-    columns: tuple[table_columns.Column, ...] = getattr(table_columns, name)
+    columns: table_columns.Columns[Any] = getattr(table_columns, name)
     rows = [[code(one.name), one.type, prose(one.meaning)] for one in columns]
     return [f"### Table {code(name.lower())}", table(["column", "type", "meaning"], rows)]

@@ -76,6 +76,13 @@ def test_a_server_that_refuses_the_temperature_is_asked_without_it(interface: st
     assert temperatures(server) == [0.0, None, None]
 
 
+def test_a_judge_without_a_temperature_is_asked_once() -> None:
+    with recording_server(lambda body: Reply(REFUSAL, status=400) if "response_format" in body else "Yes.") as server:
+        results = run(server, "openai", questions=2)
+    assert [one.outcome for one in results] == ["parse_error", "parse_error"]
+    assert temperatures(server) == [0.0, None, None]
+
+
 def test_a_refused_temperature_of_the_user_is_an_error() -> None:
     with recording_server(refusing) as server:
         (result,) = run(server, "openai", temperature=0.3)

@@ -31,6 +31,7 @@ from karenina_core.errors import ConfigError
 from karenina_core.models.ports import CallInfo, Message, PortError
 from karenina_core.models.prompts import PromptTask
 from karenina_core.plugins import Plugins
+from karenina_engine.journal.view import JournalView
 from karenina_engine.offline import rescoring
 from karenina_engine.offline.rescoring import rescore
 from karenina_engine.scheduling.process_pool import can_fork
@@ -155,6 +156,15 @@ def test_rescored_results_equal_those_of_a_new_run(tmp_path: Path, models: Scrip
     fresh = benchmark.run_verification(config(models))
     again = VerificationResultSet.load(tmp_path / "new.jsonl")
     assert [(one.item, one.outcome) for one in again] == [(one.item, one.outcome) for one in fresh]
+
+
+def test_rescored_results_keep_the_time_of_their_run(tmp_path: Path, models: ScriptedModels) -> None:
+    benchmark, journal = finished(models, tmp_path, question(1, source(7.0)))
+    with JournalView(journal) as view:
+        before = [json.loads(line)["metadata"]["execution_time"] for line in view.results()]
+    rescore(journal, benchmark, config(models), output=tmp_path / "new.jsonl")
+    after = [one.metadata.execution_time for one in VerificationResultSet.load(tmp_path / "new.jsonl")]
+    assert sorted(after) == sorted(before)
 
 
 def test_the_journal_stays_as_it_is(tmp_path: Path, models: ScriptedModels) -> None:

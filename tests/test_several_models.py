@@ -102,16 +102,19 @@ def test_a_model_without_a_judged_item_is_named(two_models: tuple[str, ...]) -> 
 
 
 @pytest.mark.parametrize(
-    ("option", "says"),
+    ("options", "says"),
     [
         ("--fail-under=pore=0.5", "'pore'; did you mean 'poor'?"),
+        ("--fail-under=poor judged by pore=0.5", "no such judge; did you mean 'poor judged by poor'?"),
+        ("--fail-under=0.9, --fail-under=0.1", "two limits are given without a name"),
+        ("--max-unjudged=poor=0, --max-unjudged=poor=9", "two limits are given for 'poor'"),
         ("--fail-under=poor=70", "70 is not a share from 0 to 1: write 0.7 for 70%"),
         ("--fail-under=half", "'half' is not a valid share"),
         ("--max-unjudged=poor=-1", "'-1' is not a valid number of items"),
     ],
 )
-def test_a_limit_that_cannot_hold_is_refused_first(two_models: tuple[str, ...], option: str, says: str) -> None:
-    refused = karenina("run", *two_models, option)
+def test_a_limit_that_cannot_hold_is_refused_first(two_models: tuple[str, ...], options: str, says: str) -> None:
+    refused = karenina("run", *two_models, *options.split(", "))
 
     assert refused.code == 2
     assert says in " ".join(refused.err.split())

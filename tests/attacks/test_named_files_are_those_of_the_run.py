@@ -60,6 +60,8 @@ class Attack:
     answers: bool = False
     plain: bool = False
     """Whether no program of the benchmark is started."""
+    fails: bool = False
+    """Whether no item of the run is judged, because its program is absent."""
 
 
 def rows(folder: Path, name: str, text: str = "Which gene is it?") -> Path:
@@ -172,6 +174,24 @@ ATTACKS = {
         lambda folder: program(folder, "server.py", "started"),
         answers=True,
     ),
+    "the folder that an interpreter runs changes": Attack(
+        with_program(f"{sys.executable} -I given/package"),
+        lambda folder: program(folder, "package/__main__.py", "started"),
+        answers=True,
+    ),
+    "the program of a nested command changes": Attack(
+        with_program("sh -c 'exec given/tool; true'"), lambda folder: tool(folder, "started"), answers=True
+    ),
+    "the program of a command in code changes": Attack(
+        with_program('sh -c "echo it\\\'s; given/tool"'), lambda folder: tool(folder, "started"), answers=True
+    ),
+    "an absent script appears": Attack(
+        with_program(f"{sys.executable} -I given/later/late.py"),
+        lambda folder: ((folder / "later").mkdir(), program(folder, "later/late.py", "started"))[1],
+        answers=True,
+        plain=True,
+        fails=True,
+    ),
     "a program becomes a link": Attack(
         with_program("./tool"),
         lambda folder: (tool(folder.parent, "../started"), link(folder / "tool", "../tool"))[1],
@@ -204,6 +224,8 @@ def started(user: User, server: RecordingServer, attack: Attack, trusted: str) -
     (folder / "link").symlink_to("../own")
     tool(folder, "harmless")
     program(folder, "server.py", "harmless")
+    (folder / "package").mkdir()
+    program(folder, "package/__main__.py", "harmless")
     secret = {"karenina": 1, "name": "S", "questions": [{**QUESTION, "question": SECRET}]}
     (work / "secret.yaml").write_text(json.dumps(secret))
     (folder / "genes.yaml").write_text(json.dumps({"karenina": 1, "name": "G", **attack.benchmark(server.url)}))
@@ -217,7 +239,7 @@ def started(user: User, server: RecordingServer, attack: Attack, trusted: str) -
     if "mcp_urls_dict" in (folder / "genes.yaml").read_text() and not attack.plain:
         assert (work / "harmless").exists(), done.stderr
     else:
-        assert done.returncode == 0, done.stderr
+        assert done.returncode == (4 if attack.fails else 0), done.stderr
     if attack.settings == AGENTIC:
         assert "code.txt" in "".join(server.seen)
         assert "1 | BCL2" in "".join(server.seen) or "BCL2" in server.seen[-1]

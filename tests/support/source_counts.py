@@ -10,6 +10,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
+from typing import get_args
+
+from karenina_core.data.outcome import Outcome, OutcomeGroup
 
 ROOT = Path(__file__).parents[2]
 SMALL = 50
@@ -62,6 +65,22 @@ def port_classes() -> list[str]:
     return found
 
 
+def outcome_tables() -> list[str]:
+    """Return where a collection lists outcomes: sets, lists, tuples, and keys of dicts, with two or more of them.
+
+    Values as text count if one of them is no name of a group.
+    """
+    found = []
+    for module, file in source_files().items():
+        for node in ast.walk(_tree(file)):
+            listed = node.keys if isinstance(node, ast.Dict) else getattr(node, "elts", ())
+            members = sum(_is_outcome(one) for one in listed)
+            texts = {one.value for one in listed if isinstance(one, ast.Constant) and one.value in set(Outcome)}
+            if members > 1 or (len(texts) > 1 and texts - set(get_args(OutcomeGroup))):
+                found.append(f"{module}:{getattr(node, 'lineno', 0)}")
+    return found
+
+
 def small_files_with_one_importer() -> list[str]:
     """Return the modules of 50 lines or less that exactly one other source file imports, at any place in it.
 
@@ -98,9 +117,13 @@ def _tree(file: Path) -> ast.Module:
     return ast.parse(file.read_text("utf-8"))
 
 
+def _is_outcome(node: ast.AST | None) -> bool:
+    return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "Outcome"
+
+
 def _is_port_method(node: ast.AST) -> bool:
     return (
-        isinstance(node, ast.AsyncFunctionDef)
+        isinstance(node, ast.AsyncFunctionDef | ast.FunctionDef)
         and node.name in _PORT_METHODS
         and "info" in {argument.arg for argument in node.args.kwonlyargs}
     )

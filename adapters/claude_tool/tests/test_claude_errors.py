@@ -206,3 +206,28 @@ def test_what_can_work_is_let_through(url: str | None, fields: dict[str, Any]) -
 def test_concurrency_is_a_setting() -> None:
     assert SPEC.concurrency is not None
     assert [SPEC.concurrency(model(None, extra=extra)) for extra in ({}, {"max_concurrency": 4})] == [None, 4]
+
+
+async def test_the_password_of_a_proxy_is_not_in_errors(
+    server: ScriptedServer, open_port: Keep, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Attack: a proxy that says again which credentials it was sent."""
+    server.says(lambda asked: Reply({"error": {"message": f"{dict(asked.headers)} password"}}, 407))
+    monkeypatch.setenv("no_proxy", "")
+    monkeypatch.setenv("http_proxy", server.url.replace("http://", "http://me:password@"))
+    with pytest.raises(PortError, match="HTTP 407") as caught:
+        await open_port(ClaudeLLM(model("http://model.example"))).invoke(ASK)
+
+    assert not [word for word in ("password", "bWU6cGFzc3dvcmQ=") if word in str(caught.value)]
+
+
+@pytest.mark.parametrize("address", ["socks5://me:password@host:1", "file:///password"])
+async def test_a_proxy_of_an_unknown_kind_is_an_error(
+    address: str, open_port: Keep, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("no_proxy", "")
+    monkeypatch.setenv("http_proxy", address)
+    with pytest.raises(PortError, match="proxy in the environment") as caught:
+        await open_port(ClaudeLLM(model("http://model.example"))).invoke(ASK)
+
+    assert "password" not in str(caught.value)

@@ -238,3 +238,16 @@ def test_the_interfaces_have_all_ports_and_concurrency_is_a_setting() -> None:
     assert concurrency is not None
     assert concurrency(model(None, "openrouter", extra={"max_concurrency": 4})) == 4
     assert os.environ.get("OPENROUTER_API_KEY") is None
+
+
+async def test_the_password_of_a_proxy_is_not_in_errors(
+    server: Scripted, open_port: Keep, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Attack: a proxy that says again which credentials it was sent."""
+    server.says({"error": {"message": "me:password, or bWU6cGFzc3dvcmQ="}}, status=407)
+    monkeypatch.setenv("no_proxy", "")
+    monkeypatch.setenv("http_proxy", server.url.replace("http://", "http://me:password@"))
+    error = await fails(open_port(LangchainLLM(model("http://model.example/v1"))))
+
+    assert "HTTP 407" in str(error)
+    assert not [word for word in ("password", "bWU6cGFzc3dvcmQ=") if word in str(error)]

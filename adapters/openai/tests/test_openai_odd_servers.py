@@ -255,3 +255,18 @@ def test_a_connection_serves_only_the_loop_it_was_made_in() -> None:
     finally:
         over.set()
         server.join()
+
+
+async def test_the_password_of_a_proxy_is_not_in_errors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Attack: a proxy that says again which credentials it was sent."""
+
+    async def script(_wire: Wire, caller: Caller) -> None:
+        await caller.says(reply(str(await caller.request()).encode() + b" password", status="407 Refused"))
+
+    async with served(script) as proxy:
+        monkeypatch.delenv("no_proxy", raising=False)
+        monkeypatch.setenv("http_proxy", f"http://me:password@127.0.0.1:{proxy.port}")
+        error = await fails(OpenAILLM(model("http://model.example/v1")))
+
+    assert "HTTP 407" in str(error)
+    assert not [word for word in ("password", "bWU6cGFzc3dvcmQ=") if word in str(error)]

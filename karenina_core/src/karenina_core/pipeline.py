@@ -169,8 +169,8 @@ class Pipeline:
                     await waiting
                 else:
                     await _in_time(waiting, state.deadline, ItemTimeout(self._item_timeout or 0.0))
-            if context.no_recorded_reply is not None:
-                raise context.no_recorded_reply  # even if the stage caught it: its result would not be real
+            if context.calls.no_recorded_reply is not None:
+                raise context.calls.no_recorded_reply  # even if the stage caught it: its result would not be real
             raised = state.first_error()
             if raised is known:
                 if not planned.writes <= state.artifacts.keys():
@@ -182,7 +182,7 @@ class Pipeline:
             if is_interrupt(failure, task):
                 raise
             if isinstance(failure, ItemTimeout | asyncio.CancelledError):
-                context.count_failure()  # the call that was cancelled may succeed when the run resumes
+                context.calls.count_failure()  # the call that was cancelled may succeed when the run resumes
             return self._fail(planned, state, failure)
         assert raised is not None
         return raised.message
@@ -224,8 +224,9 @@ async def _in_time(waiting: Awaitable[None], deadline: float, late: ItemTimeout)
 
 def _call_values(context: VerificationContext) -> dict[str, Any]:
     """Return the values on calls for a stage's record; empty if it made none."""
-    usage, notes = context.usage, context.notes
-    if usage is NO_USAGE and not context.failed_calls and (notes is None or not notes.retries):
+    calls = context.calls
+    usage, notes = calls.usage, calls.notes
+    if usage is NO_USAGE and not calls.failed and (notes is None or not notes.retries):
         return {}
     notes = notes or CallNotes()
     return {
@@ -234,7 +235,7 @@ def _call_values(context: VerificationContext) -> dict[str, Any]:
         "output_tokens": usage.output_tokens,
         "retries": notes.retries,
         "waited": notes.waited,
-        "failed_calls": context.failed_calls,
+        "failed_calls": calls.failed,
     }
 
 

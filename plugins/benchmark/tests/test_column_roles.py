@@ -78,6 +78,14 @@ def test_other_columns_that_could_be_the_right_answer_are_named() -> None:
     assert (chosen(rows).get("answer"), chosen(rows).rivals) == ("reference", ("answer",))
 
 
+def test_one_of_several_general_names_is_not_taken() -> None:
+    columns = ["question", "expected_scope", "expected_risk"]
+    roles = choose_roles(columns, [dict.fromkeys(columns, "some text")])
+    assert roles.get("answer") is None
+    assert roles.rivals == ("expected_scope", "expected_risk")
+    assert choose_roles([*columns, "expected_answer"]).get("answer") == "expected_answer"
+
+
 def test_addresses_of_sources_are_not_right_answers() -> None:
     rows = [{"question": "q", "reference": "https://example.org/a", "answer": "Ann"}]
     assert chosen(rows).get("answer") == "answer"

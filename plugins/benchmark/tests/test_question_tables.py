@@ -146,6 +146,13 @@ def test_a_question_of_messages_is_asked_as_text(tmp_path: Path) -> None:
         Benchmark.load(tmp_path / "b.json")
 
 
+def test_blank_rows_of_a_table_are_left_out(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("question,answer\nHow many?,2\n\n,\nWhich gas?,NO\n", "utf-8")
+    benchmark = Benchmark.load(tmp_path / "a.csv")
+    assert [one.question for one in benchmark] == ["How many?", "Which gas?"]
+    assert "blank rows are left out: line 3, line 4" in benchmark.load_notes
+
+
 def test_rows_that_are_too_short_are_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "a.csv").write_text("id,question,answer,category\n1,How many?,2,x\n2,Which gas?,geo\n", "utf-8")
     Benchmark.load(tmp_path / "a.csv")
@@ -172,10 +179,26 @@ def test_names_of_columns_say_how_a_response_is_searched(
     assert verdicts == [True, False]
 
 
+@pytest.mark.parametrize("cell", [None, [], [None], [""], ""])
+def test_a_row_without_texts_to_search_has_no_template(cell: Any, tmp_path: Path) -> None:
+    rows = [{"question": "What?", "must_include": ["orders"]}, {"question": "Who?", "must_include": cell}]
+    (tmp_path / "a.json").write_text(json.dumps(rows), "utf-8")
+    first, second = Benchmark.load(tmp_path / "a.json")
+    assert (first.answer_template is None, second.answer_template is None) == (False, True)
+
+
 def test_file_names_are_no_right_answers(tmp_path: Path) -> None:
     row = {"question": "How many days?", "expected_docs": ["leave_2026.md"], "expected_files": ["a.md"]}
     (tmp_path / "a.json").write_text(json.dumps([row]), "utf-8")
     assert Benchmark.load(tmp_path / "a.json").check().errors
+
+
+def test_a_column_with_an_empty_name_is_no_context(tmp_path: Path) -> None:
+    rows = [{"question": "Which city is it?", "answer": "Paris", "": text} for text in ("It is so.", "It is not so.")]
+    rows[1] |= {"question": "Which town is it?"}
+    (tmp_path / "a.json").write_text(json.dumps([*rows, {"question": "Which city is it?", "answer": "Lyon"}]), "utf-8")
+    with pytest.raises(CheckpointError, match="the question of row 0 has the same text"):
+        Benchmark.load(tmp_path / "a.json")
 
 
 def test_names_of_files_are_no_contexts(tmp_path: Path) -> None:

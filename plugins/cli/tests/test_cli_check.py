@@ -51,7 +51,7 @@ def test_rows_of_tables_are_named_with_their_lines() -> None:
     rows = 'question,answer\nWhich?,BCL2\n,KRAS\nWhich?,TP53\n"Why, then?",A\n'
     csv = write("rows.csv", rows)
     assert reported(csv) == [
-        (3, "the column 'question' is empty; write a question there; nothing was imported"),
+        (3, "the column 'question' is empty; write a question there, or delete the row; nothing was imported"),
         (
             4,
             "the question of line 2 has the same text; delete one of them, or map `id` to a column with unique values; "
@@ -231,7 +231,7 @@ def test_what_columns_and_rows_were_taken_for_is_printed() -> None:
     assert run_karenina("check", file, "--json").json["notes"] == [
         "the rows are `examples.*` of a.json; name other ones with --rows",
         "question is 'Prompt', answer is 'Gold'",
-        "'Gold': 1 name or short text (ExactMatch)",
+        "'Gold': 1 name or short text (ExactMatch), such as 'BCL2' (examples.0)",
     ]
 
 

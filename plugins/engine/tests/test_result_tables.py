@@ -22,7 +22,7 @@ from karenina_core.data.sections import (
 from karenina_core.errors import ConfigError
 from karenina_engine.results import table_columns
 from karenina_engine.results.result_set import VerificationResultSet
-from karenina_engine.results.table_columns import Column, ColumnType
+from karenina_engine.results.table_columns import Columns, ColumnType
 from karenina_engine.results.tables import RESULT_TABLES
 
 
@@ -135,7 +135,7 @@ def test_stages_have_calls_and_reasons() -> None:
 
 @pytest.mark.parametrize("table", RESULT_TABLES)
 def test_rows_have_the_documented_columns(table: str) -> None:
-    columns: tuple[Column, ...] = getattr(table_columns, table.upper())
+    columns: Columns[Any] = getattr(table_columns, table.upper())
     types = {
         "text": str,
         "json": str,

@@ -101,7 +101,7 @@ def test_hostile_results_are_shown_as_text_of_limited_length() -> None:
     for shown in (found, VerificationResultSet([found] * 1000)):
         assert "<script>alert(1)</script>" in ShownHTML(shown._repr_html_()).text
         assert len(shown._repr_html_() or "") < 150_000
-        assert len(repr(shown)) < 5_000
+        assert len(repr(shown)) < 6_000
         assert "\x1b" not in repr(shown)
         assert "\u202e" not in repr(shown)
 

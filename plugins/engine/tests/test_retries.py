@@ -61,3 +61,14 @@ def test_a_rate_limit_to_the_last_try_has_a_cure() -> None:
     policy.next_delay(error, notes)
     with pytest.raises(PortError, match=r"2 attempts.*max_concurrency.*retry_rate_limit and retry_patience"):
         policy.next_delay(error, notes)
+
+
+def test_the_attempts_of_a_run_are_a_field_of_the_error() -> None:
+    error = PortError("m is down", category=SERVER)
+    notes = CallNotes()
+    policy = RetryPolicy(max_retries={SERVER: 1}, base=0.0)
+    policy.next_delay(error, notes)
+    with pytest.raises(PortError) as caught:
+        policy.next_delay(error, notes)
+    assert (error.args, error.attempts) == (("m is down",), "; 2 attempts, with 0.0 s of waiting in all")
+    assert str(caught.value) == "m is down; 2 attempts, with 0.0 s of waiting in all"

@@ -21,6 +21,7 @@ from karenina_core.models.ports import (
     CallInfo,
     ErrorCategory,
     Message,
+    ModelRequest,
     PortError,
     Turn,
     Usage,
@@ -280,4 +281,4 @@ async def ask(port: Fails) -> AgentReply:
     plugins.register(Offer())
     hub = PortFactory(plugins, 1.0, policy=QUICK)
     model = ModelConfig(id="m", interface="fails", model_name="m")
-    return await hub.agent(model).run([Message.user("?")], AgentOptions())
+    return await hub.call(ModelRequest(model, [Message.user("?")], NO_INFO, options=AgentOptions()))

@@ -14,7 +14,15 @@ import pytest
 from karenina_core import ModelConfig, hookimpl
 from karenina_core.errors import ConfigError
 from karenina_core.models.adapters import AdapterConfigError
-from karenina_core.models.ports import AgentOptions, ErrorCategory, Message, PortError, Tool
+from karenina_core.models.ports import (
+    NO_INFO,
+    AgentOptions,
+    ErrorCategory,
+    Message,
+    ModelRequest,
+    PortError,
+    Tool,
+)
 from karenina_core.plugins import Plugins
 from karenina_engine.calls.model_checks import check_models
 from karenina_engine.calls.port_factory import PortFactory
@@ -84,7 +92,7 @@ def hub_with(source: Hills, models: ScriptedModels) -> PortFactory:
 
 
 async def ask(hub: PortFactory, model: ModelConfig, workspace: Path | None = None) -> None:
-    await hub.agent(model).run([Message.user("Look!")], AgentOptions(workspace=workspace))
+    await hub.call(ModelRequest(model, [Message.user("Look!")], NO_INFO, options=AgentOptions(workspace=workspace)))
 
 
 def tools_given(models: ScriptedModels) -> list[list[str]]:

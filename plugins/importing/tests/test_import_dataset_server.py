@@ -85,7 +85,7 @@ def test_a_split_is_read_in_pages(address: str, handler: type[_Handler]) -> None
     done = import_sums(address, "--subset", "main", "--split", "test", "--map", "answer=integer")
 
     assert done.code == 0, done.err
-    assert "250 questions from 250 rows of a dataset of Hugging Face" in done.out
+    assert "250 questions from 250 rows of a table, or a dataset of Hugging Face" in done.out
     assert len(handler.asked) == 4
     benchmark = Benchmark.load("out.yaml")
     assert benchmark.name == "sums"

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from imports import import_file, karenina, run_imported, write_json, write_lines
+from imports import import_file, karenina, run_imported, write, write_json, write_lines
 
 from karenina_benchmark import Benchmark
 from karenina_core.data.question import Question
@@ -397,6 +397,45 @@ def test_a_statement_of_jinja_is_named_and_not_executed(tmp_path: Path) -> None:
     assert done.code == 0, done.err
     assert "Not carried over: 1 doc_to_text (the template has a statement" in done.err
     assert questions()[0].question == "Which is liquid?"
+
+
+@pytest.mark.parametrize(
+    ("documents", "key"),
+    [
+        ("dataset_path: json\ndataset_kwargs: {data_files: !function utils.load}", "dataset_kwargs.data_files"),
+        ("dataset_path: json\ndataset_kwargs:\n  data_files: !function utils.load  # own", "dataset_kwargs.data_files"),
+        (
+            "dataset_path: json\ndataset_kwargs:\n  data_files: {test: !function utils.load}",
+            "dataset_kwargs.data_files",
+        ),
+        ("dataset_path: json\ndataset_kwargs:\n  data_files: [!function utils.load]", "dataset_kwargs.data_files"),
+        ("dataset_path: json\ndataset_kwargs: !function utils.load", "dataset_kwargs"),
+        ("dataset_path: !function utils.load", "dataset_path"),
+        ("custom_dataset: !function utils.load", "custom_dataset"),
+    ],
+)
+def test_documents_of_a_function_name_the_way_on(documents: str, key: str) -> None:
+    write("task.yaml", f"task: t\n{documents}\ntest_split: test\ndoc_to_text: q\ndoc_to_target: a\n")
+
+    done = import_file("task.yaml")
+
+    assert done.code == 2
+    assert f"task.yaml, {key}: the task's documents come from the function utils.load" in done.err
+    assert "--log_samples" in done.err
+    assert "hf:" not in done.err
+
+
+def test_other_tags_of_a_task_say_what_is_read() -> None:
+    task = "task: t\ndataset_path: json\ndataset_kwargs: {data_files: d.jsonl}\ndoc_to_target: a\n"
+    write("d.jsonl", '{"question": "Which city?", "a": "Lima"}\n')
+    write("task.yaml", f"{task}doc_to_text: !include text.yaml\n")
+
+    done = import_file("task.yaml")
+
+    assert "1 doc_to_text (a file of !include)" in done.err
+
+    write("task.yaml", "task: t\ndataset_path: json\ndataset_kwargs: !include base.yaml\ndoc_to_text: q\n")
+    assert "the tag !include is not read, so base.yaml is not: only the key `include`" in import_file("task.yaml").err
 
 
 def test_a_task_of_lm_eval_on_a_dataset_names_the_command() -> None:

@@ -228,7 +228,7 @@ def test_datasets_of_tasks(kind: str) -> None:
 def test_a_table_of_inputs_and_targets_alone_stays_a_table() -> None:
     write_lines(Path("data.jsonl"), [{"input": "Which city?", "target": "Lima"}, {"input": "Why?", "target": "So"}])
 
-    assert "of a dataset of Hugging Face, or a table" in import_file("data.jsonl").out
+    assert "of a table, or a dataset of Hugging Face" in import_file("data.jsonl").out
 
 
 def test_letters_and_texts_are_the_targets_that_they_are_in_inspect() -> None:

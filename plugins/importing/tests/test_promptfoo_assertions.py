@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from imports import import_file, judge_imported, run_imported, write_json, write_lines
+from imports import import_file, judge_imported, karenina, run_imported, write_json, write_lines
 
 from karenina_benchmark import Benchmark
 from karenina_core.data.rubrics import LLMRubricTrait, UnknownTrait
-from karenina_importing.formats.promptfoo_assertions import convert
-from karenina_importing.formats.promptfoo_tests import parse_assertion
+from karenina_importing.formats.promptfoo.assertions import convert, expected_answer
+from karenina_importing.formats.promptfoo.tests import parse_assertion
 from karenina_template.templates.similarity import provide_similarity, withdraw_similarity
 
 COMPARED: list[tuple[dict[str, Any], str, str]] = [
@@ -230,18 +230,89 @@ def test_what_is_not_carried_over_is_named_by_type(assertion: Any, named: str) -
 @pytest.mark.parametrize(
     ("others", "any_json"),
     [
-        ([], True),
-        ([{"type": "llm-rubric", "value": "x", "transform": "output.x"}], True),
+        ([], False),
+        ([{"type": "cost", "threshold": 0.1}], False),
+        ([{"type": "contains", "value": "x", "weight": 0}], False),
+        ([{"type": "contains", "value": "x", "transform": "output.x"}], True),
+        ([{"type": "contains", "value": "{% if x %}x{% endif %}"}], True),
         ([{"type": "llm-rubric", "value": "x"}], False),
         ([{"type": "contains", "value": "x"}], False),
     ],
 )
-def test_a_test_of_which_only_json_is_left_says_that_any_is_right(others: list[Any], any_json: bool) -> None:
-    found = convert([{"type": "is-json", "value": {"type": "object"}}, *others], {})
+def test_a_test_of_which_only_json_is_left_has_no_template(others: list[Any], any_json: bool) -> None:
+    left = "template of a test with only is-json left (any JSON would count as right)"
 
-    assert "schema of is-json" in found.left_out
-    assert ("test with only is-json left (any JSON counts as right)" in found.left_out) is any_json
-    assert convert([{"type": "is-json"}], {}).left_out == []
+    found = convert([{"type": "is-json"}, *others], {})
+
+    assert (left in found.left_out) is any_json
+    assert ("is_json" in found.fields) is not any_json
+    assert convert([{"type": "is-json", "value": {"type": "object"}}], {}).left_out == ["schema of is-json", left]
+
+
+def test_check_names_a_question_whose_rules_are_lost(tmp_path: Path) -> None:
+    lost = {"type": "contains", "value": "Lima", "transform": "output.city"}
+    config = _config({"type": "contains", "value": "Lima"}, {"type": "is-json"})
+    config["tests"][1]["assert"].append(lost)
+    write_json(tmp_path / "c.json", config)
+
+    assert import_file("c.json").code == 0
+    checked = karenina("check", "out.yaml")
+    assert checked.code != 0
+    assert "the question has no answer template" in checked.out + checked.err
+
+
+@pytest.mark.parametrize(
+    ("transform", "part"),
+    [
+        ("output.city", "city"),
+        ("output?.a.b[0]", "a.b[0]"),
+        ("JSON.parse(output).city", "city"),
+        ("output['x y']", "['x y']"),
+    ],
+)
+def test_a_judge_reads_the_part_that_a_transform_names(transform: str, part: str) -> None:
+    graded = {"type": "llm-rubric", "value": "is a capital", "transform": transform}
+
+    found = convert([graded], {})
+
+    shown = f"Read only the value of `{part}` in the response's JSON. is a capital"
+    assert [one["description"] for one in found.traits] == [shown]
+    assert found.left_out == []
+    of_both = convert([{**graded, "transform": "output[1]"}], {}, transform=transform)
+    assert f"`{part}[1]`" in of_both.traits[0]["description"]
+
+
+@pytest.mark.parametrize(
+    "transform", ["output.trim()", "output.length", "output.split('x')[0]", "file://t.js", "context.x", 3]
+)
+def test_what_another_transform_makes_is_not_graded(transform: Any) -> None:
+    found = convert([{"type": "llm-rubric", "value": "x", "transform": transform}], {})
+
+    assert found.left_out == ["llm-rubric of a transformed output"]
+    assert not found.traits
+
+
+def test_a_transform_of_the_test_is_in_its_traits(tmp_path: Path) -> None:
+    config = _config({"type": "llm-rubric", "value": "is kind"}, {"type": "contains", "value": "Lima"})
+    for test in config["tests"]:
+        test["options"] = {"transform": "output.reply"}
+    write_json(tmp_path / "c.json", config)
+
+    done = import_file("c.json")
+
+    assert "Not carried over: 1 transform of the output" in done.err
+    first, _ = Benchmark.load("out.yaml")
+    assert first.rubric is not None
+    assert [one.description for one in first.rubric.traits] == [
+        "Read only the value of `reply` in the response's JSON. is kind"
+    ]
+
+
+def test_what_a_transform_makes_is_not_the_right_answer() -> None:
+    part = {"type": "equals", "value": "Lima", "transform": "output.city"}
+
+    assert expected_answer([part], {}) is None
+    assert expected_answer([part, {"type": "equals", "value": "Peru"}], {}) == "Peru"
 
 
 def test_a_judge_sees_no_truth_in_the_name_of_a_field() -> None:

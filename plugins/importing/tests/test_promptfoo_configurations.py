@@ -10,8 +10,8 @@ import pytest
 from imports import import_file, texts, write, write_json, write_lines
 
 from karenina_benchmark import Benchmark
-from karenina_importing.formats.promptfoo_providers import describe_providers
-from karenina_importing.formats.promptfoo_templates import NotFilled, fill, fill_variables
+from karenina_importing.formats.promptfoo.providers import describe_providers
+from karenina_importing.formats.promptfoo.templates import NotFilled, fill, fill_variables
 
 CONFIG = """
 description: Capitals

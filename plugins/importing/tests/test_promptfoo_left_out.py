@@ -1,4 +1,4 @@
-"""What is not read of promptfoo's configurations is named: keys, columns, conversations and prompts."""
+"""Parts of promptfoo's configurations that are not read are named: keys, columns, conversations and prompts."""
 
 from __future__ import annotations
 
@@ -172,3 +172,121 @@ def test_long_metadata_is_named() -> None:
     write_json(Path("c.json"), {"prompts": ["Which city?"], "providers": [], "tests": tests})
 
     assert "Not carried over: 1 metadata.source, which is long" in import_file("c.json").err
+
+
+def test_a_configuration_without_a_question_says_so() -> None:
+    write_json(Path("c.json"), {"providers": ["echo"], "defaultTest": {"assert": [{"type": "is-json"}]}})
+
+    done = import_file("c.json")
+
+    assert done.code == 2
+    assert "the configuration has neither `prompts` nor `tests`" in done.err
+    assert "--map" not in done.err
+
+
+def test_tests_without_prompts_say_how_the_question_is_found() -> None:
+    test = {"vars": {"city": "Lima?", "country": "Peru"}, "assert": [{"type": "contains", "value": "x"}]}
+    write_json(Path("c.json"), {"providers": ["echo"], "tests": [test]})
+
+    done = import_file("c.json")
+
+    assert done.code == 2
+    assert "There are no `prompts`, and any of the variables city, country may be the question" in done.err
+    assert "--map question=vars.NAME" in done.err
+    assert import_file("c.json", "--map", "question=vars.city").code == 0
+    assert texts() == ["Lima?"]
+
+
+def test_an_empty_list_of_tests_asks_the_prompts() -> None:
+    write_json(Path("c.json"), {"prompts": ["Which city?"], "providers": ["echo"], "tests": []})
+
+    assert import_file("c.json").code == 0
+    assert texts() == ["Which city?"]
+
+
+@pytest.mark.parametrize("results", [[], {"results": []}, {"version": 3, "results": [], "stats": {}}])
+def test_results_without_a_row_are_empty(results: Any) -> None:
+    write_json(Path("results.json"), {"results": results})
+
+    done = import_file("results.json")
+
+    assert done.code == 2
+    assert "its results are empty" in done.err
+
+
+@pytest.mark.parametrize("name", ["results.json", "results.jsonl", "promptfooconfig.yaml", "tests.csv"])
+def test_a_file_of_no_bytes_is_empty(name: str) -> None:
+    write(name, "")
+
+    done = import_file(name)
+
+    assert done.code == 2
+    assert f"{name} is an empty file" in done.err
+
+
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [("asserts", "assert"), ("assertion", "assert"), ("assertions", "assert"), ("Assert", "assert"), ("var", "vars")],
+)
+def test_keys_like_those_of_a_test_say_what_is_meant(key: str, meant: str) -> None:
+    tests = [{"vars": {"q": "One?"}, key: [{"type": "contains", "value": "x"}]}]
+    write_json(Path("c.json"), {"prompts": ["{{q}}"], "providers": [], "tests": tests})
+
+    done = import_file("c.json")
+
+    assert f"1 {key} of a test (promptfoo does not read `{key}`: meant `{meant}`?)" in done.err
+
+
+@pytest.mark.parametrize(
+    ("provider", "model"),
+    [
+        (("anthropic:messages:m", {"apiBaseUrl": "https://x.example/a"}), "claude_tool:m@https://x.example/a"),
+        (("openai:chat:m", {"apiBaseUrl": "https://x.example/v1"}), "openai:m@https://x.example/v1"),
+        (("openai:m", {"apiHost": "x.example"}), "openai:m@https://x.example/v1"),
+        (("openai:m", {"baseUrl": "http://localhost:8000/v1"}), "openai:m@http://localhost:8000/v1"),
+        (("openrouter:a/m", {"apiBaseUrl": "https://x.example/v1"}), "openai:a/m@https://x.example/v1"),
+        (("groq:m", {"apiBaseUrl": "https://x.example/v1"}), "openai:m@https://x.example/v1"),
+        (("openai:m", {"apiKey": "{{env.OWN}}"}), "openai:m"),
+    ],
+)
+def test_a_providers_own_address_is_kept(provider: tuple[str, dict[str, Any]], model: str) -> None:
+    name, settings = provider
+    for given in ({"id": name, "config": settings}, {name: {"config": settings}}):
+        write_json(Path("c.json"), {"prompts": ["Which city?"], "providers": [given], "tests": []})
+
+        assert f"The configuration answers with: -a {model}\n" in import_file("c.json").err
+
+
+def test_the_environment_of_a_configuration_has_addresses() -> None:
+    providers = [
+        {"id": "openai:own", "env": {"OPENAI_BASE_URL": "https://own.example/v1"}},
+        "openai:all",
+        "ollama:chat:qwen",
+        "anthropic:messages:m",
+    ]
+    environment = {"OPENAI_API_HOST": "all.example", "OLLAMA_BASE_URL": "http://gpu:11434", "OTHER": "1"}
+    config = {"prompts": ["Which city?"], "providers": providers, "env": environment}
+    write_json(Path("c.json"), config)
+
+    done = import_file("c.json")
+
+    for model in ("openai:all@https://all.example/v1", "openai:qwen@http://gpu:11434/v1", "claude_tool:m\n"):
+        assert f"-a {model}" in done.err
+    assert "-a openai:own@https://own.example/v1" in done.err
+
+
+def test_addresses_and_settings_that_are_not_known_are_named() -> None:
+    providers = [
+        {"id": "openai:m", "config": {"apiBaseUrl": "{{env.OWN_URL}}", "temperature": 0, "apiKey": "sk-1"}},
+        {"id": "anthropic:messages:m", "config": {"apiBaseUrl": "https://me:secret@x.example"}},
+        {"id": "google:m", "config": {"apiHost": "x.example"}},
+    ]
+    write_json(Path("c.json"), {"prompts": ["Which city?"], "providers": providers, "tests": []})
+
+    done = import_file("c.json")
+
+    assert "-a openai:m@ADDRESS -a claude_tool:m@ADDRESS" in done.err
+    assert "ADDRESS: apiBaseUrl of openai:m, apiBaseUrl of anthropic:messages:m, which is no plain URL" in done.err
+    assert "Not carried over of the providers: temperature; set" in done.err
+    assert "Providers without an interface here: google:m." in done.err
+    assert "secret" not in done.err

@@ -93,6 +93,21 @@ def test_the_environment_gives_the_configuration_file(
     pytester.runpytest().assert_outcomes(passed=1, failed=1)
 
 
+def test_paths_are_relative_to_the_folder_of_the_user(pytester: pytest.Pytester, configuration: str) -> None:
+    """Attack: the folder of somebody else is the root of pytest, and has files with the names of the user's."""
+    theirs = pytester.mkdir("theirs")
+    (theirs / "pytest.ini").write_text("[pytest]\n")
+    (theirs / "genes.karenina.yaml").write_text(FILE)
+    (theirs / configuration).write_text("refused = true")
+    (theirs / "answers.jsonl").write_text("refused")
+    mine = ("theirs", "--karenina-journal", "journals")
+
+    pytester.runpytest(*mine, "--karenina-config", configuration).assert_outcomes(passed=1, failed=1)
+    pytester.runpytest(*mine, "--karenina-recordings", "answers.jsonl").assert_outcomes(passed=1, failed=1)
+    assert list(pytester.path.glob("journals/*.journal"))
+    assert not (theirs / "journals").exists()
+
+
 @pytest.mark.parametrize(
     ("line", "named"),
     [

@@ -56,8 +56,8 @@ def test_killed_worker_changes_no_result(ray: Path, tmp_path: Path) -> None:
     assert comparable(found) == comparable(expected)
     again = server.calls - needed
     assert set(server.calls) == set(needed)
-    # The killed worker had 4 of the 16 calls in flight; as many replies may not have reached the journal.
-    assert 0 < again.total() <= 8
+    # The killed worker had up to 8 unfinished answers of three calls, whose replies may not have reached the journal.
+    assert 0 < again.total() <= 24
     assert set(again) <= {text for pid, text in server.received if pid == killed[0]}
     assert max(server.calls.values()) == 2
 

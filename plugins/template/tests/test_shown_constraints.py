@@ -12,8 +12,8 @@ from typing import Annotated, Any, Literal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel, Field, StringConstraints
-from typing_extensions import TypedDict
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, WithJsonSchema
+from typing_extensions import TypeAliasType, TypedDict
 
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Question, VerificationConfig
@@ -37,26 +37,84 @@ CLASSES = """
 class One(StrEnum):
     A = "ZQX4711"
 
+class Twice(StrEnum):
+    A = "ZQX4711"
+    B = "ZQX4711"
+
 class Drug(BaseModel):
     name: Literal["ZQX4711"] = Field(description="The name")
     dose: int = Field(description="The dose", ge=4711, le=4711)
     code: str = Field("-", description="The code", pattern="^ZQX4711$")
+    label: Literal["ZQX4711"] | int = Field(description="The label")
+    parts: int = Field(description="Its parts", multiple_of=4711)
 
 class Kit(BaseModel):
     drugs: list[Drug] = Field(description="The drugs")
 
 """
-DRUG = {"name": "ZQX4711", "dose": 4711, "code": "ZQX4711"}
-OTHER = {"name": "MCL1", "dose": 3, "code": "MCL1"}
+DRUG = {"name": "ZQX4711", "dose": 4711, "code": "ZQX4711", "label": "ZQX4711", "parts": 4711}
+OTHER = {"name": "MCL1", "dose": 3, "code": "MCL1", "label": "MCL1", "parts": 1}
 TELLING: Mapping[str, tuple[str, Any, Any]] = {
     "equal bounds": ("int = VerifiedField('It', 4711, NumericExact(), ge=4711, le=4711)", 4711, 12),
     "equal bounds of numbers": ("float = VerifiedField('It', 4711.5, NumericExact(), ge=4711.5, le=4711.5)", 4711.5, 1),
     "exclusive bounds": ("int = VerifiedField('It', 4711, NumericExact(), gt=4710, lt=4712)", 4711, 12),
     "one multiple": ("int = VerifiedField('It', 4711, NumericExact(), gt=0, le=5000, multiple_of=4711)", 4711, 12),
+    "a multiple": ("int = VerifiedField('It', 4711, NumericExact(), multiple_of=4711)", 4711, 12),
+    "a multiple between bounds": (
+        "float = VerifiedField('It', 4711.0, NumericExact(), gt=0, le=9999, multiple_of=4711)",
+        4711,
+        12,
+    ),
     "a pattern": ("str = VerifiedField('It', 'ZQX4711', ExactMatch(), pattern='^ZQX4711$')", "ZQX4711", "MCL1"),
     "a literal": ("Literal['ZQX4711'] = VerifiedField('It', 'ZQX4711', ExactMatch())", "ZQX4711", "MCL1"),
     "a literal or nothing": (
         "Literal['ZQX4711'] | None = VerifiedField('It', 'ZQX4711', ExactMatch())",
+        "ZQX4711",
+        "MCL1",
+    ),
+    "a literal of nothing or one value": (
+        "Literal['ZQX4711', None] = VerifiedField('It', 'ZQX4711', ExactMatch())",
+        "ZQX4711",
+        "MCL1",
+    ),
+    "a literal or a number": (
+        "Literal['ZQX4711'] | int = VerifiedField('It', 'ZQX4711', LiteralMatch())",
+        "ZQX4711",
+        5,
+    ),
+    "a literal or a text for a number": (
+        "Literal[4711] | str = VerifiedField('It', 4711, LiteralMatch())",
+        4711,
+        "MCL1",
+    ),
+    "a literal or a text": (
+        "Literal['ZQX4711'] | str = VerifiedField('It', 'ZQX4711', ExactMatch())",
+        "ZQX4711",
+        "MCL1",
+    ),
+    "a literal or a boolean": (
+        "bool | Literal['ZQX4711'] | None = VerifiedField('It', 'ZQX4711', LiteralMatch())",
+        "ZQX4711",
+        "MCL1",
+    ),
+    "a literal or a list": (
+        "Literal['ZQX4711'] | list[str] = VerifiedField('It', 'ZQX4711', LiteralMatch())",
+        "ZQX4711",
+        "MCL1",
+    ),
+    "a literal or an enumeration of one": (
+        "Literal['QX4711'] | One = VerifiedField('It', 'QX4711', ExactMatch())",
+        "QX4711",
+        "MCL1",
+    ),
+    "a literal in a list of others": (
+        "list[Literal['ZQX4711'] | int] = VerifiedField('It', ['ZQX4711'], SetContainment())",
+        ["ZQX4711"],
+        ["MCL1", 3],
+    ),
+    "a number and its text": ("Literal[4711, '4711'] = VerifiedField('It', 4711, LiteralMatch())", 4711, 12),
+    "an enumeration with another name": (
+        "Twice = VerifiedField('It', 'ZQX4711', ExactMatch())",
         "ZQX4711",
         "MCL1",
     ),
@@ -117,7 +175,7 @@ def test_a_wrong_value_is_wrong_and_the_truth_is_right(kind: str) -> None:
 def test_check_names_what_is_not_shown(kind: str) -> None:
     flaws = [flaw for flaw in find_flaws(bind(TELLING[kind][0])) if "the judge is not shown" in flaw.what]
     assert {(flaw.level, flaw.field) for flaw in flaws} == {("warning", "x")}
-    assert len(flaws) == (3 if "model" in kind else 1)
+    assert len(flaws) == (5 if "model" in kind else 2 if "enumeration of one" in kind else 1)
 
 
 def test_a_run_warns_of_what_is_not_shown(caplog: pytest.LogCaptureFixture) -> None:
@@ -183,7 +241,7 @@ def test_literals_that_tell_models_apart_are_shown() -> None:
     class Answer(BaseAnswer):
         dose: Pill | Drop = VerifiedField("The dose", {"kind": "drop", "millilitres": 2.0}, LiteralMatch())
         other: Annotated[Pill | Drop, Field(discriminator="kind")] = Field(description="Another")
-        beside: Literal["none"] | float = Field(description="A third")
+        beside: Literal["none"] | float = Field(description="A third", json_schema_extra={"show_constraints": True})
 
     bound = template_of_class(Answer).for_question("q")
     assert '"pill"' in shown(bound)
@@ -220,6 +278,34 @@ def test_a_class_of_python_hides_its_constraints_and_keeps_the_rest() -> None:
     assert (answer.gene, answer.drug.kind, answer.verify()) == ("MCL1", "tablet", False)
 
 
+Gene = TypeAliasType("Gene", Literal["ZQX4711"])
+
+
+class Unions(BaseAnswer):
+    two: Annotated[Literal["a"], Field(description="One")] | Literal["b"] | int = VerifiedField(
+        "It", "a", LiteralMatch()
+    )
+    one: Annotated[Literal["ZQX4711"] | int, Field(description="One")] | list[int] = VerifiedField(
+        "It", "ZQX4711", LiteralMatch()
+    )
+    named: Gene = VerifiedField("It", "ZQX4711", LiteralMatch())
+    either: Gene | Literal["QX4711"] | int = VerifiedField("It", "ZQX4711", LiteralMatch())
+    extra: str = VerifiedField(
+        "It", "a", ExactMatch(), json_schema_extra={"oneOf": [{"const": "ZQX4711"}, {"type": "integer"}]}
+    )
+
+
+def test_unions_in_unions_and_named_types_are_hidden_and_open() -> None:
+    bound = template_of_class(Unions).for_question("q")
+    assert '"a"' in shown(bound)
+    assert '"b"' in shown(bound)
+    assert "4711" not in shown(bound)
+    values = {"two": "b", "one": "MCL1", "named": "MCL1", "either": "MCL1", "extra": "a"}
+    assert bound.extracted(bound.bind(values)) == values
+    with pytest.raises(ValueError, match="two"):
+        bound.bind({**values, "two": "MCL1"})
+
+
 class OfOthers(BaseAnswer):
     named: Named = Field(description="Named")
     chain: Chain = Field(description="A chain")
@@ -245,21 +331,94 @@ def test_what_stays_a_constraint_is_not_told_to_the_judge_either() -> None:
     ("field", "says"),
     [
         ("int = VerifiedField('It', 4711, NumericExact(), le=4711)", "the bound of 'x' contains the truth, '4711'"),
-        ("Literal['ZQX4711'] | int = VerifiedField('It', 'ZQX4711', LiteralMatch())", "the literal of 'x'"),
+        (f"Literal['ZQX4711'] | int = VerifiedField('It', 'ZQX4711', LiteralMatch(), {SHOW})", "the literal of 'x'"),
         (
             "Note = VerifiedField('It', {'text': 'ZQX4711'}, LiteralMatch())",
             "the description of 'text' in a model of 'x'",
         ),
-        ("Note = VerifiedField('It', {'text': 'Note'}, LiteralMatch())", "the name of 'x' contains the truth, 'Note'"),
+        (
+            "Note = VerifiedField('It', {'text': 'Note'}, LiteralMatch())",
+            "the name of the class 'Note' of 'x' contains the truth, 'Note'",
+        ),
+        (
+            "Bcl2Gene = VerifiedField('It', 'BCL2', ExactMatch())",
+            "the name of the class 'Bcl2Gene' of 'x' contains the truth, 'BCL2'",
+        ),
+        (
+            "Box = VerifiedField('It', {'of': {'is_jane_austen': 'Jane Austen'}}, LiteralMatch())",
+            "the name of 'is_jane_austen' in a model of 'of' in a model of 'x' contains the truth, 'Jane Austen'",
+        ),
     ],
 )
 def test_check_names_a_truth_that_the_judge_sees(field: str, says: str) -> None:
     source = (
         "class Note(BaseModel):\n    text: str = Field(description='It, such as ZQX4711')\n\n"
+        "class Bcl2Gene(StrEnum):\n    A = 'BCL2'\n    B = 'MCL1'\n\n"
+        "class Writer(BaseModel):\n    is_jane_austen: str = Field(description='It')\n\n"
+        "class Box(BaseModel):\n    of: Writer = Field(description='It')\n\n"
         f"class Answer(BaseAnswer):\n    x: {field}\n"
     )
     flaws = [flaw.what for flaw in find_flaws(load_template(source).for_question("q"))]
     assert [what for what in flaws if says in what], flaws
+
+
+class Told(BaseModel):
+    model_config = ConfigDict(
+        json_schema_extra={"properties": {"gene": {"description": "such as ZQX4711"}, "zqx4711": {"type": "string"}}}
+    )
+    gene: str
+
+
+class Telling(BaseAnswer):
+    described: str = VerifiedField(
+        "The gene", "ZQX4711", ExactMatch(), json_schema_extra={"description": "It is ZQX4711"}
+    )
+    formatted: Annotated[str, WithJsonSchema({"type": "string", "format": "ZQX4711"})] = Field(description="It")
+    excluding: Annotated[str, WithJsonSchema({"not": {"const": "ZQX4711"}})] = Field(description="Another")
+    repeated: Annotated[str, WithJsonSchema({"anyOf": [{"const": "ZQX4711"}, {"const": "ZQX4711"}]})] = Field(
+        description="Once more"
+    )
+    told: Told = Field(description="A model")
+
+
+def test_check_names_truths_that_code_of_a_class_shows() -> None:
+    bound = template_of_class(Telling).for_question("q")
+    found = [flaw.what.split(" contains")[0] for flaw in find_flaws(bound) if "contains the truth" in flaw.what]
+    assert found == [
+        "the description of 'described'",
+        "the format of 'formatted'",
+        "the exclusion of 'excluding'",
+        "the description of 'gene' in a model of 'told'",
+        "the name of 'zqx4711' in a model of 'told'",
+    ]
+    assert bound.judge_schema()["properties"]["repeated"]["anyOf"] == [{"type": "string"}, {"type": "null"}]
+
+
+def test_other_types_are_still_read_beside_a_hidden_literal() -> None:
+    bound = bind("Literal['unclear'] | bool | float = VerifiedField('It', True, LiteralMatch())")
+    read = [bound.extracted(bound.bind({"x": value}))["x"] for value in ("unclear", True, 2, "2.5", "MCL1")]
+    assert read == ["unclear", True, 2, 2.5, "MCL1"]
+
+
+@pytest.mark.parametrize(
+    "type",
+    [
+        "Literal['a', 'b'] | int",
+        "Literal['a'] | Literal['b'] | int",
+        "Literal['a'] | Two",
+    ],
+)
+def test_several_literals_beside_other_types_are_shown(type: str) -> None:
+    source = (
+        "class Two(StrEnum):\n    B = 'b'\n    C = 'c'\n\n"
+        f"class Answer(BaseAnswer):\n    x: {type} = VerifiedField('It', 'a', LiteralMatch())\n"
+    )
+    bound = load_template(source).for_question("q")
+    assert '"a"' in shown(bound)
+    assert '"b"' in shown(bound)
+    assert not [flaw for flaw in find_flaws(bound) if "not shown" in flaw.what]
+    with pytest.raises(ValueError, match="x"):
+        bound.bind({"x": "MCL1"})
 
 
 @pytest.mark.parametrize("truth", [100, 3])

@@ -336,7 +336,7 @@ WRONG: dict[str, tuple[str, bytes, dict[str, Any], str]] = {
         {},
         "tables with the file name ending '.txt' are not supported; convert the file to .csv",
     ),
-    "no Excel file": ("t.xlsx", b"PK cut", {}, "the Excel file cannot be read: BadZipFile"),
+    "no Excel file": ("t.xlsx", b"PK cut", {}, "the Excel file is damaged: File is not a zip file"),
     "no Parquet file": ("t.parquet", b"PAR1 cut", {}, "it cannot be read as parquet"),
     "many cells": (
         "t.csv",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import gzip
 import json
 import sys
@@ -192,3 +193,48 @@ def test_the_proxy_of_the_environment_is_used_but_for_this_machine(monkeypatch: 
         assert post(server) == {"by": "server"}
         with pytest.raises(PortError, match="no connection"):
             asyncio.run(post_json(model("http://own.invalid/v1"), {}, dict))
+
+
+async def post_by_proxy(address: str, url: str, monkeypatch: pytest.MonkeyPatch) -> PortError:
+    """Return the error of a request through a proxy at `address`, in which PORT is a proxy that repeats what it got."""
+
+    async def repeat(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        said = await reader.readuntil(b"\r\n\r\n") + b"me pass%word"
+        writer.write(b"HTTP/1.1 407 pass%%word\r\nContent-Length: %d\r\n\r\n" % len(said) + said)
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(repeat, "127.0.0.1", 0) as proxy:
+        for name in ("http_proxy", "https_proxy"):
+            monkeypatch.setenv(name, address.replace("PORT", str(proxy.sockets[0].getsockname()[1])))
+        monkeypatch.setenv("no_proxy", "")
+        with pytest.raises(PortError) as caught:
+            await post_json(model(url), {}, dict)
+    return caught.value
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_the_password_of_a_proxy_is_not_in_errors(scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Attack: a proxy that says again which credentials it was sent."""
+    address = "http://me:pass%25word@127.0.0.1:PORT"
+    told = str(asyncio.run(post_by_proxy(address, f"{scheme}://models.invalid/v1", monkeypatch)))
+
+    assert "HTTP 407" in told
+    assert not [word for word in ("pass", base64.b64encode(b"me:pass%word").decode()) if word in told]
+
+
+@pytest.mark.parametrize(
+    "address", ["http://me:password@host:99999", "me:password@host", "password", "file:///password"]
+)
+def test_an_invalid_proxy_is_not_shown(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    error = asyncio.run(post_by_proxy(address, "http://models.invalid/v1", monkeypatch))
+
+    assert (error.category, "password" in str(error)) == (ErrorCategory.PERMANENT, False)
+    assert "proxy in the environment" in str(error)
+
+
+def test_a_key_with_a_line_break_is_an_error_of_the_port() -> None:
+    with ScriptedServer(Reply({})) as server, pytest.raises(PortError, match="request cannot be made") as caught:
+        post(server, endpoint_api_key="key\r\nX-Other: 1")
+
+    assert (caught.value.category, server.requests) == (ErrorCategory.PERMANENT, [])

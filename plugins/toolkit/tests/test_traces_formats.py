@@ -141,3 +141,11 @@ MESSAGES = st.one_of(
 @given(trace=st.lists(MESSAGES, max_size=5))
 def test_our_own_traces_are_read_back_as_they_were_written(trace: list[Message]) -> None:
     assert convert_recording(json.loads(json.dumps([message.to_dict() for message in trace]))) == trace
+
+
+@pytest.mark.parametrize("wrong", [{"is_error": "yes"}, {"notes": [1]}, {"content": 5}])
+def test_a_message_of_ours_has_values_of_its_types(wrong: dict[str, Any]) -> None:
+    entry = {"role": "tool", "content": "found", "tool_call_id": "c1", "tool_name": "look_up", **wrong}
+
+    with pytest.raises(TraceFormatError, match=f"entry 1: its {next(iter(wrong))[:4]}"):
+        convert_recording([entry])

@@ -27,7 +27,7 @@ from karenina_core.models.ports import ErrorCategory, PortError
 from karenina_toolkit.http_errors import not_json_error
 from karenina_toolkit.reply_body import ACCEPTED_ENCODINGS, make_bounding_hook
 from karenina_toolkit.reply_bounds import BrokenReply, ReplyBounds, find_port_error, read_json
-from karenina_toolkit.urls import find_secret_parts, is_loopback, redact_url
+from karenina_toolkit.urls import find_proxy_secrets, find_secret_parts, is_loopback, redact_url
 
 if TYPE_CHECKING:
     import ssl
@@ -150,13 +150,17 @@ class Client:
         if self._sdk is None:
             here = is_loopback(urlsplit(self._base_url).hostname or "")
             # Redirects are not followed: they would send the key elsewhere. This machine needs no proxy.
-            http = DefaultAsyncHttpxClient(
-                verify=_tls(),
-                follow_redirects=False,
-                headers={"Accept-Encoding": ACCEPTED_ENCODINGS},
-                event_hooks={"response": [make_bounding_hook(httpx2.AsyncByteStream, self.where, self._bounds)]},
-                mounts={"all://": None, "http://": None, "https://": None} if here else {},
-            )
+            try:
+                http = DefaultAsyncHttpxClient(
+                    verify=_tls(),
+                    follow_redirects=False,
+                    headers={"Accept-Encoding": ACCEPTED_ENCODINGS},
+                    event_hooks={"response": [make_bounding_hook(httpx2.AsyncByteStream, self.where, self._bounds)]},
+                    mounts={"all://": None, "http://": None, "https://": None} if here else {},
+                )
+            except (ImportError, ValueError):  # the text of the error can have the address of the proxy
+                what = "the proxy in the environment has a scheme that is not supported, or is not a URL"
+                raise PortError(f"{self.where}: {what}", category=ErrorCategory.PERMANENT) from None
             # An explicit key, even an empty one, prevents the SDK from searching for credentials.
             self._sdk = AsyncAnthropic(
                 api_key=self._key or "",
@@ -185,8 +189,9 @@ class Client:
             left_out.add("Authorization")
         self._headers = own
         self._omitted_headers: dict[str, str | Omit] = dict.fromkeys(left_out, omit)
-        values = (self._key or "", *own.values(), *environment.values(), *find_secret_parts(self._base_url))
-        self._secrets = [value for value in values if len(value) > 3]
+        values = (self._key or "", *own.values(), *environment.values())
+        hidden = (*values, *find_secret_parts(self._base_url), *find_proxy_secrets())
+        self._secrets = [value for value in hidden if len(value) > 3]
 
 
 @cache

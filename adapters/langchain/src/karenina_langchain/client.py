@@ -17,7 +17,7 @@ from karenina_toolkit.http_errors import error_in_reply
 from karenina_toolkit.reply_bounds import BrokenReply, find_port_error
 from karenina_toolkit.reply_sanitizer import check_tool_call_count
 from karenina_toolkit.traces.openai_completions import error_of_choice, usage_of
-from karenina_toolkit.urls import find_secret_parts
+from karenina_toolkit.urls import find_proxy_secrets, find_secret_parts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -41,7 +41,8 @@ class Client:
         self.timeout = model.request_timeout or DEFAULT_TIMEOUT
         self.chat, self._close = make_chat_model(model)
         values = [key_of(model) or "", *(value.get_secret_value() for value in self.extra.headers.values())]
-        self._secrets = [value for value in (*values, *find_secret_parts(base_url)) if len(value) > 3]
+        hidden = (*values, *find_secret_parts(base_url), *find_proxy_secrets())
+        self._secrets = [value for value in hidden if len(value) > 3]
         self._closed = False
 
     async def ask(

@@ -36,7 +36,7 @@ from karenina_toolkit.http_errors import (
 from karenina_toolkit.reply_bounds import BrokenReply, ReplyBounds, read_json
 from karenina_toolkit.stream_ends import IncompleteStream, UnendedStream
 from karenina_toolkit.traces.openai_completions import error_of_choice, usage_of
-from karenina_toolkit.urls import find_proxy, find_secret_parts, redact_url
+from karenina_toolkit.urls import find_proxy, find_proxy_secrets, find_secret_parts, redact_url
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,6 +54,7 @@ _BEYOND_64_BITS = re.compile(rb"\d{19}")
 """Arguments may come as an object, and orjson reads such an integer as a float."""
 _GRACE = 1.0  # seconds after which the library ends a streamed request that was cancelled here
 _DRAINING = 0.5  # seconds to read what follows the end of a stream, so that its connection can be reused
+_FAILURES = (StreamStalled, TimeoutError, ConnectionFailed, ConnectionBroken, IncompleteStream)
 _NO_KEY = "set endpoint_api_key, or OPENAI_API_KEY (sent only to this machine, and to OpenAI or OPENAI_BASE_URL)"
 
 
@@ -89,7 +90,8 @@ class Client:
         headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "karenina"}
         if key is not None and "authorization" not in {name.lower() for name in own}:
             headers["Authorization"] = f"Bearer {key}"
-        secrets = (key or "", *own.values(), *query.values(), *find_secret_parts(base_url))
+        hidden = (*find_secret_parts(base_url), *find_proxy_secrets())
+        secrets = (key or "", *own.values(), *query.values(), *hidden)
         self._secrets = [value for value in secrets if len(value) > 3]
         proxy = find_proxy(url)
         self._path_cure = cure_for_path(base_url)
@@ -119,18 +121,27 @@ class Client:
         dialect = self._dialect
         tried = {dialect}
         while True:
+            if self._closed:
+                raise PortError(f"{self.where}: this port is closed", category=ErrorCategory.PERMANENT)
+            body = self._body(wire, fields, dialect)
             try:
-                reply = await self._post(messages, self._body(wire, fields, dialect))
+                if self.extra.stream:
+                    data = await self._post_streamed(messages, body)
+                else:
+                    async with self._server.send(body) as reply:
+                        data = self._read(reply, await reply.body(), messages)
             except HTTPStatusError as error:
                 dialect = self._adapt_dialect(dialect, error)
                 if dialect in tried:
                     raise
                 tried.add(dialect)
+            except _FAILURES as error:
+                raise self._port_error(error) from None
             else:
                 self._dialect = dialect
                 if self._watch is not None:
-                    self._watch(reply)
-                return reply
+                    self._watch(data)
+                return data
 
     async def aclose(self) -> None:
         """Close the connections. A call after it raises `PortError`."""
@@ -161,43 +172,31 @@ class Client:
                 body["stream_options"] = {"include_usage": True}
         return _dumps(body)
 
-    async def _post(self, messages: Sequence[Message], body: bytes) -> dict[str, Any]:
-        if self._closed:
-            raise PortError(f"{self.where}: this port is closed", category=ErrorCategory.PERMANENT)
-        try:
-            if self.extra.stream:
-                return await self._post_streamed(messages, body)
-            async with self._server.send(body) as reply:
-                return self._read(reply, await reply.body(), messages)
-        except StreamStalled as silence:
-            what = "sent no data for" if silence.began else "did not start its reply within"
-            setting = "request_timeout" if silence.began or self._first == self.timeout else "extra.first_token_timeout"
-            raise PortError(
-                f"{self.where} {what} {silence.seconds:g} s; raise {setting}", category=ErrorCategory.TIMEOUT
-            ) from None
-        except TimeoutError:
-            raise self._timeout_error() from None
-        except ConnectionFailed as error:
-            if error.is_permanent:
-                cure = cure_for_tls_error(str(error))
-                raise PortError(
-                    f"{self.where}: cannot connect to {self._host} ({self._shown(error)})"
-                    + (f"; {cure}" if cure else ""),
-                    category=ErrorCategory.PERMANENT,
-                ) from None
-            raise PortError(
-                f"{self.where}: could not connect to {self._host} ({self._shown(error)}); check that the server runs, "
-                "and that its address (after '@', or in endpoint_base_url) is right",
-                category=ErrorCategory.CONNECTION,
-            ) from None
-        except UnendedStream as error:
-            raise PortError(f"{self.where}: {error}", category=ErrorCategory.INCOMPLETE, usage=error.usage) from None
-        except (ConnectionBroken, IncompleteStream) as error:
-            raise PortError(
-                f"{self.where}: the connection to {self._host} was lost ({self._shown(error)})",
-                category=ErrorCategory.CONNECTION,
-                usage=error.usage if isinstance(error, IncompleteStream) else NO_USAGE,
-            ) from None
+    def _port_error(self, error: Exception) -> PortError:
+        """Return the error of a request that brought no complete reply: one of `_FAILURES`."""
+        if isinstance(error, StreamStalled):
+            what = "sent no data for" if error.began else "did not start its reply within"
+            setting = "request_timeout" if error.began or self._first == self.timeout else "extra.first_token_timeout"
+            message = f"{self.where} {what} {error.seconds:g} s; raise {setting}"
+            return PortError(message, category=ErrorCategory.TIMEOUT)
+        if isinstance(error, TimeoutError):
+            return self._timeout_error()
+        if isinstance(error, UnendedStream):
+            return PortError(f"{self.where}: {error}", category=ErrorCategory.INCOMPLETE, usage=error.usage)
+        shown = self._shown(error)
+        if not isinstance(error, ConnectionFailed):
+            usage = error.usage if isinstance(error, IncompleteStream) else NO_USAGE
+            message = f"{self.where}: the connection to {self._host} was lost ({shown})"
+            return PortError(message, category=ErrorCategory.CONNECTION, usage=usage)
+        if error.is_permanent:
+            cure = cure_for_tls_error(str(error))
+            message = f"{self.where}: cannot connect to {self._host} ({shown}){f'; {cure}' if cure else ''}"
+            return PortError(message, category=ErrorCategory.PERMANENT)
+        return PortError(
+            f"{self.where}: could not connect to {self._host} ({shown}); check that the server runs, "
+            "and that its address (after '@', or in endpoint_base_url) is right",
+            category=ErrorCategory.CONNECTION,
+        )
 
     def _timeout_error(self) -> PortError:
         if self.extra.stream:

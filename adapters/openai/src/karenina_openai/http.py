@@ -183,17 +183,7 @@ class Server:
                 raise ValueError("a header contains a line break or a zero byte")
 
     def send(self, body: bytes) -> Exchange:
-        """Return the exchange that sends `body`."""
-        return Exchange(self._request(body), self._limits)
-
-    async def aclose(self) -> None:
-        """Close all connections; a call in flight raises `ConnectionBroken`."""
-        self._closed = True
-        client, self._client = self._client, None
-        if client is not None:
-            await client[1].close()
-
-    def _request(self, body: bytes) -> StreamRequest:
+        """Return the exchange that sends `body`. Raises `ConnectionBroken` and `ConnectionFailed`."""
         if self._closed:
             raise ConnectionBroken("it was closed by this program")
         try:
@@ -201,9 +191,17 @@ class Server:
                 self._parsed = Url(self._url)
             builder = self._client_of_process().post(self._parsed).body_bytes(body)
             # Without a buffer, a request ends when its block is left; else the library reads on in the background.
-            return builder.streamed_read_buffer_limit(0).build_streamed()
+            request = builder.streamed_read_buffer_limit(0).build_streamed()
         except (BuilderError, ValueError) as error:
             raise ConnectionFailed(f"the request cannot be made: {error}", is_permanent=True) from None
+        return Exchange(request, self._limits)
+
+    async def aclose(self) -> None:
+        """Close all connections; a call in flight raises `ConnectionBroken`."""
+        self._closed = True
+        client, self._client = self._client, None
+        if client is not None:
+            await client[1].close()
 
     def _client_of_process(self) -> Client:
         if self._client is None or self._client[0] != os.getpid():

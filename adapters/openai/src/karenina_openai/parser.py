@@ -16,7 +16,7 @@ from karenina_toolkit.structured.structured_modes import MODES, append_schema, w
 from karenina_toolkit.traces.openai_completions import ChatReply, from_wire
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Awaitable, Mapping, Sequence
 
     from karenina_core.models.model import ModelConfig
     from karenina_openai.client import Watch
@@ -55,20 +55,20 @@ class OpenAIParser:
         """Close the connections."""
         await self._client.aclose()
 
-    async def _ask(
+    def _ask(
         self, mode: StructuredMode, messages: Sequence[Message], schema: Mapping[str, Any]
-    ) -> dict[str, Any]:
+    ) -> Awaitable[dict[str, Any]]:
         if mode == "prompt":
-            return await self._client.post(messages, to_wire(append_schema(messages, schema)))
+            return self._client.post(messages, to_wire(append_schema(messages, schema)))
         adapted, strict = strict_schema(schema, official=self._official)
         name = schema_name(schema)
         strictness = {"strict": True} if strict else {}
         if mode == "json_schema":
             form = {"type": "json_schema", "json_schema": {"name": name, **strictness, "schema": adapted}}
             logprobs = LOGPROBS if self._wants_logprobs and options_of(schema) else {}
-            return await self._client.post(messages, to_wire(messages), response_format=form, **logprobs)
+            return self._client.post(messages, to_wire(messages), response_format=form, **logprobs)
         function = {"name": name, "description": "Give the answer.", **strictness, "parameters": adapted}
-        return await self._client.post(
+        return self._client.post(
             messages,
             to_wire(messages),
             tools=[{"type": "function", "function": function}],

@@ -3,63 +3,72 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final
+from typing import Literal, Self
+
+OutcomeGroup = Literal["right", "partial", "wrong", "failed", "scored", "not_judged", "undecided"]
+"""The groups in which outcomes are counted and shown. `failed` items have a verdict without a comparison of fields."""
 
 
 class Outcome(StrEnum):
     """The outcome of an item. Every item has exactly one; `karenina_core.stages.finalize.outcome` has the rule."""
 
-    CORRECT = "correct"
+    _value_: str
+    group: OutcomeGroup
+    """By it, everything that counts, colors or sorts items decides what to do with an outcome."""
+
+    def __new__(cls, value: str, group: OutcomeGroup = "not_judged") -> Self:
+        """Return the outcome with this value and group. `Outcome(value)` finds it again, by its value alone."""
+        outcome = str.__new__(cls, value)
+        outcome._value_, outcome.group = value, group
+        return outcome
+
+    CORRECT = "correct", "right"
     """Everything that the template verifies is correct."""
-    PARTIAL = "partial"
+    PARTIAL = "partial", "partial"
     """Not correct, with a granular result above 0."""
-    WRONG = "wrong"
+    WRONG = "wrong", "wrong"
     """Judged, and not correct."""
-    TRUNCATED = "truncated"
+    TRUNCATED = "truncated", "failed"
     """Not correct, and the answer was cut off at its token limit."""
-    ABSTAINED = "abstained"
+    ABSTAINED = "abstained", "failed"
     """The model refused to answer."""
-    INSUFFICIENT = "insufficient"
+    INSUFFICIENT = "insufficient", "failed"
     """The answer lacks what the template needs."""
-    AUTO_FAILED = "auto_failed"
+    AUTO_FAILED = "auto_failed", "failed"
     """A guard or rule failed the item."""
-    SCORED = "scored"
+    SCORED = "scored", "scored"
     """Has rubric scores and no verdict."""
-    TEMPLATE_ERROR = "template_error"
+    TEMPLATE_ERROR = "template_error", "not_judged"
     """Not judged: the template is invalid."""
-    MODEL_ERROR = "model_error"
+    MODEL_ERROR = "model_error", "not_judged"
     """Not judged: the answering model could not be reached or sent an empty reply."""
-    PARSE_ERROR = "parse_error"
+    PARSE_ERROR = "parse_error", "not_judged"
     """Not judged: the judge failed."""
-    STAGE_ERROR = "stage_error"
+    STAGE_ERROR = "stage_error", "not_judged"
     """Not judged: another stage failed."""
-    TIMED_OUT = "timed_out"
+    TIMED_OUT = "timed_out", "not_judged"
     """Not judged: the item took longer than `item_timeout`, in any stage."""
-    RUBRIC_ERROR = "rubric_error"
+    RUBRIC_ERROR = "rubric_error", "not_judged"
     """Not judged: a rubric trait could not be scored, and there is no verdict. Other traits keep their scores."""
-    UNDECIDED = "undecided"
+    UNDECIDED = "undecided", "undecided"
     """Not judged: what the answer says cannot be compared with the truth, such as a date that can be two dates."""
 
     @property
     def judged(self) -> bool:
         """Whether the item was judged; items with errors, and undecided ones, were not."""
-        return self not in NOT_JUDGED
+        return self.group not in ("not_judged", "undecided")
 
     @property
     def has_verdict(self) -> bool:
         """Whether the item counts in a pass rate: it was judged, and not only scored."""
-        return self not in NO_VERDICT
+        return self.judged and self.group != "scored"
 
+    @property
+    def unjudgeable(self) -> bool:
+        """Whether no judge could have judged the item: there is no answer or no valid template, or time ran out."""
+        return self in (Outcome.MODEL_ERROR, Outcome.TEMPLATE_ERROR, Outcome.TIMED_OUT)
 
-NOT_JUDGED: Final = frozenset(
-    {
-        Outcome.TEMPLATE_ERROR,
-        Outcome.MODEL_ERROR,
-        Outcome.PARSE_ERROR,
-        Outcome.STAGE_ERROR,
-        Outcome.TIMED_OUT,
-        Outcome.RUBRIC_ERROR,
-        Outcome.UNDECIDED,
-    }
-)
-NO_VERDICT: Final = NOT_JUDGED | {Outcome.SCORED}
+    @property
+    def passes(self) -> bool:
+        """Whether a test of the item passes: it is correct, or has no verdict to fail."""
+        return self.group in ("right", "scored")

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from pydantic import Field
 
+from karenina_core.data.item_id import ItemId
 from karenina_core.data.outcome import Outcome
 from karenina_core.data.sections import (
     RevisionRecord,
@@ -59,10 +60,10 @@ class VerificationResult(Section):
         return self.metadata.question_id
 
     @property
-    def item(self) -> tuple[str, str, str, int]:
+    def item(self) -> ItemId:
         """The item's key in its run: the ids of question, answering model and judge, and the replicate."""
         meta = self.metadata
-        return meta.question_id, meta.answering_id, meta.parsing_id, meta.replicate or 1
+        return ItemId.of(meta.question_id, meta.answering_id, meta.parsing_id, meta.replicate)
 
     def stage(self, name: str) -> StageRecord | None:
         """Return the record of a stage; None if the stage was not in the plan."""

@@ -19,7 +19,7 @@ Secrecy = Literal["key", "whole", "by_name"]
 provide) or may contain secrets anywhere (`whole`); or the entries that have the name of a secret (`by_name`)."""
 
 _MASK: Final = "*" * 10
-"""What pydantic writes in place of a secret in dumps of a configuration."""
+"""The text that pydantic writes in place of a secret in dumps of a configuration."""
 
 
 def _refuse_mask(value: Any) -> Any:

@@ -7,18 +7,20 @@ for all of them.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
 if TYPE_CHECKING:
+    from karenina_core.models.model import ModelConfig
     from karenina_core.models.source_folder import SourceFolder
 
 Role = Literal["system", "user", "assistant", "tool"]
 FinishReason = Literal["stop", "length", "tool_calls", "content_filter", "failed", "other"]
 StructuredMode = Literal["json_schema", "tool", "prompt"]
+PortName = Literal["llm", "parser", "agent"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,6 +353,35 @@ class AgentPort(Port, Protocol):
         """
 
 
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """A request to a model: for text; for JSON, if it has a `schema`; to an agent, if it has `options`."""
+
+    model: ModelConfig
+    messages: Sequence[Message]
+    info: CallInfo
+    schema: Mapping[str, Any] | None = None
+    options: AgentOptions | None = None
+
+    @property
+    def port(self) -> PortName:
+        """The name of the port for it."""
+        if self.options is not None:
+            return "agent"
+        return "llm" if self.schema is None else "parser"
+
+    def send(self, port: Any) -> Coroutine[Any, Any, Any]:
+        """Return the reply of an adapter's port. Awaiting it raises `PortError`."""
+        reply: Coroutine[Any, Any, Any]
+        if self.options is not None:
+            reply = port.run(self.messages, self.options, info=self.info)
+        elif self.schema is not None:
+            reply = port.parse(self.messages, self.schema, info=self.info)
+        else:
+            reply = port.invoke(self.messages, info=self.info)
+        return reply
+
+
 class ErrorCategory(StrEnum):
     """The reason why a call failed, which decides whether it is retried.
 
@@ -376,6 +407,7 @@ class PortError(Exception):
     - `retry_after`: the seconds that the server asked to wait, if any.
     - `partial`: the trace and usage of an agent up to the error, if there are any.
     - `usage`: the tokens of replies that were paid for and are not used.
+    - `attempts`: the end of the message, by the run: how often it tried, and how it may succeed.
 
     The message says what was called, where, and what to do about it, and contains no secret.
     """
@@ -396,6 +428,10 @@ class PortError(Exception):
         self.retry_after = retry_after
         self.partial = partial
         self.usage = usage
+        self.attempts = ""
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}{self.attempts}"
 
     @property
     def retriable(self) -> bool:

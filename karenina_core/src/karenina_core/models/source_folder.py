@@ -7,10 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 
-def _nothing(_name: str) -> bool:
-    return False
-
-
 @dataclass(frozen=True, slots=True)
 class SourceFolder:
     """A folder of the user on whose files the result of a question depends.
@@ -21,4 +17,4 @@ class SourceFolder:
 
     path: Path
     within: Path | None = None
-    ignores: Callable[[str], bool] = _nothing
+    ignores: Callable[[str], bool] = lambda _name: False

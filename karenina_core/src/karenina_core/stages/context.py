@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, TypeVarTuple, cast
+from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple, cast
 
 from anyio import to_thread
 
@@ -22,10 +22,10 @@ from karenina_core.errors import (
     UndeclaredArtifact,
     UndeclaredSetting,
 )
-from karenina_core.models.ports import NO_USAGE, CallInfo, CallNotes, Message, NoRecordedReply, PortError, Usage
+from karenina_core.models.ports import CallInfo, Message, PortError
 from karenina_core.models.prompts import PromptTask, assemble
 from karenina_core.namespaces import read_owned
-from karenina_core.stages.counted_ports import CountedAgent, CountedLLM, CountedParser
+from karenina_core.stages.stage_calls import StageCalls, StagePort
 from karenina_core.stages.state import AtEnd, Item, ItemError, PortProvider, State
 from karenina_core.text import replace_surrogates
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig
     from karenina_core.models.ports import AgentPort, LLMPort, ParserPort
     from karenina_core.plugins import Plugins
-    from karenina_core.stages.state import Ask
+    from karenina_core.stages.state import Ask, StageAccess
 
 __all__ = ["Item", "ItemError", "PortProvider", "State", "VerificationContext"]
 
@@ -51,88 +51,17 @@ Ts = TypeVarTuple("Ts")
 logger = logging.getLogger("karenina")
 
 
-class StageDeclaration(Protocol):
-    """The declarations of a stage class (`karenina_core.stages.stage.Stage`) that the context needs."""
-
-    @property
-    def question_settings(self) -> type[BaseModel] | None:
-        """The model of the fields of questions that it owns."""
-
-    @property
-    def scope(self) -> str:
-        """Whether it runs once for each item or for each answer."""
-
-    @property
-    def settings(self) -> type[BaseModel] | None:
-        """Its settings model."""
-
-    @property
-    def reads(self) -> Mapping[str, Any]:
-        """The settings of other owners that it reads, with their defaults."""
-
-
-class StageAccess(Protocol):
-    """A stage and what it may read and write, as planned (`karenina_core.planning.plan.PlannedStage`)."""
-
-    @property
-    def stage(self) -> StageDeclaration:
-        """The stage."""
-
-    @property
-    def name(self) -> str:
-        """The stage's name."""
-
-    @property
-    def distribution(self) -> str:
-        """The distribution that offers it."""
-
-    @property
-    def usage_key(self) -> str:
-        """The name under which its model calls are counted."""
-
-    @property
-    def reads(self) -> frozenset[str]:
-        """The names of the artifacts that it may read."""
-
-    @property
-    def writes(self) -> frozenset[str]:
-        """The names of the artifacts that it creates."""
-
-    @property
-    def revises(self) -> frozenset[str]:
-        """The names of the artifacts that it may replace."""
-
-    @property
-    def reads_everything(self) -> bool:
-        """Whether it may read every artifact."""
-
-    def reads_setting(self, name: str) -> bool:
-        """Return whether it may read the setting."""
-
-
 class VerificationContext:
     """The access of one stage to one item. Its docstrings are the contract between stages and the pipeline."""
 
-    __slots__ = (
-        "_failed_calls",
-        "_info",
-        "_no_recorded_reply",
-        "_planned",
-        "_settings",
-        "_state",
-        "_usage",
-        "_with_truth",
-    )
+    __slots__ = ("_planned", "_settings", "_state", "calls")
 
     def __init__(self, state: State, planned: StageAccess) -> None:
         self._state = state
         self._planned = planned
-        self._usage = NO_USAGE
-        self._info: CallInfo | None = None
-        self._failed_calls = 0
-        self._no_recorded_reply: NoRecordedReply | None = None
         self._settings: BaseModel | None = None
-        self._with_truth: list[Message] = []
+        self.calls = StageCalls(state, planned)
+        """The stage's model calls, for the pipeline."""
 
     # ---- what the item is
 
@@ -344,24 +273,29 @@ class VerificationContext:
         own = self.config.core.prompt_config
         messages = assemble(task, user, system_prompt=chosen.system_prompt, added=added, user_instructions=own)
         if task.shows_truth:
-            self._with_truth.append(messages[-1])
+            self.calls.show_truth(messages[-1])
         return messages
-
-    def shows_truth(self, messages: Sequence[Message]) -> bool:
-        """Return whether the messages contain the user message of a prompt of this stage that shows ground truth."""
-        return any(message is shown for shown in self._with_truth for message in messages)
 
     def llm(self, model: ModelConfig | None = None) -> LLMPort:
         """Return the port for plain text of `model` (default: the judge)."""
-        return CountedLLM(self, self._state.item.ports.llm(model or self.parsing_model))
+        return StagePort(self.calls, model or self.parsing_model)
 
     def parser(self, model: ModelConfig | None = None) -> ParserPort:
         """Return the port for JSON of `model` (default: the judge)."""
-        return CountedParser(self, self._state.item.ports.parser(model or self.parsing_model))
+        return StagePort(self.calls, model or self.parsing_model)
 
     def agent(self, model: ModelConfig | None = None) -> AgentPort:
         """Return the port for conversations with tools of `model` (default: the judge)."""
-        return CountedAgent(self, self._state.item.ports.agent(model or self.parsing_model))
+        return StagePort(self.calls, model or self.parsing_model)
+
+    @property
+    def call_info(self) -> CallInfo:
+        """The item for which calls are made."""
+        return self.calls.info
+
+    def count_failure(self, error: PortError | None = None) -> None:
+        """Count a call that failed in all its tries, so that the item runs again when its run resumes."""
+        self.calls.count_failure(error)
 
     def answers_through_agent(self) -> bool:
         """Return whether the answering model's adapter requires the agent port for this answer."""
@@ -386,7 +320,7 @@ class VerificationContext:
         try:
             return await self._state.item.ports.consult(service, query, ask, self.call_info)
         except PortError as error:
-            self.count_failure(error)
+            self.calls.count_failure(error)
             raise
 
     # ---- work
@@ -418,64 +352,11 @@ class VerificationContext:
     # ---- for the pipeline and the finalizer
 
     @property
-    def call_info(self) -> CallInfo:
-        """The item for which calls are made."""
-        if self._info is None:
-            item = self._state.item
-            question, planned = item.question, self._planned
-            self._info = CallInfo(
-                question.id,
-                question.question,
-                item.replicate,
-                planned.usage_key,
-                item.order,
-                CallNotes(),
-                planned.name,
-                shared := planned.stage.scope == "answer",
-                judge="" if shared or item.parsing_model is None else item.parsing_model.id,
-                sources=item.sources,
-            )
-        return self._info
-
-    @property
-    def usage(self) -> Usage:
-        """The usage of this stage so far."""
-        return self._usage
-
-    @property
-    def notes(self) -> CallNotes | None:
-        """The notes of the stage's calls so far; None if it made none."""
-        return self._info.notes if self._info is not None else None
-
-    @property
     def state(self) -> State:
         """The whole state of the item, for stages that read everything (`optional = ANY`)."""
         if not self._planned.reads_everything:
             raise UndeclaredArtifact(self._planned.name, "*", "reads", "optional = ANY")
         return self._state
-
-    @property
-    def failed_calls(self) -> int:
-        """The number of failed calls of this stage."""
-        return self._failed_calls
-
-    @property
-    def no_recorded_reply(self) -> NoRecordedReply | None:
-        """The error of the first call without a recorded reply, in a run that makes no calls."""
-        return self._no_recorded_reply
-
-    def count_failure(self, error: PortError | None = None) -> None:
-        """Count a call that failed in all its tries."""
-        self._failed_calls += 1
-        if isinstance(error, NoRecordedReply) and self._no_recorded_reply is None:
-            self._no_recorded_reply = error
-
-    def count(self, usage: Usage) -> None:
-        """Add the usage of a call under the stage's `usage_key`."""
-        self._usage = self._usage + usage
-        totals = self._state.usage
-        key = self._planned.usage_key
-        totals[key] = totals.get(key, NO_USAGE) + usage
 
     def _check_read(self, key: AnyKey) -> None:
         if key.name not in self._planned.reads and not self._planned.reads_everything:

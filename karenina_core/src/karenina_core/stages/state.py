@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from karenina_core.data.item_id import ItemId
 from karenina_core.data.outcome import Outcome
-from karenina_core.models.ports import CallInfo, Usage
+from karenina_core.models.ports import CallInfo, ModelRequest, Usage
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from pydantic import BaseModel
 
     from karenina_core.config import VerificationConfig
     from karenina_core.data.question import Question
     from karenina_core.data.sections import RevisionRecord, StageRecord, VetoRecord
     from karenina_core.data.trust import Trust
     from karenina_core.models.model import ModelConfig
-    from karenina_core.models.ports import AgentPort, LLMPort, ParserPort
     from karenina_core.models.source_folder import SourceFolder
     from karenina_core.plugins import Plugins
 
@@ -27,21 +29,74 @@ Ask = Callable[[], str | Awaitable[str]]
 """A function that queries a service once, and blocks or returns an awaitable."""
 
 
+class StageDeclaration(Protocol):
+    """The declarations of a stage class (`karenina_core.stages.stage.Stage`) that the context needs."""
+
+    @property
+    def question_settings(self) -> type[BaseModel] | None:
+        """The model of the fields of questions that it owns."""
+
+    @property
+    def scope(self) -> str:
+        """Whether it runs once for each item or for each answer."""
+
+    @property
+    def settings(self) -> type[BaseModel] | None:
+        """Its settings model."""
+
+    @property
+    def reads(self) -> Mapping[str, Any]:
+        """The settings of other owners that it reads, with their defaults."""
+
+
+class StageAccess(Protocol):
+    """A stage and what it may read and write, as planned (`karenina_core.planning.plan.PlannedStage`)."""
+
+    @property
+    def stage(self) -> StageDeclaration:
+        """The stage."""
+
+    @property
+    def name(self) -> str:
+        """The stage's name."""
+
+    @property
+    def distribution(self) -> str:
+        """The distribution that offers it."""
+
+    @property
+    def usage_key(self) -> str:
+        """The name under which its model calls are counted."""
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """The names of the artifacts that it may read."""
+
+    @property
+    def writes(self) -> frozenset[str]:
+        """The names of the artifacts that it creates."""
+
+    @property
+    def revises(self) -> frozenset[str]:
+        """The names of the artifacts that it may replace."""
+
+    @property
+    def reads_everything(self) -> bool:
+        """Whether it may read every artifact."""
+
+    def reads_setting(self, name: str) -> bool:
+        """Return whether it may read the setting."""
+
+
 class PortProvider(Protocol):
-    """The provider of ports for stages: the run, which limits, retries and records every call."""
+    """The provider of models for stages: the run, which limits, retries and records every call."""
 
     @property
     def plugins(self) -> Plugins:
         """The plugins of the run."""
 
-    def llm(self, model: ModelConfig) -> LLMPort:
-        """Return the port for plain text."""
-
-    def parser(self, model: ModelConfig) -> ParserPort:
-        """Return the port for JSON."""
-
-    def agent(self, model: ModelConfig) -> AgentPort:
-        """Return the port for conversations with tools."""
+    def call(self, request: ModelRequest) -> Coroutine[Any, Any, Any]:
+        """Return the reply of a model to a request. Awaiting it raises `PortError`."""
 
     def answers_through_agent(self, model: ModelConfig, info: CallInfo) -> bool:
         """Return whether this answer must come through the agent port, as the model's adapter declares."""
@@ -82,11 +137,10 @@ class Item:
     sources: tuple[SourceFolder, ...] = ()
 
     @property
-    def key(self) -> tuple[str, str, str, int]:
-        """The item's key in its run: the ids of question, answering model and judge (the answering model again if there
-        is none), and the replicate. Equal to `VerificationResult.item`."""
-        judge = self.parsing_model or self.answering_model
-        return self.question.id, self.answering_model.id, judge.id, self.replicate
+    def key(self) -> ItemId:
+        """The item's key in its run. Equal to `VerificationResult.item`."""
+        judge = self.parsing_model.id if self.parsing_model is not None else None
+        return ItemId.of(self.question.id, self.answering_model.id, judge, self.replicate)
 
 
 @dataclass(frozen=True, slots=True)

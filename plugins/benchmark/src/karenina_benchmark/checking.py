@@ -147,13 +147,14 @@ def read_findings(
     chosen = restricted_values.resolve_trust(trust)
     findings: list[Finding] = []
 
-    def may_read(file: Path, names: Sequence[str]) -> bool:
-        outside = [] if chosen.everything else restricted_values.paths_outside(file, names)
-        trusted = chosen.covers_values(file, restricted_values.names_and_values(outside)) if outside else True
-        for value in () if trusted else outside:
-            what = f"{value.in_words()}: the file is outside of this folder and not trusted, so it was not read"
-            findings.append(Finding("error", file, "", what, f"karenina trust {file}"))
-        return trusted
+    def may_read(file: Path, names: Sequence[str]) -> bool | None:
+        try:
+            return restricted_values.check_paths(file, names, chosen)
+        except restricted_values.RestrictedValues as error:
+            for value in error.values:
+                what = f"{value.in_words()}: the file is outside of this folder and not trusted, so it was not read"
+                findings.append(Finding("error", file, "", what, f"karenina trust {file}"))
+            return False
 
     try:
         benchmark = read_benchmark(path, may_read, columns)
@@ -247,6 +248,12 @@ class _Check:
         self.check_restricted()
         for text in self._benchmark.load_warnings:
             self._add("warning", None, text, "")
+        first: dict[str, str] = {}
+        for question in self._benchmark:
+            other = first.setdefault(question.question, question.id)
+            if other != question.id:
+                what = f"it asks the same as the question {other!r}, so what it asks counts twice"
+                self._add("warning", self._benchmark.place_of(question.id), what, "delete one of them", "question")
         place = self._benchmark.head
         self._check_traits(place, "rubric", self._benchmark.global_rubric, config)
         self._check_traits(place, "dynamic_rubric", self._benchmark.dynamic_rubric, config)

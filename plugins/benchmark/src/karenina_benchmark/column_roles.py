@@ -60,6 +60,8 @@ _KNOWN: Final[Mapping[str, str]] = {
     REPLICATE: "replicate",
 }
 _RANKS: Final = {role: {name: rank for rank, name in enumerate(text.split())} for role, text in _KNOWN.items()}
+_GENERAL: Final = "gold.*|expected.*|groundtruth.*|correct.*"
+"""Names of one of several right answers too, such as `expected_risk` and `expected_scope`."""
 _TRUTHS: Final = (
     "rawanswer",
     "(best|gold|golden|goldstandard|correct|right|true|expected|reference|groundtruth|ideal|target|standard)answers?",
@@ -67,7 +69,7 @@ _TRUTHS: Final = (
     "gold|golden|golds|golden(response|output)|gold(label|target|response|output|standard)|ideal|idealoutput|targets?|"
     "(target|ground)(text|output|label|truths?)",
     "answerkey|correct(option|choice|response|label|letter|index)?|cop|goldindex|goldidx|answeridx|answerindex",
-    "gold.*|expected.*|groundtruth.*|correct.*",
+    _GENERAL,
     "answers?|finalanswers?|finaldecision|shortanswers?|outputanswer|outputsanswer",
     "solution|key",
     "labels?",
@@ -266,6 +268,11 @@ def _choose_truth(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> 
         and (sure or response is not None)
     ]
     left = [one for one in found if one not in grades and _has_values(one, rows)]
+    specific = _TRUTHS[: _TRUTHS.index(_GENERAL)]
+    general = [one for one in left if not any(re.fullmatch(names, fold_name(one)) for names in specific)]
+    general = [one for one in general if re.fullmatch(_GENERAL, fold_name(one))]
+    if len(general) > 1 and general == left:
+        return None, grades, left
     return (left[0] if left else None), grades, left[1:]
 
 

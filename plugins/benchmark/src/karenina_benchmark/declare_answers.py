@@ -20,6 +20,7 @@ from karenina_benchmark.answer_kinds import (
     Marks,
     cell_text,
     find_kinds,
+    is_empty,
     read_as,
     read_marks,
 )
@@ -181,7 +182,7 @@ def _declare_contained(cells: Sequence[Cell], *, forbidden: bool, any_of: bool) 
     for cell in cells:
         found = parse_list(cell.value) if isinstance(cell.value, str) else cell.value
         items = found if isinstance(found, list) else [cell.value]
-        texts = [text for item in items if (text := _pattern_of(item))]
+        texts = [text for item in items if not is_empty(item) and (text := _pattern_of(item))]
         pattern = "|".join(texts) if one_of else "".join([r"\A", *(f"(?=.*{text})" for text in texts)])
         rule = {"type": "TraceRegex", "pattern": pattern, "flags": ["IGNORECASE", "DOTALL"]}
         declared = {"type": "bool", "description": what, "ground_truth": not forbidden, "verify_with": rule}
@@ -194,8 +195,8 @@ def _declare_contained(cells: Sequence[Cell], *, forbidden: bool, any_of: bool) 
 
 def _pattern_of(item: object) -> str:
     """Return the pattern of a text that a response must have, or of a list of texts of which it must have one."""
-    alternatives = [cell_text(one).strip() for one in (item if isinstance(item, list) else [item])]
-    found = [re.escape(one) for one in alternatives if one]
+    alternatives = item if isinstance(item, list) else [item]
+    found = [re.escape(cell_text(one).strip()) for one in alternatives if not is_empty(one)]
     return f"(?:{'|'.join(found)})" if len(found) > 1 else "".join(found)
 
 

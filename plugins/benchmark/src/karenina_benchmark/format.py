@@ -15,7 +15,8 @@ CheckPaths = Callable[["Path", Sequence[str]], bool | None]
 """A check of the files that a benchmark names; it is called with the benchmark's file and their names before any of
 them is opened.
 
-It raises if they may not be read. If it returns False, those outside of the benchmark's folder are not read.
+It raises if they may not be read. Files outside of the benchmark's folder are read only if it returns True; False means
+that it reported them, and None that there are none.
 """
 
 

@@ -136,7 +136,7 @@ def make_question_rows(
     done = QuestionRows(roles)
     question = roles.columns[QUESTION]
     template = question if _PLACEHOLDER.search(question) else None
-    truth = roles.get(TRUTH)
+    truth, context = roles.get(TRUTH), roles.get(CONTEXT)
     made: list[QuestionRow] = []
     contexts: list[str] = []
     for row in rows:
@@ -152,10 +152,10 @@ def make_question_rows(
         cell = plain_truth(row.values.get(truth)) if truth is not None else None
         options = _options_of(row, roles) or options_in(text, cell)
         made.append(QuestionRow(row, text, text, cell, options))
-        contexts.append("" if template else context_text(row.values.get(roles.get(CONTEXT) or "")))
+        contexts.append("" if template or context is None else context_text(row.values.get(context)))
     joined = any(contexts) and _needs_context(made, contexts, roles)
     if joined:
-        made = [replace(one, text=join_context(one.text, context)) for one, context in zip(made, contexts, strict=True)]
+        made = [replace(one, text=join_context(one.text, text)) for one, text in zip(made, contexts, strict=True)]
     done.joined = joined
     done.cure = f"write {option} choice_by=number (counted from 1), index (from 0), letter or text"
     done.rows = _with_right_options(made, roles, choice_by, done)
@@ -311,7 +311,13 @@ def _describe(done: QuestionRows, *, joined: bool, has_context: bool, option: st
     if grades:
         taken = f"{roles.get(TRUTH)!r} is the right answer" if roles.get(TRUTH) else "no column has right answers"
         done.notes.append(f"{', '.join(map(repr, grades))} holds grades, not right answers: {taken}")
-    if roles.rivals:
+    if roles.rivals and truth is None:
+        columns = ",".join(f"answer.{_KEY.sub('_', one)}={one}" for one in roles.rivals)
+        done.warnings.append(
+            f"several columns could hold the right answers: {', '.join(map(repr, roles.rivals))}; name one of them, or "
+            f"have `karenina check` and `run` compare all with --columns {columns}"
+        )
+    elif roles.rivals:
         name = TRUTH if option == "--columns" else "raw_answer"
         cure = f"{option} {quote(f'{name}={roles.rivals[0]}')} takes another one"
         rivals = ", ".join(map(repr, roles.rivals))

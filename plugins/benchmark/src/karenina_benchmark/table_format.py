@@ -70,7 +70,7 @@ def read_table(path: Path, columns: Mapping[str, str] | None = None) -> Benchmar
     table = read_rows(path, rows=reading.get("rows"), encoding=reading.get("encoding"))
     if (problem := find_header_problem(table.columns, table.rows)) is not None and path.suffix.lower() in TABLES:
         raise CheckpointError(path, "", *problem)
-    table = _with_parts(table, given.values())
+    table, blank = _without_blank_rows(_with_parts(table, given.values()))
     chosen = _choose_columns(table, given)
     roles = chosen.roles
     by = reading.get("choice_by")
@@ -113,7 +113,7 @@ def read_table(path: Path, columns: Mapping[str, str] | None = None) -> Benchmar
     benchmark = BenchmarkContent.of_questions(path, (question for _, question in questions.values()))
     benchmark.origins = {id: origin for id, (origin, _) in questions.items()}
     benchmark.made_templates = {id for id, (_, one) in questions.items() if one.answer_template in made}
-    benchmark.load_notes = [*table.notes, *done.notes, *found.notes]
+    benchmark.load_notes = [*table.notes, *blank, *done.notes, *found.notes]
     benchmark.load_warnings += [*done.warnings, *found.warnings]
     unused = [column for column in done.unused if column != found.types]
     has_answers = roles.get(TRUTH) is not None or bool(roles.fields)
@@ -155,6 +155,18 @@ def _with_parts(table: Table, names: Iterable[str]) -> Table:
             rows = tuple(replace(row, values={**row.values, path: part}) for row, part in zip(rows, parts, strict=True))
             table = replace(table, columns=(*table.columns, path), rows=rows)
     return table
+
+
+def _without_blank_rows(table: Table) -> tuple[Table, list[str]]:
+    """Return a table without the rows whose cells are all empty, and a note on them."""
+    blank = [row for row in table.rows if all(cell in (None, "") for cell in row.values.values())]
+    if not blank or len(blank) == len(table.rows):
+        return table, []
+    places = ", ".join(row.where() for row in blank[:_MOST_SHOWN])
+    more = f" and {len(blank) - _MOST_SHOWN} more" if len(blank) > _MOST_SHOWN else ""
+    lines = {row.line for row in blank}
+    rows = tuple(row for row in table.rows if row.line not in lines)
+    return replace(table, rows=rows), [f"blank rows are left out: {places}{more}"]
 
 
 def _part_of(value: object, keys: Sequence[str]) -> Any:

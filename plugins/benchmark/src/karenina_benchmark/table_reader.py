@@ -146,8 +146,11 @@ def _check_content(file: Path, ending: str) -> None:
     """Raise `CheckpointError` for a workbook with the name of a text, and for a text with the name of a workbook."""
     if not file.is_file():
         return  # the reader says what is wrong
-    with file.open("rb") as content:
-        start = content.read(len(_OLD_EXCEL))
+    try:
+        with bounded_files.open_file(file, any_size=True) as content:
+            start = content.read(len(_OLD_EXCEL)) or b""
+    except FileError:
+        return
     is_zip, is_old = start.startswith(_ZIP), start == _OLD_EXCEL
     if is_old or (is_zip and ending not in (_EXCEL, _PARQUET)):
         cure = "save it as .xlsx with a spreadsheet program" if is_old else "rename it so that its name ends in .xlsx"

@@ -23,6 +23,7 @@ scalars are read (`no` is a text, and so is a date) is described in `yaml_reader
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -46,6 +47,7 @@ from karenina_core.data.rubrics import DynamicRubric, Rubric, trait_kinds, trait
 from karenina_core.namespaces import flatten, is_owned
 from karenina_template.question_template import keep_template, template_source_of
 from karenina_template.templates.errors import TemplateError
+from karenina_toolkit.bounded_files import open_only_below
 from karenina_toolkit.file_names import stays_below
 from karenina_toolkit.patterns import check_pattern
 
@@ -113,10 +115,12 @@ def read_yaml(text: str, path: Path, check_paths: CheckPaths) -> BenchmarkConten
     benchmark.broken = broken.found
     sections = problems.attempt(top.sections, "questions_from", problems) or []
     names = [problems.attempt(section.text, "file") or "" for section in sections]
-    any_folder = check_paths(path, names) is not False
+    outside = check_paths(path, names)
     for section, name in zip(sections, names, strict=True):
-        if any_folder or stays_below(path.parent, name):
-            problems.attempt(_add_rows, benchmark, section)
+        below = stays_below(path.parent, name)
+        if below or outside is not False:
+            with nullcontext() if outside and not below else open_only_below(path.parent):
+                problems.attempt(_add_rows, benchmark, section)
     benchmark.date_created = problems.attempt(top.text, "date_created")
     benchmark.date_modified = problems.attempt(top.text, "date_modified")
     return benchmark

@@ -14,7 +14,7 @@ from karenina_report.runs import answer_id
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
-    from karenina_engine.results.tables import Row
+    from karenina_engine.results.table_columns import Row
 
 Kind = Literal["field", "trait"]
 

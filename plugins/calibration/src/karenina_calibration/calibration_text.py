@@ -63,7 +63,8 @@ def _fact_rows(found: Calibration) -> Iterator[tuple[str, str]]:
         yield "Run", in_one_line(found.source)
     drawn = f" of {found.drawn:,} drawn answers" if found.drawn is not None else " answers"
     outside = f", {found.outside:,} outside of the draw" if found.outside else ""
-    yield "Labelled", f"{found.labelled - found.outside:,}{drawn}{outside}"
+    other = " of the other run" if found.carried else ""
+    yield "Labelled", f"{found.labelled - found.outside:,}{drawn}{outside}{other}"
     yield "Labellers", in_one_line(", ".join(f"{name} ({count:,})" for name, count in found.labellers.items()))
     if found.unclear or found.tied:
         yield "Left out", f"{found.unclear:,} unclear, {found.tied:,} with a tie"

@@ -127,6 +127,8 @@ def read_sheet(path: Path, answers: Answers, *, labeller: str, time: str) -> tup
     for answer in answers.by_id.values():
         by_question[compose(answer.question_id)].append(answer)
     for place, row in _read_rows(path):
+        if not row.keys() & {*RIGHT, "own"}:
+            raise ConfigError([f"{path} is no sheet of labels: it needs a column `right`, with yes, no or unclear"])
         if not any(row.get(name, "").strip() for name in (*RIGHT, "own")):
             continue
         about = _answer_of(row, answers, by_question, place)

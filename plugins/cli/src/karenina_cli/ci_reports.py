@@ -16,6 +16,7 @@ from karenina_toolkit.printable import quantity
 
 if TYPE_CHECKING:
     from karenina_cli.screen import Screen
+    from karenina_core.config import VerificationConfig
     from karenina_core.data.result import VerificationResult
     from karenina_engine.results.aggregate import GroupSummary, Summary
 
@@ -35,15 +36,19 @@ class Limits(Generic[Number]):
 
     @classmethod
     def parse(cls, texts: Sequence[str] | None, read: Callable[[str], Number]) -> Limits[Number]:
-        """Return the limits in `LIMIT` and `NAME=LIMIT`. `read` raises `typer.BadParameter` for what is no limit."""
-        of_all, by_name = None, {}
+        """Return the limits in `LIMIT` and `NAME=LIMIT`.
+
+        Raises `typer.BadParameter` for two limits of the same groups, and `read` does for what is no limit.
+        """
+        found: dict[str, Number] = {}
         for text in texts or ():
             name, _, limit = text.rpartition("=")
-            if name:
-                by_name[name] = read(limit)
-            else:
-                of_all = read(text)
-        return cls(of_all, by_name)
+            if name in found:
+                raise typer.BadParameter(
+                    f"two limits are given {f'for {name!r}' if name else 'without a name'}: keep one"
+                )
+            found[name] = read(limit if name else text)
+        return cls(found.pop("", None), found)
 
     def of(self, group: GroupSummary) -> Number | None:
         """Return the limit of a group: its own, or that of its answering model, or that of all."""
@@ -94,14 +99,24 @@ class Conditions:
         """Return the conditions of `--fail-under` and `--max-unjudged`. Raises `typer.BadParameter`."""
         return cls(Limits.parse(fail_under, read_share), Limits.parse(max_unjudged, read_count))
 
-    def check(self, models: Iterable[str]) -> None:
-        """Raise `ConfigError` if a limit is for a model that is not one of these answering models."""
-        known = list(models)
+    def check(self, config: VerificationConfig) -> None:
+        """Raise `ConfigError` if a limit is for an answering model or a judge that the run does not have."""
+        from karenina_core import plugins
+        from karenina_engine.scheduling.find_panel import find_panel
+        from karenina_engine.scheduling.matrix import judges_of
+
+        if not self.fail_under.by_name and not self.max_unjudged.by_name:
+            return
+        ids = [model.id for model in config.core.answering_models]
+        judges = judges_of(config, find_panel(plugins.active_plugins(), config))
+        known = {*ids, *(group_name(id, judge.id if judge is not None else id) for id in ids for judge in judges)}
         problems = [
-            f"{option} {name}=...: no answering model has the id {name!r}{did_you_mean(name, known)}"
+            f"{option} {name}=...: no answering model has the id {name!r}{did_you_mean(name, ids)}"
+            if not any(name.startswith(group_name(id, "")) for id in ids)
+            else f"{option} {name}=...: the run has no such judge{did_you_mean(name, known)}"
             for option, limits in (("--fail-under", self.fail_under), ("--max-unjudged", self.max_unjudged))
             for name in limits.by_name
-            if not any(name == id or name.startswith(group_name(id, "")) for id in known)
+            if name not in known
         ]
         if problems:
             raise ConfigError(problems)

@@ -99,7 +99,7 @@ def _close(screen: Screen, results: VerificationResultSet, agreement: str, outpu
     from karenina_cli.summary_output import print_summary
 
     print_summary(screen.out, results)
-    screen.out.print(f"Results     {output}", soft_wrap=True, markup=False)
+    screen.out.print(f"Results    {output}", soft_wrap=True, markup=False)
     if agreement:
         screen.note(f"\nSmall judges make mistakes. {agreement}")
     screen.note(

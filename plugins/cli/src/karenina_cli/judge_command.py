@@ -129,7 +129,7 @@ def judge(
             judge=parse_models([judge])[0] if judge is not None else None,
             config=_read_settings(config, settings, screen),
         )
-        conditions.check(model.id for model in chosen.core.answering_models)
+        conditions.check(chosen)
         for file_of_others in (rubric, template):
             # Its traits and fields are data of that file, not of the caller: its restricted values need trust.
             benchmark.path = file_of_others

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from karenina_core.data.trust import Trust
     from karenina_engine.offline.rescore_report import Change
 
-_COMPARED: Final = (Outcome.CORRECT, Outcome.PARTIAL, Outcome.WRONG, Outcome.UNDECIDED)
+_COMPARED: Final = ("right", "partial", "wrong", "undecided")
 """The outcomes that a comparison of extracted values decides."""
 
 
@@ -65,7 +65,7 @@ def _rescore(then: VerificationResult, question: Question, trust: Trust) -> Veri
     from karenina_template.templates.comparison import Comparison
 
     values = then.template.parsed_llm_response
-    if values is None or then.outcome not in _COMPARED or then.template.embedding_override_applied:
+    if values is None or then.outcome.group not in _COMPARED or then.template.embedding_override_applied:
         return then
     now = then.model_copy(deep=True)
     try:

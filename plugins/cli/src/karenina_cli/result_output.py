@@ -13,7 +13,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from karenina_core.data.outcome import Outcome
+from karenina_core.data.outcome import Outcome, OutcomeGroup
 from karenina_engine.results.result_text import (
     Results,
     as_text,
@@ -32,17 +32,14 @@ if TYPE_CHECKING:
     from karenina_core.data.sections import StageRecord
     from karenina_report.rules import FieldRules
 
-STYLES: Final[Mapping[Outcome, str]] = {
-    Outcome.CORRECT: "green",
-    Outcome.PARTIAL: "yellow",
-    Outcome.SCORED: "cyan",
-    Outcome.TEMPLATE_ERROR: "magenta",
-    Outcome.MODEL_ERROR: "magenta",
-    Outcome.PARSE_ERROR: "magenta",
-    Outcome.STAGE_ERROR: "magenta",
-    Outcome.TIMED_OUT: "magenta",
-    Outcome.RUBRIC_ERROR: "magenta",
-    Outcome.UNDECIDED: "magenta",
+STYLES: Final[Mapping[OutcomeGroup, str]] = {
+    "right": "green",
+    "partial": "yellow",
+    "wrong": "red",
+    "failed": "red",
+    "scored": "cyan",
+    "not_judged": "magenta",
+    "undecided": "magenta",
 }
 _PLAIN: Final[Mapping[str, str]] = {"✓": "+", "◐": "~", "•": "*", "✗": "x", "!": "!", "?": "?", "…": "..."}
 MAX_DETAILED: Final = 20_000
@@ -58,7 +55,7 @@ def verdict(outcome: Outcome, console: Console) -> Text:
     symbol = outcome_symbol(outcome)
     if not _unicode(console):
         symbol = _PLAIN[symbol]
-    return Text(f"{symbol} {outcome.value}", style=STYLES.get(outcome, "red"))
+    return Text(f"{symbol} {outcome.value}", style=STYLES[outcome.group])
 
 
 def print_result(
@@ -251,8 +248,8 @@ def _raw_truth(result: VerificationResult) -> str:
 def _answer(result: VerificationResult, most: int, *, full: bool) -> Text:
     answer = result.template.raw_llm_response
     if not answer.strip():
-        got_none = result.outcome in (Outcome.MODEL_ERROR, Outcome.TEMPLATE_ERROR)
-        return Text("(none)" if got_none else "(empty)" if not answer else "(only white space)", style="dim")
+        missing = "(none)" if result.outcome.unjudgeable else "(empty)" if not answer else "(only white space)"
+        return Text(missing, style="dim")
     if full and len(answer) > most:
         return Text(f"({len(answer):,} characters, below)", style="dim")
     return _cut(answer, most, way_on=": `karenina show --full`")

@@ -194,7 +194,7 @@ def run(
         path = output if output is not None else default_output(file)
         check_output(path)
         conditions = Conditions.parse(fail_under, max_unjudged)
-        conditions.check(model.id for model in chosen.core.answering_models)
+        conditions.check(chosen)
         reports = CIReports(junit, summary_markdown)
         reports.check(as_json=as_json)
         request = RunRequest(

@@ -189,7 +189,8 @@ def note_reuse(screen: Screen, prepared: RunSession) -> None:
         return
     again = f"; {kept.again} ran again, because a call or a stage had failed" if kept.again else ""
     screen.note(
-        f"From the journal {journal}: {kept.kept} of {len(prepared)} results and {tally.cached} replies{again}. "
+        f"From the journal {journal}: {kept.kept} of {len(prepared)} results and "
+        f"{tally.cached} {'reply' if tally.cached == 1 else 'replies'}{again}. "
         f"New: {quantity(tally.made, 'call')}."
     )
 

@@ -86,6 +86,8 @@ def show(
         if not quiet:
             failures = Failures(screen.out, len(items))
             rules = find_rules(files, load_benchmark(benchmark) if benchmark is not None else None)
+            if not rules and any(result.template.field_results for result in items):
+                screen.note("The rules of comparison are not known here: --benchmark FILE shows them")
             for at, result in numbered:
                 if full or question or not failures.repeats(result, at + 1):
                     of_fields = rules.get(result.metadata.template_id)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from karenina_core.data.outcome import Outcome
+from karenina_core.data.item_id import ItemId
 from karenina_core.text import compose
 from karenina_toolkit.printable import in_one_line, quantity
 
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
 
 logger = logging.getLogger("karenina")
-
-Item = tuple[str, str, str | None, int]
-"""The ids of an item's question, answering model and judge, and its replicate."""
 
 
 def unfinished_ids(
@@ -34,11 +31,12 @@ def unfinished_ids(
     """
     from karenina_engine.results.result_set import read_results
 
-    items = _items(ids, config)
+    judges = _judges(config)
+    items = _items(ids, config, judges)
     wanted = {item for of_question in items.values() for item in of_question}
-    done: set[Item] = set()
+    done: set[ItemId] = set()
     for file in files:
-        read = _ReadResults(file, benchmark)
+        read = _ReadResults(file, benchmark, judges != [None])
         for result in read_results(file):
             read.add(result)
         read.warn(wanted)
@@ -46,18 +44,21 @@ def unfinished_ids(
     return [id for id in ids if not items[id] or not items[id] <= done]
 
 
-def _items(ids: Sequence[str], config: VerificationConfig) -> Mapping[str, Set[Item]]:
+def _judges(config: VerificationConfig) -> list[str | None]:
+    """Return the ids of a run's judges, or one None if it has none."""
     from karenina_core.config import plugins_of
     from karenina_engine.scheduling.find_panel import find_panel
     from karenina_engine.scheduling.matrix import judges_of
 
+    models = judges_of(config, find_panel(plugins_of(config), config))
+    return [model.id if model is not None else None for model in models]
+
+
+def _items(ids: Sequence[str], config: VerificationConfig, judges: Sequence[str | None]) -> Mapping[str, Set[ItemId]]:
     core = config.core
-    judges = [
-        model.id if model is not None else None for model in judges_of(config, find_panel(plugins_of(config), config))
-    ]
     return {
         id: {
-            (id, model.id, judge, replicate)
+            ItemId.of(id, model.id, judge, replicate)
             for model in core.answering_models
             for judge in judges
             for replicate in range(1, core.replicate_count + 1)
@@ -68,12 +69,13 @@ def _items(ids: Sequence[str], config: VerificationConfig) -> Mapping[str, Set[I
 
 @dataclass
 class _ReadResults:
-    """The items that one result file has results of."""
+    """The items that one result file has results of. Any judge's are those of a run without judges."""
 
     file: Path
     benchmark: Benchmark
-    judged: set[Item] = field(default_factory=set)
-    known: set[Item] = field(default_factory=set)
+    has_judges: bool
+    judged: set[ItemId] = field(default_factory=set)
+    known: set[ItemId] = field(default_factory=set)
     changed: Counter[str] = field(default_factory=Counter)
     strange: Counter[str] = field(default_factory=Counter)
     models: dict[str, None] = field(default_factory=dict)
@@ -89,13 +91,12 @@ class _ReadResults:
             self.changed[id] += 1
             return
         self.models[_models(meta.answering_id, meta.parsing_id)] = None
-        for judge in (meta.parsing_id, None):
-            item = (id, meta.answering_id, judge, meta.replicate or 1)
-            self.known.add(item)
-            if result.outcome.judged or result.outcome is Outcome.UNDECIDED:  # another answer would be no better known
-                self.judged.add(item)
+        item = ItemId.of(id, meta.answering_id, meta.parsing_id if self.has_judges else None, meta.replicate)
+        self.known.add(item)
+        if result.outcome.group != "not_judged":  # another answer would be no better known
+            self.judged.add(item)
 
-    def warn(self, wanted: Set[Item]) -> None:
+    def warn(self, wanted: Set[ItemId]) -> None:
         """Warn if the results are not those of the run, whose items are `wanted`."""
         if self.changed:
             first = in_one_line(next(iter(self.changed)))
@@ -113,7 +114,7 @@ class _ReadResults:
         if self.known and not self.known & wanted:
             same_models = {item[1:3] for item in self.known} & {item[1:3] for item in wanted}
             found = "other questions or replicates" if same_models else "; ".join(self.models)
-            own = sorted({_models(model, judge) for _, model, judge, _ in wanted})
+            own = sorted({_models(item.answering, item.judge if self.has_judges else None) for item in wanted})
             logger.warning(
                 "--skip-done %s skips nothing: it has results of %s, and this run is of %s; give the results of a run "
                 "with the same questions and replicates, and the same ids of models and judges",

@@ -138,12 +138,12 @@ def find_untrusted_content(file: Path) -> TrustFindings:
         found.code, found.broken = find_code(file, None, stored)
         return found
 
-    def may_read(path: Path, names: Sequence[str]) -> bool:
+    def may_read(path: Path, names: Sequence[str]) -> bool | None:
         found.paths = restricted_values.paths_outside(path, names)
         found.unopened = bool(found.paths) and not stored.covers_values(
             path, restricted_values.names_and_values(found.paths)
         )
-        return not found.unopened
+        return not found.unopened if found.paths else None
 
     benchmark = load_benchmark(file, may_read)
     found.code, found.broken = find_code(file, benchmark, stored)

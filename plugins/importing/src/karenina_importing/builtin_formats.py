@@ -13,7 +13,7 @@ from karenina_importing.formats.langsmith import LANGSMITH
 from karenina_importing.formats.lm_eval import LM_EVAL
 from karenina_importing.formats.lm_eval_tasks import LM_EVAL_TASK
 from karenina_importing.formats.openai_evals import OPENAI_EVALS
-from karenina_importing.formats.promptfoo import PROMPTFOO
+from karenina_importing.formats.promptfoo.results import PROMPTFOO
 from karenina_importing.formats.pydantic_evals import PYDANTIC_EVALS
 from karenina_importing.formats.tables import HUGGINGFACE
 

@@ -164,11 +164,14 @@ def _check_options(source: str, from_: str | None, key: str | None, *, subset: s
 
 def _choose(source: str, key: str | None) -> ImportFormat:
     from karenina_core import plugins
+    from karenina_core.errors import ConfigError
     from karenina_importing.detection import choose_format, detect_format, import_formats
 
     formats = import_formats(plugins.active_plugins())
     if source.startswith(_HF):
         return choose_format(formats, key or "huggingface")
+    if Path(source).is_file() and Path(source).stat().st_size == 0:
+        raise ConfigError([f"{source} is an empty file, of 0 bytes: write it again with the tool that made it"])
     return choose_format(formats, key) if key is not None else detect_format(formats, Path(source))
 
 
@@ -218,6 +221,8 @@ def _check_rows(screen: Screen, done: Imported, given: Iterable[str], source: st
     count = f"{len(done.problems)} of {quantity(done.rows, 'row')} cannot be converted"
     screen.note(f"{count}:\n{_list(done.problems)}")
     if not done.questions:
+        for note in done.notes:
+            screen.note(note)
         cure = f"the rows have the keys {keys}; {_cure_of_rows(done)}" if keys else "check the file"
         raise ConfigError([f"{source}: no row can be converted; {cure}"])
     if not partial:
@@ -226,6 +231,8 @@ def _check_rows(screen: Screen, done: Imported, given: Iterable[str], source: st
 
 def _cure_of_rows(done: Imported) -> str:
     """Return the option that may help if no row can be converted."""
+    if all(one.what.endswith("not only texts") for one in done.problems):
+        return "images, sound and files in questions cannot be asked yet: leave these rows out"
     if "question" not in done.found:
         return "map question with --map"
     if "raw_answer" not in done.found and done.mapping.answer not in ("auto", "none"):

@@ -10,6 +10,7 @@ from typing import Any, Final
 from karenina_benchmark.errors import CheckpointError
 from karenina_importing.source_row import SourceRow
 from karenina_toolkit import bounded_files, files
+from karenina_toolkit.files import archives
 
 _SIZE_OF_VALUE: Final = 8
 """The characters that a value counts for besides those of its text, fewer than it usually has in a file."""
@@ -64,18 +65,18 @@ def read_lines(path: Path) -> Iterator[SourceRow]:
 
 
 @contextmanager
-def open_archive(path: Path) -> Iterator[files.Archive]:
+def open_archive(path: Path) -> Iterator[archives.Archive]:
     """Open a zip archive whose unpacked size is within the bounds of files. Raises `CheckpointError`."""
     extra = "karenina-importing[zstd]"
     with (
         bounded(path),
         bounded_files.open_file(path) as file,
-        files.open_archive(path, file, zstandard_extra=extra) as archive,
+        archives.open_archive(path, file, zstandard_extra=extra) as archive,
     ):
         yield archive
 
 
-def read_entry(archive: files.Archive, name: str, path: Path) -> Any:
+def read_entry(archive: archives.Archive, name: str, path: Path) -> Any:
     """Return the JSON value of a file in an archive. Raises `CheckpointError`."""
     with bounded(path):
         return files.parse_json(archive.read(name), path, name, surrogates=True)

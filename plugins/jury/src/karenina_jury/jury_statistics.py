@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict
 
-from karenina_core.data.outcome import Outcome
 from karenina_engine.cost.price_source import to_dollars
 from karenina_engine.results.rates import Rate, pass_rate, rate
 from karenina_jury.jury_result import JudgeVote, JuryRecord, read_record
@@ -160,7 +159,7 @@ def _judge(judge: str, votes: Sequence[tuple[VerificationResult, JudgeVote]], *,
         model=votes[0][1].model,
         decides=decides,
         asked=len(votes),
-        failed=sum(not vote.outcome.judged and vote.outcome is not Outcome.UNDECIDED for _, vote in votes),
+        failed=sum(vote.outcome.group == "not_judged" for _, vote in votes),
         pass_rate=pass_rate((result.question_id, vote.outcome) for result, vote in votes),
         agrees=rate(
             (result.question_id, vote.verdict == result.template.verify_result)

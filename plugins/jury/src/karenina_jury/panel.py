@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from karenina_template.templates import BoundTemplate
 
 INTERFACE: Final = "jury"
-_NO_JUDGE_HELPS: Final = frozenset({Outcome.MODEL_ERROR, Outcome.TEMPLATE_ERROR, Outcome.TIMED_OUT})
-"""Outcomes of an answer that another judge could not judge either."""
 
 
 def make_panel(config: VerificationConfig, jury: Jury) -> JuryPanel:
@@ -138,7 +136,7 @@ class JuryPanel:
     async def _decide(self, answer: PanelAnswer, vote: _Vote, record: JuryRecord) -> VerificationResult:
         """Return the result that the vote or the stronger judge decides on, and complete the record."""
         first = vote.asked[0].result
-        if all(one.result.outcome in _NO_JUDGE_HELPS for one in vote.asked):
+        if all(one.result.outcome.unjudgeable for one in vote.asked):
             record.undecided = first.why()
             return first
         why = vote.count.undecided
@@ -161,7 +159,7 @@ class JuryPanel:
 def _outcome_without_vote(ballots: Sequence[Ballot]) -> Outcome:
     """Return the outcome of an answer without a quorum: undecided if a judge found it so and no judge failed."""
     outcomes = {one.result.outcome for one in ballots}
-    failed = any(not one.judged for one in outcomes - {Outcome.UNDECIDED})
+    failed = any(one.group == "not_judged" for one in outcomes)
     return Outcome.PARSE_ERROR if failed or Outcome.UNDECIDED not in outcomes else Outcome.UNDECIDED
 
 

@@ -26,6 +26,7 @@ from karenina_otel.telemetry import Telemetry, open_telemetry
 
 if TYPE_CHECKING:
     from karenina_core import VerificationResult
+    from karenina_core.data.item_id import ItemId
     from karenina_core.data.sections import StageRecord
     from karenina_core.stages.context import Item
     from karenina_engine.calls.call import CallOutcome
@@ -74,7 +75,7 @@ class RunObserver:
     _name: str | None = None
     _has_judges: bool = True
     _answers: dict[int, tuple[_Scope, _OpenSpan]] = field(default_factory=dict)
-    _items: dict[tuple[str, str, str, int], _Scope] = field(default_factory=dict)
+    _items: dict[ItemId, _Scope] = field(default_factory=dict)
     _open: dict[int, _OpenSpan] = field(default_factory=dict)
 
     # ---- the run

@@ -11,7 +11,6 @@ from typer import BadParameter
 
 from karenina_benchmark import Benchmark
 from karenina_cli.configuration import read_configuration
-from karenina_core.data.outcome import Outcome
 from karenina_core.data.trust import Trust
 from karenina_core.errors import KareninaError
 from karenina_engine.journal.trust_store import load_trust
@@ -22,8 +21,6 @@ from karenina_report.exports.junit import describe_item
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
     from karenina_core.data.result import VerificationResult
-
-PASSES = (Outcome.CORRECT, Outcome.SCORED)
 
 
 class BenchmarkFile(pytest.File):
@@ -77,22 +74,26 @@ class BenchmarkFile(pytest.File):
 
     def _config(self) -> VerificationConfig:
         option = self.config.getoption
-        file, recordings = option("karenina_config"), option("karenina_recordings")
         return read_configuration(
             self.benchmark,
-            self.config.rootpath / file if file else None,
+            self._path_of("karenina_config"),
             option("karenina_set"),
             answering=option("karenina_answering"),
             judges=option("karenina_judge"),
-            recordings=Path(recordings) if recordings else None,
+            recordings=self._path_of("karenina_recordings"),
         )
 
     def _journal(self) -> Path | None:
-        folder = self.config.getoption("karenina_journal")
-        if not folder:
+        folder = self._path_of("karenina_journal")
+        if folder is None:
             return None
         name = self.path.relative_to(self.config.rootpath) if self.path.is_relative_to(self.config.rootpath) else None
-        return Path(folder) / f"{'.'.join((name or Path(self.path.name)).parts)}.journal"
+        return folder / f"{'.'.join((name or Path(self.path.name)).parts)}.journal"
+
+    def _path_of(self, option: str) -> Path | None:
+        """Return the path of an option, relative to where the user called pytest: its root may be somebody else's."""
+        path = self.config.getoption(option)
+        return self.config.invocation_params.dir / path if path else None
 
 
 class QuestionItem(pytest.Item):
@@ -113,7 +114,7 @@ class QuestionItem(pytest.Item):
 
     def runtest(self) -> None:
         """Fail with the reasons if an answer is not right."""
-        failed = [result for result in self._found if result.outcome not in PASSES]
+        failed = [result for result in self._found if not result.outcome.passes]
         if failed:
             pytest.fail("\n\n".join(_describe(failed)), pytrace=False)
 

@@ -197,7 +197,8 @@ class Pair(ReportModel):
     `lowest` is this difference with undecided results of A as wrong and of B as right, `highest` the reverse; results
     of both with the same values count the same. Both are None if no result is undecided.
     `changed` are questions that were left out because their template, truth or text changed, with the changed parts.
-    `unpaired` have a verdict in at most one of the runs. `unit` is the kind of cluster.
+    `unpaired` have a verdict in at most one of the runs. `unit` is the kind of cluster. `more_undecided` are the
+    numbers of questions that are undecided more often in A and in B.
     """
 
     a: str
@@ -216,6 +217,7 @@ class Pair(ReportModel):
     by_judge: Mapping[str, Difference]
     groups: Sequence[Group]
     changes: Sequence[Change]
+    more_undecided: tuple[int, int] = (0, 0)
 
     @property
     def flips(self) -> list[Change]:

@@ -188,9 +188,9 @@ def _undecided_text(pair: Pair, rates: Mapping[str, Sequence[GroupSummary]]) -> 
         for label in (pair.a, pair.b)
         for group in rates[label]
     )
-    changed = [one.undecided for one in pair.changes]
-    more = f"{_questions(changed.count(-1))} more often in {pair.a}, {changed.count(1):,} in {pair.b}"
-    if not any(changed):
+    in_a, in_b = pair.more_undecided
+    more = f"{_questions(in_a)} more often in {pair.a}, {in_b:,} in {pair.b}"
+    if not in_a + in_b:
         more = f"every compared question as often in {pair.a} as in {pair.b}"
     return f"{more}; pass rates, all, if the undecided are wrong: {lower}"
 

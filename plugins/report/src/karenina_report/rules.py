@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from karenina_core.errors import KareninaError
@@ -13,6 +14,7 @@ from karenina_report.benchmark_questions import load_benchmark
 from karenina_report.runs import find_journal
 from karenina_template.question_template import template_of
 from karenina_template.templates import TemplateError
+from karenina_toolkit.printable import quantity
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,7 +50,26 @@ def _own_benchmarks(sources: Sequence[Source]) -> Iterator[Benchmark]:
             path = command.get("benchmark")
             if path is not None and path not in known:
                 known.add(path)
-                yield load_benchmark(path, columns=command.get("columns"), skip_broken=bool(command.get("skip_broken")))
+                with _quietly():
+                    loaded = load_benchmark(
+                        path, columns=command.get("columns"), skip_broken=bool(command.get("skip_broken"))
+                    )
+                yield loaded
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Log no warning on the benchmark, which its run has printed."""
+    logger = logging.getLogger("karenina")
+    logger.addFilter(_refuse)
+    try:
+        yield
+    finally:
+        logger.removeFilter(_refuse)
+
+
+def _refuse(_record: logging.LogRecord) -> bool:
+    return False
 
 
 def _own_command(journal: Path) -> Mapping[str, Any]:
@@ -82,5 +103,11 @@ def rule_text(primitive: Primitive) -> str:
 
 def _parameters(primitive: Primitive) -> Iterator[str]:
     for name, value in primitive.model_dump(mode="json", exclude_defaults=True).items():
-        shown = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-        yield f"{name} {shown}"
+        yield f"{name} {', '.join(map(_shown, value)) if isinstance(value, list) else _shown(value)}"
+
+
+def _shown(value: object) -> str:
+    """Return a parameter as text; of a map of synonyms, their number, because it can be long."""
+    if isinstance(value, dict) and isinstance(value.get("mapping"), dict):
+        return quantity(len(value["mapping"]), "other spelling")
+    return str(value)

@@ -195,6 +195,8 @@ def _pair(a: Run, b: Run, label_a: str, label_b: str, options: _Options) -> Pair
         else None
         for run in (1, 0)
     )
+    changes = find_changes(pairing, seen, options.rules)
+    undecided = [one.undecided for one in changes]
     return Pair(
         a=label_a,
         b=label_b,
@@ -211,7 +213,8 @@ def _pair(a: Run, b: Run, label_a: str, label_b: str, options: _Options) -> Pair
         highest=highest,
         by_judge=_by_judge(main, pairing, units),
         groups=_groups(main, pairing, options.by, units, options.questions) if options.by is not None else [],
-        changes=find_changes(pairing, seen, options.rules),
+        changes=changes,
+        more_undecided=(undecided.count(-1), undecided.count(1)),
     )
 
 

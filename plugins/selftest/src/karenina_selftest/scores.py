@@ -95,7 +95,7 @@ def _score(cases: Mapping[str, Case], results: Sequence[VerificationResult], nam
         false_pass=rate((case.unit, _missed(case, result)) for case, result in judged if not case.passes),
         false_fail=rate((case.unit, _missed(case, result)) for case, result in judged if case.passes),
         unreadable=sum(result.outcome is _UNREADABLE for result in results),
-        failed=sum(not one.outcome.judged and one.outcome not in (_UNREADABLE, Outcome.UNDECIDED) for one in results),
+        failed=sum(one.outcome.group == "not_judged" and one.outcome is not _UNREADABLE for one in results),
         undecided=sum(result.outcome is Outcome.UNDECIDED for result in results),
         families=_families(cases, results),
         misses=sorted(

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from karenina_core.config import find_adapter, prompt_instructions
 from karenina_core.models.adapters import AdapterSpec, AgentTier
-from karenina_core.models.ports import CallInfo
+from karenina_core.models.ports import CallInfo, ModelRequest
 from karenina_toolkit.service_call import call_service
 
 if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig
-    from karenina_core.models.ports import AgentPort, LLMPort, ParserPort
     from karenina_core.plugins import Plugins
     from karenina_core.stages.state import Ask
 
@@ -27,20 +26,9 @@ class StagePorts:
     request_timeout: float
     _opened: dict[tuple[str, int], Any] = field(default_factory=dict)
 
-    def llm(self, model: ModelConfig) -> LLMPort:
-        """Return the port for plain text."""
-        port: LLMPort = self._port("llm", model)
-        return port
-
-    def parser(self, model: ModelConfig) -> ParserPort:
-        """Return the port for JSON."""
-        port: ParserPort = self._port("parser", model)
-        return port
-
-    def agent(self, model: ModelConfig) -> AgentPort:
-        """Return the port for conversations with tools."""
-        port: AgentPort = self._port("agent", model)
-        return port
+    def call(self, request: ModelRequest) -> Coroutine[Any, Any, Any]:
+        """Return the reply of the adapter's port."""
+        return request.send(self._port(request.port, request.model))
 
     def answers_through_agent(self, model: ModelConfig, info: CallInfo) -> bool:
         """Return whether this answer requires the agent port."""

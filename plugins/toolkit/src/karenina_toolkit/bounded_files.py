@@ -6,6 +6,7 @@ At most 100 MB of a file are read. The argument `max_bytes` of the reading funct
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import stat
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from karenina_core.errors import ConfigError, KareninaError
+from karenina_toolkit.file_names import resolve_links
 
 MAX_BYTES: Final = 100_000_000
 """The maximum number of bytes that are read from one file by default."""
@@ -34,7 +36,11 @@ _KINDS: Final = (
     (stat.S_ISSOCK, "a socket"),
 )
 
+# Without O_NONBLOCK, opening a pipe waits for a writer; of a regular file it changes nothing.
+_FLAGS: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+
 _allowed: ContextVar[int | None] = ContextVar("karenina_max_bytes", default=None)
+_folder: ContextVar[Path | None] = ContextVar("karenina_folder", default=None)
 
 
 class FileError(KareninaError, ValueError):
@@ -60,6 +66,16 @@ def limit_file_size(max_bytes: int | None) -> Iterator[None]:
         yield
     finally:
         _allowed.reset(before)
+
+
+@contextmanager
+def open_only_below(folder: Path) -> Iterator[None]:
+    """Open only files in `folder` inside the block, also if a path is exchanged for a link after it was checked."""
+    before = _folder.set(folder)
+    try:
+        yield
+    finally:
+        _folder.reset(before)
 
 
 def max_file_bytes() -> int:
@@ -175,13 +191,25 @@ def size_limit_cure(most: int) -> str:
 
 
 def _open(path: Path) -> IO[bytes]:
-    # Without O_NONBLOCK, opening a pipe waits for a writer; of a regular file it changes nothing.
-    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    folder = _folder.get()
+    handle = os.open(path, _FLAGS) if folder is None else _open_below(folder, path)
     try:
         return os.fdopen(handle, "rb")
     except BaseException:  # `path` is a folder
         os.close(handle)
         raise
+
+
+def _open_below(folder: Path, path: Path) -> int:
+    root, file = resolve_links(folder), resolve_links(path)
+    if not file.is_relative_to(root):
+        raise OSError(errno.EXDEV, f"it leads out of {folder}")
+    if os.open not in os.supports_dir_fd:  # Windows, where only administrators make links
+        return os.open(file, _FLAGS)
+    from karenina_toolkit.nofollow_files import open_folder
+
+    with open_folder(root, file.parent) as parent:
+        return os.open(file.name, _FLAGS | os.O_NOFOLLOW, dir_fd=parent)
 
 
 def _kind(file: IO[bytes]) -> str | None:
@@ -223,3 +251,12 @@ def _read_pipe(file: IO[bytes], path: Path, most: int) -> bytes:
 def format_size(count: int) -> str:
     """Return a number of bytes as text, such as `1.5 MB`."""
     return f"{count / 1e6:,.1f} MB".replace(".0 MB", " MB") if count >= 1_000_000 else f"{count:,} bytes"
+
+
+def check_unpacked_size(path: Path, size: int) -> None:
+    """Raise `FileError` if `size`, that of the content of a file when unpacked, is larger than the bound."""
+    limit = max_file_bytes()
+    if size > limit:
+        unpacked, allowed = format_size(size), format_size(limit)
+        what = f"it has {unpacked} unpacked, and at most {allowed} are read"
+        raise too_large_error(path, what, limit)

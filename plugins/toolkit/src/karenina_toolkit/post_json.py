@@ -18,7 +18,7 @@ from karenina_toolkit.error_cures import cure_for_tls_error
 from karenina_toolkit.http_errors import CURES, not_json_error, redact_text, status_error
 from karenina_toolkit.reply_body import ACCEPTED_ENCODINGS, bound_body
 from karenina_toolkit.reply_bounds import BrokenReply, ReplyBounds, read_json
-from karenina_toolkit.urls import find_proxy, find_secret_parts, redact_url
+from karenina_toolkit.urls import find_proxy, find_proxy_secrets, find_secret_parts, redact_url
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
@@ -126,8 +126,9 @@ class Sender:
         """Return the reply to one request, and its body, with any status. Raises `PortError`."""
         import aiohttp
 
+        proxy = find_proxy(urlsplit(url))
         try:
-            async with session.post(url, proxy=find_proxy(urlsplit(url)), allow_redirects=False, **request) as response:
+            async with session.post(url, proxy=proxy, allow_redirects=False, **request) as response:
                 pieces = response.content.iter_any()
                 encoding = response.headers.get("Content-Encoding", "")
                 return response, b"".join([one async for one in bound_body(pieces, encoding, self.where, self.bounds)])
@@ -136,13 +137,23 @@ class Sender:
                 f"{self.where} did not answer within {self.seconds:g} s; raise request_timeout",
                 category=ErrorCategory.TIMEOUT,
             ) from None
-        except (aiohttp.ClientSSLError, aiohttp.InvalidURL) as error:
+        except aiohttp.ClientHttpProxyError as error:  # its text has the address of the proxy
+            what = f"no connection; the proxy in the environment answered HTTP {error.status}"
+            raise PortError(f"{self.where}: {what}", category=ErrorCategory.CONNECTION) from None
+        except aiohttp.InvalidURL:  # its text is the whole URL
+            what = "the address" if proxy is None else "the address, or that of the proxy in the environment,"
+            raise PortError(
+                f"{self.where}: {what} is not a URL with a host and a port", category=ErrorCategory.PERMANENT
+            ) from None
+        except aiohttp.ClientSSLError as error:
             raise self._failure("no connection is possible", error, ErrorCategory.PERMANENT) from None
         except aiohttp.ClientConnectorError as error:
             what = "no connection; is the server running, and is endpoint_base_url right?"
             raise self._failure(what, error.os_error, ErrorCategory.CONNECTION) from None
         except (aiohttp.ClientError, OSError) as error:
             raise self._failure("the connection broke", error, ErrorCategory.CONNECTION) from None
+        except ValueError as error:  # a line break in the key, for example
+            raise self._failure("the request cannot be made", error, ErrorCategory.PERMANENT) from None
 
     def _failure(self, what: str, error: BaseException, category: ErrorCategory) -> PortError:
         shown = redact_text(str(error), self.secrets) or type(error).__name__
@@ -151,8 +162,11 @@ class Sender:
 
 
 def find_secrets(base_url: str, *values: str | None) -> list[str]:
-    """Return what errors must not show: the values that are long enough to be secrets, and such parts of the URL."""
-    return [value for value in (*values, *find_secret_parts(base_url)) if value is not None and len(value) > 3]
+    """Return what errors must not show: the values that are long enough to be secrets, and such parts of the URL and
+    of proxies.
+    """
+    found = (*values, *find_secret_parts(base_url), *find_proxy_secrets())
+    return [value for value in found if value is not None and len(value) > 3]
 
 
 def _key_of(model: ModelConfig) -> str | None:

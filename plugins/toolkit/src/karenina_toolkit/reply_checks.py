@@ -1,30 +1,37 @@
 """What a reply comes to: an answer, or an error with the cause that can be seen. The same for all adapters.
 
 The first rule that applies: a filter of the provider stopped the reply; it failed; it was cut off; it is empty. The
-port factory of a run passes the replies of every adapter through these functions.
+run passes the replies of every adapter through `check_reply`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import Final, Protocol, TypeVar
+from typing import Any, Final, Literal, Protocol, TypeVar, cast
 
 from karenina_core.models.ports import (
+    AgentReply,
     ErrorCategory,
     FinishReason,
     LLMReply,
     Message,
     ParserReply,
     PortError,
-    StructuredMode,
     Turn,
     Usage,
+)
+from karenina_toolkit.reply_sanitizer import (
+    sanitize_agent_reply,
+    sanitize_llm_reply,
+    sanitize_parser_reply,
+    sanitize_turn,
 )
 from karenina_toolkit.structured.reply_parser import read_object
 from karenina_toolkit.traces.reasoning import has_content
 
-R = TypeVar("R", LLMReply, ParserReply, Turn)
+R = TypeVar("R", bound=LLMReply | ParserReply | AgentReply | Turn)
+ReplyKind = Literal["llm", "parser", "agent", "turn"]
 
 _REASONING: Final = (
     "the server put everything into reasoning_content (or thoughts): check its reasoning parser, or raise max_tokens"
@@ -70,90 +77,70 @@ def text_reply(reply: ReadReply) -> LLMReply:
     )
 
 
-async def ask_llm(where: str, ask: Callable[[], Awaitable[LLMReply]], max_tokens: int | None = None) -> LLMReply:
+async def receive(where: str, kind: ReplyKind, ask: Callable[[], Awaitable[R]], max_tokens: int | None = None) -> R:
     """Return the reply that `ask` requests from the model and server `where`, if it can be used. Raises `PortError`."""
     try:
         reply = await ask()
     except PortError as error:
-        return LLMReply("", _usage_of_refusal(error), "content_filter", notes=(str(error),))
-    if reply.finish_reason == "failed":
-        raise _failure(where, reply)
-    if has_content(reply.text):
-        return reply
-    reply = _cut_off(reply, bool(reply.reasoning), max_tokens)
-    if reply.finish_reason not in ("content_filter", "length"):
-        called = reply.finish_reason == "tool_calls"
-        raise EmptyReply(_explain_empty(where, reply.reasoning, called=called, notes=reply.notes), reply.usage)
-    return reply
+        reply = filtered_reply(kind, error)
+    return check_reply(where, reply, max_tokens)
 
 
-async def ask_parser(
-    where: str, ask: Callable[[], Awaitable[ParserReply]], max_tokens: int | None = None
-) -> ParserReply:
-    """Return the judge's reply that `ask` requests, if it can be used. Raises `PortError`.
+def filtered_reply(kind: ReplyKind, error: PortError) -> Any:
+    """Return the reply for a request that the provider's filter refused. Raises any other error."""
+    if error.category is not ErrorCategory.FILTERED or kind == "agent":
+        raise error
+    if kind == "llm":
+        return LLMReply("", error.usage, "content_filter", notes=(str(error),))
+    if kind == "parser":
+        return ParserReply("", "prompt", error.usage, "content_filter", server_reason=str(error))
+    return Turn(Message.assistant(), error.usage, "content_filter")
 
-    A reply whose only JSON object is in its reasoning is read from there.
+
+def check_reply(where: str, reply: R, max_tokens: int | None = None) -> R:
+    """Return the reply of the model and server `where`, sanitized, if it can be used. Raises `PortError`.
+
+    The thoughts of a judge are not stored; if its only JSON object is there, it is read from there. A reply without
+    text counts as cut off if thoughts used all tokens of the model, whatever the server says.
     """
-    try:
-        reply = await ask()
-    except PortError as error:
-        mode: StructuredMode = "prompt"
-        return ParserReply("", mode, _usage_of_refusal(error), "content_filter", server_reason=str(error))
-    if reply.finish_reason == "failed":
-        raise _failure(where, reply)
-    if has_content(reply.text):  # its thoughts are neither used nor stored
-        return reply if reply.reasoning is None else replace(reply, reasoning=None)
-    reply = _cut_off(reply, bool(reply.reasoning), max_tokens)
-    if reply.finish_reason in ("content_filter", "length"):
-        return replace(reply, reasoning=None)
-    if reply.reasoning and _holds_object(reply.reasoning):
-        return replace(reply, text=reply.reasoning, reasoning=None)
-    raise EmptyReply(_explain_empty(where, reply.reasoning), reply.usage)
-
-
-async def ask_turn(where: str, ask: Callable[[], Awaitable[Turn]], max_tokens: int | None = None) -> Turn:
-    """Return the agent's turn that `ask` requests, if it can be used. Raises `PortError`."""
-    try:
-        turn = await ask()
-    except PortError as error:
-        return Turn(Message.assistant(), _usage_of_refusal(error), "content_filter")
-    if turn.finish_reason == "failed":
-        raise _failure(where, turn)
-    message = turn.message
-    if message.tool_calls or turn.unfinished or has_content(message.content):
-        return turn
-    turn = _cut_off(turn, bool(message.reasoning), max_tokens)
-    if turn.finish_reason not in ("content_filter", "length"):
-        raise EmptyReply(_explain_empty(where, message.reasoning, notes=message.notes), turn.usage)
-    return turn
+    checked: LLMReply | ParserReply | AgentReply | Turn
+    notes: tuple[str, ...] = ()
+    if isinstance(reply, AgentReply):
+        return cast("R", sanitize_agent_reply(where, reply))
+    if isinstance(reply, Turn):
+        checked = sanitize_turn(where, reply)
+        said = checked.message
+        thoughts, notes = said.reasoning, said.notes
+        usable = bool(said.tool_calls) or checked.unfinished or has_content(said.content)
+    elif isinstance(reply, LLMReply):
+        checked = sanitize_llm_reply(reply)
+        thoughts, notes, usable = checked.reasoning, checked.notes, has_content(checked.text)
+    else:
+        checked = sanitize_parser_reply(reply)
+        thoughts, usable = checked.reasoning, has_content(checked.text)
+        if thoughts is not None:
+            checked = replace(checked, reasoning=None)
+    if checked.finish_reason == "failed":
+        raise PortError(
+            f"{where} broke off its reply (finish reason {checked.server_reason or 'error'!r}), which is not used",
+            category=ErrorCategory.SERVER,
+            usage=checked.usage,
+        )
+    if not usable:
+        if thoughts and max_tokens is not None and checked.usage.output_tokens >= max_tokens:
+            checked = replace(checked, finish_reason="length")
+        if checked.finish_reason not in ("content_filter", "length"):
+            if not (isinstance(checked, ParserReply) and thoughts and _holds_object(thoughts)):
+                called = isinstance(checked, LLMReply) and checked.finish_reason == "tool_calls"
+                raise EmptyReply(_explain_empty(where, thoughts, called=called, notes=notes), checked.usage)
+            checked = replace(checked, text=thoughts)
+    return cast("R", checked)
 
 
 def ends_empty(trace: Sequence[Message]) -> bool:
     """Return whether an agent's trace ends with a message of the assistant that has neither text nor tool calls."""
     last = trace[-1] if trace else Message.assistant()
     return last.role == "assistant" and not last.tool_calls and not has_content(last.content)
-
-
-def _usage_of_refusal(error: PortError) -> Usage:
-    """Return the usage of a request that the provider's filter refused. Raises any other error."""
-    if error.category is not ErrorCategory.FILTERED:
-        raise error
-    return error.usage
-
-
-def _failure(where: str, reply: LLMReply | ParserReply | Turn) -> PortError:
-    return PortError(
-        f"{where} broke off its reply (finish reason {reply.server_reason or 'error'!r}), which is not used",
-        category=ErrorCategory.SERVER,
-        usage=reply.usage,
-    )
-
-
-def _cut_off(reply: R, thinks: bool, max_tokens: int | None) -> R:
-    """Return a reply without text as cut off if thoughts used all tokens of the model, whatever the server says."""
-    if thinks and max_tokens is not None and reply.usage.output_tokens >= max_tokens:
-        return replace(reply, finish_reason="length")
-    return reply
 
 
 def _holds_object(text: str) -> bool:
@@ -164,7 +151,7 @@ def _holds_object(text: str) -> bool:
     return True
 
 
-def _explain_empty(where: str, reasoning: str | None, *, called: bool = False, notes: tuple[str, ...] = ()) -> str:
+def _explain_empty(where: str, reasoning: str | None, *, called: bool, notes: tuple[str, ...]) -> str:
     if called:
         why = "it calls a tool that was not offered"
     elif reasoning:

@@ -1,6 +1,6 @@
 """Sanitize every reply before the run uses it: token counts, ids, texts, and the number of tool calls.
 
-The port factory applies this to the replies of all adapters, so that no reply can break what stores it.
+A run applies this to the replies of all adapters, so that no reply can break what stores it.
 """
 
 from __future__ import annotations

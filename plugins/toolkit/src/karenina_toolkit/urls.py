@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from ipaddress import ip_address
 from typing import Final
-from urllib.parse import SplitResult, parse_qsl, urlsplit
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 MASK: Final = "***"
 """Replaces a part of a URL that may be a secret."""
@@ -41,6 +42,24 @@ def find_proxy(url: SplitResult) -> str | None:
 
     host = url.hostname or ""
     return None if is_loopback(host) or proxy_bypass(host) else getproxies().get(url.scheme)
+
+
+def find_proxy_secrets() -> list[str]:
+    """Return what errors must not show of the proxies of the environment: addresses with a password, and its forms.
+
+    A user name without a password can be a token.
+    """
+    from urllib.request import getproxies
+
+    found: list[str] = []
+    for proxy in getproxies().values():
+        user, at, _ = proxy.rpartition("://")[2].rpartition("@")
+        if at:
+            name, colon, password = user.partition(":")
+            plain, secret = unquote(user), password or name
+            sent = base64.b64encode((plain if colon else f"{plain}:").encode()).decode()
+            found += [proxy, user, plain, sent, secret, unquote(secret)]
+    return found
 
 
 def _is_ip(host: str) -> bool:

@@ -1,6 +1,6 @@
 """The path of every model call: stored replies, identical calls in flight, the budget, limits, retries, the adapter.
 
-A port of the run (`karenina_engine.calls.port_factory`) describes a request as a `Call` and passes it to
+The factory of ports (`karenina_engine.calls.port_factory`) describes a request as a `Call` and passes it to
 `CallRunner.make`. Everything that a run adds to a call is here, once, for every port and every adapter.
 """
 
@@ -13,11 +13,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from karenina_core.models.ports import NO_USAGE, AgentReply, LLMReply, ParserReply, PortError, Turn, Usage
+from karenina_core.models.ports import NO_USAGE, PortError, Usage
 from karenina_engine.calls.call import BudgetGuard, Call, CallCounts, CallLedger, CallListener, CallOutcome, ReplyStore
 from karenina_engine.calls.concurrency_limits import ConcurrencyLimits, ServerLimiter, is_refusal
 from karenina_engine.calls.in_flight import CallInFlight
-from karenina_engine.calls.reply_json import copy_error
+from karenina_engine.calls.reply_json import Reply, copy_error
 from karenina_engine.calls.retry import RetryPolicy
 from karenina_toolkit.reply_ends import NO_REASON
 from karenina_toolkit.reply_sanitizer import sanitize_usage
@@ -27,7 +27,7 @@ logger = logging.getLogger("karenina")
 _MOST_REASONS = 10
 _MORE_REASONS = "(more)"
 
-R = TypeVar("R", LLMReply, ParserReply, AgentReply, Turn)
+R = TypeVar("R", bound=Reply)
 
 
 @dataclass(slots=True)
@@ -67,63 +67,84 @@ class CallRunner:
 
         `send` makes one request, and may be called several times. Raises `PortError` if all attempts failed.
         """
-        reply_store = self.reply_store
-        if reply_store is None:
-            return await self._execute(call, send)
+        store = self.reply_store
+        if store is not None and (known := await self._find(call, store)) is not None:
+            cached: R = self._from_cache(call, known)
+            return cached
+        outcome: CallOutcome | None = None
+        try:
+            reply = await self._dispatch(call, send)
+            self._count_reply(call, reply)
+            outcome = CallOutcome(reply, None, call.notes)
+        except PortError as error:
+            self.tally.failed += not call.composite
+            outcome = CallOutcome(None, error, call.notes)
+            raise
+        finally:
+            if call.info.notes is not None:
+                call.info.notes.add(call.notes)
+            if store is not None:
+                await self._store(call, outcome, store)
+        return reply
+
+    async def _find(self, call: Call, store: ReplyStore) -> CallOutcome | None:
+        """Return the outcome of an identical call, in flight or stored; None if this call is in flight from now on."""
         while (other := self._in_flight.get(call.key)) is not None:
             await other.wait()
             if other.outcome is not None:
-                shared: R = self._from_cache(call, other.outcome)
-                return shared
+                return other.outcome
             # It was cancelled: one of the calls that waited makes it now.
         mine = self._in_flight[call.key] = CallInFlight()
+        to_be_made = False
         try:
-            cached = await reply_store.find(call)
-            if cached is not None:
-                mine.outcome = cached
-                found: R = self._from_cache(call, cached)
-                return found
-            try:
-                try:
-                    reply = await self._execute(call, send)
-                except PortError as error:
-                    await self._store(reply_store, call, mine, CallOutcome(None, error, call.notes))
-                    raise
-                await self._store(reply_store, call, mine, CallOutcome(reply, None, call.notes))
-                return reply
-            finally:
-                if mine.outcome is None:
-                    reply_store.leave(call)
+            mine.outcome = await store.find(call)
+            to_be_made = mine.outcome is None
         finally:
-            del self._in_flight[call.key]
-            mine.end()
+            if not to_be_made:
+                self._end_flight(call)
+        return mine.outcome
 
-    async def _store(self, reply_store: ReplyStore, call: Call, mine: CallInFlight, outcome: CallOutcome) -> None:
-        """Store the outcome of the call, and then pass it to the calls that wait."""
+    async def _store(self, call: Call, outcome: CallOutcome | None, store: ReplyStore) -> None:
+        """Store the outcome of the call, unless it was cancelled, and then pass it to the calls that wait."""
+        mine = self._in_flight[call.key]
         self.storing += 1
         try:
-            await reply_store.store(call, outcome)
+            if outcome is not None:
+                await store.store(call, outcome)
+            mine.outcome = outcome
         except PortError as error:
             mine.outcome = CallOutcome(None, error, call.notes)
             raise
         finally:
             self.storing -= 1
-        mine.outcome = outcome
+            if mine.outcome is None:
+                store.leave(call)
+            self._end_flight(call)
 
-    def _execute(self, call: Call, send: Callable[[], Awaitable[R]]) -> Awaitable[R]:
-        """Make the call, and report it to the observers, if there are any."""
+    def _end_flight(self, call: Call) -> None:
+        """End the flight of a call."""
+        self._in_flight.pop(call.key).end()
+
+    def _dispatch(self, call: Call, send: Callable[[], Awaitable[R]]) -> Awaitable[R]:
+        """Make the call with the layers that it needs."""
+        if call.composite:
+            making = send()
+        elif not call.is_model_call:
+            making = self._call_service(call, send)
+        elif self.budget is None:
+            making = self._attempt(call, send)
+        else:
+            making = self._within_budget(call, send, self.budget)
         observers = self.observers
-        if observers is None or not observers.observes_calls:
-            return self._with_counts(call, send)
-        return self._with_observers(call, send, observers)
+        return making if observers is None or not observers.observes_calls else self._observe(call, making, observers)
 
-    async def _with_observers(self, call: Call, send: Callable[[], Awaitable[R]], observers: CallListener) -> R:
+    async def _observe(self, call: Call, making: Awaitable[R], observers: CallListener) -> R:
         """Make the call, and report it to the observers."""
         finished = observers.call_started(call)
         reply: R | None = None
         error: PortError | None = None
         try:
-            reply = await self._with_counts(call, send)
+            reply = await making
         except PortError as failure:
             error = failure
             raise
@@ -131,22 +152,13 @@ class CallRunner:
             finished(CallOutcome(reply, error, call.notes))
         return reply
 
-    async def _with_counts(self, call: Call, send: Callable[[], Awaitable[R]]) -> R:
-        """Make the call, count it, and add its notes to those of its stage."""
-        try:
-            reply = await self._dispatch(call, send)
-        except PortError:
-            self.tally.failed += not call.composite
-            raise
-        finally:
-            if call.info.notes is not None:
-                call.info.notes.add(call.notes)
+    def _count_reply(self, call: Call, reply: Reply) -> None:
+        """Count the reply of a model."""
         if call.is_model_call and not call.composite:
             self.tally.made += reply.usage.calls
             self.tally.used += reply.usage
             if reply.server_reason is not None and reply.finish_reason == "other":
                 self._count_unknown_end(call, reply.server_reason)
-        return reply
 
     def _count_unknown_end(self, call: Call, reason: str) -> None:
         """Count a reply that ended for an unknown reason, and warn of the first one.
@@ -160,14 +172,6 @@ class CallRunner:
         if place not in self.tally.unknown_ends:
             logger.warning("%s; it is taken as a normal end", describe_unknown_ends(*place, 1))
         self.tally.unknown_ends[place] += 1
-
-    def _dispatch(self, call: Call, send: Callable[[], Awaitable[R]]) -> Awaitable[R]:
-        """Make the call as its kind requires."""
-        if call.composite:
-            return send()
-        if not call.is_model_call:
-            return self._call_service(call, send)
-        return self._attempt(call, send) if self.budget is None else self._within_budget(call, send, self.budget)
 
     async def _call_service(self, call: Call, send: Callable[[], Awaitable[R]]) -> R:
         """Call a service, and retry it as the policy allows."""

@@ -60,7 +60,7 @@ class RetryPolicy:
         """
         delay = self._draw_delay(error, notes) if refusing <= self.patience else None
         if delay is None:
-            error.args = (f"{error}{self._why_not_again(error, notes, refusing)}",)
+            error.attempts = self._why_not_again(error, notes, refusing)
             raise error
         notes.retries[error.category.value] = notes.retries.get(error.category.value, 0) + 1
         notes.waited += delay

@@ -29,7 +29,6 @@ from karenina_engine.journal.bloom_filter import BloomFilter
 from karenina_engine.journal.command import OWN_ONLY, is_same_run
 from karenina_engine.journal.file import ROW_ERRORS, JournalError, Sync, journal_errors
 from karenina_engine.journal.rows import (
-    ItemId,
     StoredReply,
     StoredRun,
     UnstorableRow,
@@ -50,10 +49,11 @@ if TYPE_CHECKING:
 
     from filelock import BaseFileLock
 
+    from karenina_core.data.item_id import ItemId
     from karenina_engine.calls.call import CallCounts, CallRecord
     from karenina_engine.cost.ledger import Ledger
 
-__all__ = ["GATHERING", "FinishedItem", "ItemId", "Journal", "JournalError", "StoredResult"]
+__all__ = ["GATHERING", "FinishedItem", "Journal", "JournalError", "StoredResult"]
 
 _REPLY: Final = (
     "INSERT INTO replies VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
@@ -420,8 +420,8 @@ class Journal:
         if not self._had_results:
             return None
         row = None
-        for id in dict.fromkeys((item[0], compose(item[0]), normalize("NFD", item[0]))):
-            item = (id, *item[1:])
+        for id in dict.fromkeys((item.question, compose(item.question), normalize("NFD", item.question))):
+            item = item._replace(question=id)
             row = self._row(
                 "SELECT rowid, * FROM results WHERE question_id = ? AND answering = ? AND judge = ? AND replicate = ? "
                 "AND fingerprint = ?",

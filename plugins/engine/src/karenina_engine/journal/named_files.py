@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shlex
 import stat
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from karenina_core.models.source_folder import SourceFolder
 from karenina_toolkit.source_digest import digest_folder
+
+_SCRIPTS: Final = (".py", ".pyz", ".zip", ".sh", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl", ".jar", ".exe", ".bat")
+"""The endings of files that interpreters are started with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +77,8 @@ class NamedFile:
         """
         if now.resolved != self.resolved and (self.program or not (self.inside and now.inside)):
             return f"{self.name} was {self.resolved}, and leads to {now.resolved} now"
+        if self.program and self.digest is None and now.digest is not None:
+            return f"{self.resolved} did not exist, and can be a program"
         if self.program and now.digest != self.digest:
             return f"the content of {self.resolved} has changed, which can be a program"
         return None
@@ -112,34 +118,56 @@ def find_data(folder: Path, name: str) -> Iterator[NamedFile]:
 def find_programs(folder: Path, texts: Iterable[str]) -> Iterator[NamedFile]:
     """Yield the files in `folder` that texts name, as a whole or as a word of a command, and that could be programs.
 
-    A word is relative to the folder or, as an argument, to the working directory. Folders count only as whole texts.
+    A word is relative to the folder or, as an argument, to the working directory. Folders count only as whole texts; as
+    a word, their `__main__.py` does, which Python runs. Files that are absent count if a word names them clearly.
     """
     for text in texts:
         yield from _find_program(text, folder, folder)
-        for word in _words(text):
+        for word in dict.fromkeys(_words(text)):
             for base in dict.fromkeys((folder, Path.cwd())):
-                yield from (one for one in _find_program(word, folder, base) if _kind_of(one.resolved) != stat.S_IFDIR)
+                for found in _find_program(word, folder, base):
+                    if _kind_of(found.resolved) != stat.S_IFDIR:
+                        yield found
+                    else:
+                        yield from _find_program(f"{word}/__main__.py", folder, base, absent=True)
 
 
 def _words(text: str) -> Iterator[str]:
-    """Yield the words of a command, and the values of its options."""
-    try:
-        words = shlex.split(text)
-    except ValueError:  # an open quote: what starts the command reports it
-        return
-    for word in words:
-        for part in (word, word.partition("=")[2]):
+    """Yield the words of a command, the values of its options, and the words of commands in them, as of `sh -c`."""
+    for word in _split(text):
+        attached = word[2:] if word.startswith("-") and not word.startswith("--") else ""
+        for part in (word, word.partition("=")[2], attached):
             if part and part != text:
                 yield part
+        if word != text:
+            yield from _words(word)
 
 
-def _find_program(name: str, folder: Path, base: Path) -> Iterator[NamedFile]:
+def _split(text: str) -> list[str]:
+    """Return the words of a command as a program gets them, and as a shell reads them."""
+    lexer = shlex.shlex(text, posix=True, punctuation_chars="();<>|&`")
+    lexer.whitespace_split, lexer.commenters = True, ""
+    try:
+        return [*shlex.split(text), *lexer]
+    except ValueError:  # an open quote, as in code; what starts a command reports it
+        return [word for word in re.split(r"[\s'\"();<>|&`]+", text) if word]
+
+
+def _find_program(name: str, folder: Path, base: Path, *, absent: bool = False) -> Iterator[NamedFile]:
     path, place = base.absolute() / name, folder.absolute()
-    if "\0" in name or not os.path.lexists(path):
+    if "\0" in name or not (absent or os.path.lexists(path) or _is_clear(name, base.absolute(), place)):
         return
     found = NamedFile.at(name, str(base.absolute()), str(place), program=True)
     if found.resolved != os.path.realpath(folder) and (found.inside or _lies_in(os.path.normpath(path), str(place))):
         yield found.with_digest()
+
+
+def _is_clear(name: str, base: Path, folder: Path) -> bool:
+    """Return whether the name of an absent file is neither a command nor another word: keys must not be stored."""
+    if any(map(str.isspace, name)):
+        return False
+    from_outside = not _lies_in(str(base), str(folder)) and _lies_in(os.path.normpath(base / name), str(folder))
+    return from_outside or name.startswith(("./", "../")) or name.endswith(_SCRIPTS)
 
 
 def _lies_in(path: str, folder: str) -> bool:

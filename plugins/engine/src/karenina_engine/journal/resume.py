@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from karenina_core.data.outcome import Outcome
 from karenina_core.data.result import VerificationResult
@@ -13,11 +13,11 @@ from karenina_engine.journal.rows import UnstorableRow
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
+    from karenina_core.data.item_id import ItemId
     from karenina_core.data.question import Question
     from karenina_core.planning.plan import Plan
     from karenina_engine.journal.fingerprint import Fingerprints
     from karenina_engine.journal.journal import StoredResult
-    from karenina_engine.journal.rows import ItemId
     from karenina_engine.journal.tasks import AnswerTask
 
 
@@ -105,9 +105,6 @@ class ResumeState:
         except ValueError:
             self.journal.warn_of_damage(f"the result of question {task.question.id!r}")
             return None
-        if _is_of_empty_answer(found):
-            self.again += 1
-            return None
         self.journal.seen(task.index(judge), kept)
         self.kept += 1
         return found, kept.text
@@ -130,9 +127,7 @@ class ResumeState:
         await self.journal.finish(task.index(judge), item, fingerprint, result.outcome.value, text, again=again)
         return result, text
 
-    def _with_stored_times(
-        self, result: VerificationResult, item: tuple[str, str, str, int], fingerprint: bytes
-    ) -> VerificationResult:
+    def _with_stored_times(self, result: VerificationResult, item: ItemId, fingerprint: bytes) -> VerificationResult:
         """Return the result of a replay with the times and id of the stored one."""
         kept = self.journal.result(item, fingerprint)
         if kept is None:
@@ -155,17 +150,6 @@ class ResumeState:
         return self.fingerprints.compute(task.question, plan, task.answering_model, task.judges[judge])
 
 
-_OF_AN_ANSWER: Final = (Outcome.CORRECT, Outcome.PARTIAL, Outcome.WRONG, Outcome.SCORED, Outcome.INSUFFICIENT)
-
-
-def _is_of_empty_answer(result: VerificationResult) -> bool:
-    """Return whether an older version judged an empty answer, which is no reply of the model."""
-    template = result.template
-    if template.trace_messages or template.response_truncated or template.response_refused:
-        return False
-    return not template.raw_llm_response.strip() and result.outcome in _OF_AN_ANSWER
-
-
 def runs_again(result: VerificationResult) -> bool:
     """Return whether an item with this result runs again when its run is resumed.
 
@@ -175,4 +159,4 @@ def runs_again(result: VerificationResult) -> bool:
     """
     if any(record.failed_calls for record in result.stages):
         return True
-    return not result.outcome.judged and result.outcome not in (Outcome.PARSE_ERROR, Outcome.UNDECIDED)
+    return result.outcome.group == "not_judged" and result.outcome is not Outcome.PARSE_ERROR

@@ -18,10 +18,8 @@ from karenina_engine.journal.file import JournalDamaged
 from karenina_engine.journal.schema import is_intact, with_digest
 
 if TYPE_CHECKING:
+    from karenina_core.data.item_id import ItemId
     from karenina_engine.calls.call import CallRecord
-
-ItemId = tuple[str, str, str, int]
-"""Question, answering model, judge and replicate, as `VerificationResult.item` gives them."""
 
 _MOST: Final = 2**63 - 1
 _END_OF_TIME: Final = 1e11  # seconds: later times are beyond the years of Python's dates

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from karenina_core.data.item_id import ItemId
+
 if TYPE_CHECKING:
     from karenina_core.data.question import Question
     from karenina_core.models.model import ModelConfig
@@ -27,7 +29,7 @@ class AnswerTask:
         """Return the index of a judge's item among all items of the run."""
         return self.order * len(self.judges) + judge
 
-    def item(self, judge: int) -> tuple[str, str, str, int]:
-        """Return the id of a judge's item, as in its result: without a judge, the answering model takes its place."""
-        model = self.judges[judge] or self.answering_model
-        return self.question.id, self.answering_model.id, model.id, self.replicate
+    def item(self, judge: int) -> ItemId:
+        """Return the key of a judge's item, as in its result."""
+        model = self.judges[judge]
+        return ItemId.of(self.question.id, self.answering_model.id, model.id if model else None, self.replicate)

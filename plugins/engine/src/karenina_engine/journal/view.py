@@ -7,20 +7,20 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from karenina_core.data.item_id import ItemId
 from karenina_core.data.outcome import Outcome
 from karenina_engine.calls.reply_json import load_error
 from karenina_engine.journal.file import JournalError, is_locked, journal_errors, open_to_read, read_owner
-from karenina_engine.journal.rows import DECODE_ERRORS, ItemId, raise_damaged, read_run_row, sum_ledger_lines
+from karenina_engine.journal.rows import DECODE_ERRORS, raise_damaged, read_run_row, sum_ledger_lines
 from karenina_engine.journal.schema import LAST_RUN, is_intact
 from karenina_engine.results.header import digest_run, read_header
 from karenina_engine.results.recordings import recorded_answer
 from karenina_engine.results.result_file import default_journal
-from karenina_engine.results.table_columns import CALLS
-from karenina_engine.results.tables import Row, Table
+from karenina_engine.results.table_columns import CALLS, Row, make_row
+from karenina_engine.results.tables import Table
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -198,7 +198,7 @@ class JournalView:
             ):
                 if not is_intact("results", row):
                     raise_damaged(self.path, "results", f"a result of question {id!r}")
-                yield (row[2], row[3], row[4], row[5]), row[10]
+                yield ItemId.of(row[2], row[3], row[4], row[5]), row[10]
 
     def count_results(self) -> Counter[str]:
         """Return the number of results of the last run, by question id."""
@@ -258,28 +258,7 @@ class JournalView:
     def _calls(self, query: str = "SELECT rowid FROM replies ORDER BY rowid") -> Iterator[Row]:
         for row in self._rows("replies", query):
             with self._damage("replies", row):
-                yield {
-                    "question_id": row[7],
-                    "replicate": row[8],
-                    "model": row[2],
-                    "interface": row[3],
-                    "model_name": row[4],
-                    "port": row[1],
-                    "stage": row[5],
-                    "task": row[6],
-                    "failed": bool(row[9]),
-                    "reusable": bool(row[10]),
-                    "finish_reason": row[11],
-                    "input_tokens": row[12],
-                    "output_tokens": row[13],
-                    "calls": row[14],
-                    "seconds": row[15],
-                    "retries": sum(json.loads(row[16]).values()),
-                    "waited": row[17],
-                    "time": datetime.fromtimestamp(row[18], UTC),
-                    "reply": row[19],
-                    "key": bytes(row[0]).hex(),
-                }
+                yield make_row(CALLS, row)
 
     def _rows(self, table: str, query: str) -> Iterator[tuple[Any, ...]]:
         """Yield the rows with the row ids of a query, one at a time. Raises `JournalDamaged` if one is not intact."""

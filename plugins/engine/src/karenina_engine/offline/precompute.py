@@ -18,7 +18,7 @@ from karenina_core.errors import ItemInterrupt
 from karenina_engine.calls.call import CallCounts
 from karenina_engine.cost.ledger import Ledger, SpendCounts
 from karenina_engine.journal.fingerprint import Fingerprints
-from karenina_engine.journal.journal import FinishedItem, ItemId, Journal, StoredResult
+from karenina_engine.journal.journal import FinishedItem, Journal, StoredResult
 from karenina_engine.journal.resume import ResumeState
 from karenina_engine.scheduling.executor import AsyncioExecutor
 from karenina_engine.scheduling.indexed_result import IndexedResult
@@ -28,6 +28,7 @@ from karenina_engine.scheduling.session import RunSession
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from karenina_core.data.item_id import ItemId
     from karenina_engine.calls.call import CallOutcome, CallRecord
     from karenina_engine.journal.tasks import AnswerTask
     from karenina_engine.scheduling.prepared_run import PreparedRun

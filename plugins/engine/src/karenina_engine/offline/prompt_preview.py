@@ -1,4 +1,4 @@
-"""A preview of the prompts for one question: the real pipeline runs with ports that record requests and call no model.
+"""A preview of the prompts for one question: the real pipeline runs, its requests are recorded, and no model is called.
 
 Every request is recorded as the adapter's port would receive it. The replies are placeholders, made so that as many
 stages as possible send a prompt: text ports return the placeholder answer, JSON ports fill their schema with words of
@@ -10,11 +10,20 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 from karenina_core.errors import PluginError
 from karenina_core.models.model import ModelConfig
-from karenina_core.models.ports import NO_INFO, AgentOptions, AgentReply, CallInfo, LLMReply, Message, ParserReply
+from karenina_core.models.ports import (
+    AgentOptions,
+    AgentReply,
+    CallInfo,
+    LLMReply,
+    Message,
+    ModelRequest,
+    ParserReply,
+    PortName,
+)
 from karenina_core.models.prompts import PromptTask
 from karenina_core.stages.stage import registered_stages
 from karenina_core.stages.state import Item, State
@@ -34,8 +43,6 @@ if TYPE_CHECKING:
 
 PLACEHOLDER: Final = "[placeholder: what the answering model says]"
 """The text in place of the answer of the model under test."""
-
-PortName = Literal["llm", "parser", "agent"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,19 +143,13 @@ class _Records:
     replayed: dict[str, str] = field(default_factory=dict)
     planned: list[PlannedStage] = field(default_factory=list)
 
-    def add(
-        self,
-        model: ModelConfig,
-        port: PortName,
-        messages: Sequence[Message],
-        schema: Mapping[str, Any] | None = None,
-        options: AgentOptions | None = None,
-    ) -> None:
+    def add(self, request: ModelRequest) -> None:
         assert self.current is not None
-        task = self._task(messages)
+        task, model = self._task(request.messages), request.model
         owner = next((one.distribution for one in self.owned if one.task is task), self.current.distribution)
+        port, messages = request.port, tuple(request.messages)
         self.prompts.append(
-            Prompt(self.current.name, owner, task, model.id, port, tuple(messages), model, schema, options)
+            Prompt(self.current.name, owner, task, model.id, port, messages, model, request.schema, request.options)
         )
 
     def _task(self, messages: Sequence[Message]) -> PromptTask | None:
@@ -228,7 +229,7 @@ def _placeholder_model(role: str) -> ModelConfig:
 
 @dataclass(frozen=True, slots=True)
 class _PreviewPorts:
-    """A factory of ports that record requests. What adapters declare about a model applies here too."""
+    """A recorder of requests. What adapters declare about a model applies here too."""
 
     factory: PortFactory
     records: _Records
@@ -240,11 +241,20 @@ class _PreviewPorts:
         """The plugins of the run."""
         return self.factory.plugins
 
-    def llm(self, model: ModelConfig) -> _PreviewPort:
-        """Return the recording port of a model."""
-        return _PreviewPort(self, model)
-
-    parser = agent = llm
+    async def call(self, request: ModelRequest) -> Any:
+        """Record a request, and return a placeholder."""
+        records = self.records
+        if not self.recorded(request.model):
+            records.add(request)
+        elif records.current is not None:
+            records.replayed[records.current.name] = request.model.id
+        if request.schema is not None:
+            assert records.current is not None
+            yes = records.current.name not in self.negative
+            return ParserReply(example_for_schema(request.schema, self.answer, yes=yes), "json_schema")
+        if request.options is not None:
+            return AgentReply((Message.assistant(self.answer),))
+        return LLMReply(self.answer)
 
     def answers_through_agent(self, model: ModelConfig, info: CallInfo) -> bool:
         """Return what the adapter declares; without an adapter, whether the model has MCP servers."""
@@ -275,46 +285,3 @@ class _PreviewPorts:
             return declared()
         except PluginError:
             return otherwise
-
-
-@dataclass(frozen=True, slots=True)
-class _PreviewPort:
-    """All three ports of one model, which record requests."""
-
-    ports: _PreviewPorts
-    model: ModelConfig
-
-    async def aclose(self) -> None:
-        """Do nothing: nothing is open."""
-
-    async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
-        self._record("llm", messages)
-        return LLMReply(self.ports.answer)
-
-    async def parse(
-        self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
-    ) -> ParserReply:
-        records = self.ports.records
-        self._record("parser", messages, schema)
-        assert records.current is not None
-        return ParserReply(
-            example_for_schema(schema, self.ports.answer, yes=records.current.name not in self.ports.negative),
-            "json_schema",
-        )
-
-    async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
-        self._record("agent", messages, options=options)
-        return AgentReply((Message.assistant(self.ports.answer),))
-
-    def _record(
-        self,
-        port: PortName,
-        messages: Sequence[Message],
-        schema: Mapping[str, Any] | None = None,
-        options: AgentOptions | None = None,
-    ) -> None:
-        records = self.ports.records
-        if not self.ports.recorded(self.model):
-            records.add(self.model, port, messages, schema, options)
-        elif records.current is not None:
-            records.replayed[records.current.name] = self.model.id

@@ -21,13 +21,13 @@ from karenina_engine.scheduling.settings import EngineSettings
 
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
+    from karenina_core.data.item_id import ItemId
     from karenina_core.data.question import Question
     from karenina_core.data.result import VerificationResult
     from karenina_core.planning.plan import Plan
     from karenina_engine.calls.call import CallOutcome, CallRecord
     from karenina_engine.journal.request import RunRequest
     from karenina_engine.journal.tasks import AnswerTask
-    from karenina_engine.offline.rescore_report import ItemId
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +91,15 @@ class _EarlierTemplate(BaseModel):
     regex_validation_results: dict[str, bool] | None = None
 
 
+class _EarlierMetadata(BaseModel):
+    execution_time: float = 0.0
+
+
 class EarlierResult(BaseModel):
-    """The compared parts of an earlier result. Parsing all of it takes three times as long."""
+    """The compared parts of an earlier result, and its time. Parsing all of it takes three times as long."""
 
     outcome: Outcome
+    metadata: _EarlierMetadata = _EarlierMetadata()
     template: _EarlierTemplate
     rubric: VerificationResultRubric | None = None
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from karenina_core.data.item_id import ItemId
 from karenina_core.data.outcome import Outcome
 from karenina_engine.results.aggregate import Summary
 from karenina_engine.results.summary_text import group_lines
@@ -13,7 +14,6 @@ from karenina_toolkit.printable import quantity
 from karenina_toolkit.sections_view import SectionsView, sections_of
 from karenina_toolkit.text_layout import Facts, Grid, Section, Title
 
-ItemId = tuple[str, str, str, int]
 CHANGE_HEAD: Final = ("Question", "Models", "Replicate", "Before", "After", "Changed", "Why")
 CHANGE_TEXTS: Final = (0, 1, 3, 4, 5, 6)
 """The columns of `CHANGE_HEAD` that hold texts; the other is a number."""

@@ -42,9 +42,9 @@ class FailureCounts:
         self._first.setdefault(kind, error[:_STORED_LENGTH])
 
     def ranked(self) -> list[Failure]:
-        """Return all failures, the most frequent first; equally frequent ones are in the order of their first item."""
+        """Return all failures, the most frequent first; equally frequent ones in the order of their texts."""
         found = [Failure(count, self._first[kind]) for kind, count in self._counts.items()]
-        return sorted(found, key=lambda failure: -failure.items)
+        return sorted(found, key=lambda failure: (-failure.items, failure.error))
 
 
 def failure_kind(error: str, question_id: str) -> str:

@@ -144,7 +144,7 @@ def _convert(row: Mapping[str, Any], names: Mapping[str, Mapping[str, str]]) -> 
     meta["completed_without_errors"] = not failed
     if failed:
         meta["error"] = meta.get("error") or _why(failure) or "the result has no verdict"
-    elif failure and outcome in (Outcome.AUTO_FAILED, Outcome.ABSTAINED, Outcome.INSUFFICIENT):
+    elif failure and outcome.group == "failed":
         stage = str(failure.get("stage") or NAME)
         values["vetoes"] = [{"stage": stage, "reason": _why(failure), "outcome": outcome.value}]
     elif meta.get("error"):

@@ -6,23 +6,20 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from karenina_core.data.outcome import Outcome
+from karenina_core.data.outcome import Outcome, OutcomeGroup
 from karenina_toolkit.printable import clean
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
 
-_SYMBOLS: Final[Mapping[Outcome, str]] = {
-    Outcome.CORRECT: "✓",
-    Outcome.PARTIAL: "◐",
-    Outcome.SCORED: "•",
-    Outcome.TEMPLATE_ERROR: "!",
-    Outcome.MODEL_ERROR: "!",
-    Outcome.PARSE_ERROR: "!",
-    Outcome.STAGE_ERROR: "!",
-    Outcome.TIMED_OUT: "!",
-    Outcome.RUBRIC_ERROR: "!",
-    Outcome.UNDECIDED: "?",
+_SYMBOLS: Final[Mapping[OutcomeGroup, str]] = {
+    "right": "✓",
+    "partial": "◐",
+    "wrong": "✗",
+    "failed": "✗",
+    "scored": "•",
+    "not_judged": "!",
+    "undecided": "?",
 }
 NOT_EXTRACTED: Final = "(compares the answer itself)"
 NOTHING: Final = "nothing"
@@ -38,7 +35,7 @@ class Results(Protocol):
 
 def outcome_symbol(outcome: Outcome) -> str:
     """Return the symbol of an outcome, one character."""
-    return _SYMBOLS.get(outcome, "✗")
+    return _SYMBOLS[outcome.group]
 
 
 def field_rows(result: VerificationResult) -> list[tuple[str, str, str, bool | None]]:

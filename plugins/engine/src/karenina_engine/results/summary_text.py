@@ -123,7 +123,7 @@ def _failure_rows(results: Summarized) -> Iterator[tuple[str, str]]:
     left = failures[MAX_FAILURES:]
     if left:
         count = sum(failure.items for failure in left)
-        yield "", f"{count:,} x {len(left)} other reasons, in `failures()` and `karenina show`"
+        yield "", f"{count:,} x {quantity(len(left), 'other reason')}, in `failures()` and `karenina show`"
 
 
 def scores_only(summary: Counts) -> bool:

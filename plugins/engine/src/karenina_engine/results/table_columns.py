@@ -1,4 +1,4 @@
-"""The columns of tables of results: names, types and meanings.
+"""The columns of tables of results: their names, types, meanings, and how a value is read.
 
 A column of type `json` holds JSON text, because its values have any type; `null` there is a value that was extracted
 as null, an empty cell is a value that does not exist.
@@ -6,130 +6,401 @@ as null, an empty cell is a value that does not exist.
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NamedTuple, TypeVar
+
+if TYPE_CHECKING:
+    from karenina_core.data.result import VerificationResult
+    from karenina_core.data.sections import StageRecord, VerificationResultRubric
 
 ColumnType = Literal["text", "integer", "number", "boolean", "time", "texts", "json"]
+Cell = str | int | float | bool | datetime | list[str] | None
+Row = dict[str, Cell]
+S = TypeVar("S")
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
-    """A column of a table: its name, the type of its values, and their meaning with units."""
+class Column(Generic[S]):
+    """A column of a table: its name, the type of its values, their meaning with units, and the value of a row."""
 
     name: str
     type: ColumnType
     meaning: str
+    value: Callable[[S], Cell]
 
 
-_ITEM: Final = (
-    Column("result_id", "text", "The id of the result, unique in a run."),
-    Column("question_id", "text", "The id of the question."),
-    Column("answering_model", "text", "The id of the answering model in the configuration."),
-    Column("judge", "text", "The id of the judge (parsing model) in the configuration."),
-    Column("replicate", "integer", "The number of the replicate, from 1."),
+Columns = tuple[Column[S], ...]
+
+
+class FieldRow(NamedTuple):
+    """A template field of a result."""
+
+    result: VerificationResult
+    name: str
+
+
+class TraitRow(NamedTuple):
+    """A trait of a result, and its score."""
+
+    result: VerificationResult
+    rubric: VerificationResultRubric
+    name: str
+    value: Any
+
+
+class ExcerptRow(NamedTuple):
+    """An excerpt of a result, which supports a field or a trait."""
+
+    result: VerificationResult
+    of: Literal["field", "trait"]
+    name: str
+    number: int
+    found: Mapping[str, Any]
+
+
+class StageRow(NamedTuple):
+    """A stage of a result."""
+
+    result: VerificationResult
+    number: int
+    record: StageRecord
+
+
+def make_row(columns: Iterable[Column[S]], source: S) -> Row:
+    """Return the cells of a row by the names of their columns."""
+    return {column.name: column.value(source) for column in columns}
+
+
+def as_json(value: object) -> str:
+    """Return a value as compact JSON text."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _item(result: Callable[[S], VerificationResult]) -> Columns[S]:
+    """Return the columns that every table of results begins with: they identify the result of a row."""
+    return (
+        Column(
+            "result_id", "text", "The id of the result, unique in a run.", lambda one: result(one).metadata.result_id
+        ),
+        Column("question_id", "text", "The id of the question.", lambda one: result(one).metadata.question_id),
+        Column(
+            "answering_model",
+            "text",
+            "The id of the answering model in the configuration.",
+            lambda one: result(one).metadata.answering_id,
+        ),
+        Column(
+            "judge",
+            "text",
+            "The id of the judge (parsing model) in the configuration.",
+            lambda one: result(one).metadata.parsing_id,
+        ),
+        Column(
+            "replicate",
+            "integer",
+            "The number of the replicate, from 1.",
+            lambda one: result(one).metadata.replicate or 1,
+        ),
+    )
+
+
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) else None
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)
+
+
+def _cell(values: Mapping[str, Any] | None, name: str) -> str | None:
+    return as_json(values[name]) if values is not None and name in values else None
+
+
+def _total(result: VerificationResult) -> Mapping[str, Any]:
+    total: Mapping[str, Any] = (result.template.usage_metadata or {}).get("total", {})
+    return total
+
+
+def _reasoning(result: VerificationResult) -> Mapping[str, str]:
+    return (result.deep_judgment.attribute_reasoning if result.deep_judgment is not None else None) or {}
+
+
+def _kind(one: TraitRow) -> str | None:
+    found = one.rubric.get_trait_by_name(one.name)
+    return found[1] if found is not None else None
+
+
+_OWN_COLUMN: Final = ("text", "confidence", "similarity_score", "start", "end")
+
+RESULTS: Final[Columns[VerificationResult]] = (
+    *_item(lambda result: result),
+    Column("question", "text", "The text of the question.", lambda one: one.metadata.question_text),
+    Column("keywords", "texts", "The keywords of the question.", lambda one: list(one.metadata.keywords or ())),
+    Column(
+        "raw_answer",
+        "text",
+        "The reference answer in words, if the benchmark has one.",
+        lambda one: one.metadata.raw_answer,
+    ),
+    Column(
+        "answering_interface",
+        "text",
+        "The adapter of the answering model.",
+        lambda one: one.metadata.answering.interface,
+    ),
+    Column(
+        "answering_name",
+        "text",
+        "The provider's name of the answering model.",
+        lambda one: one.metadata.answering.model_name,
+    ),
+    Column("judge_interface", "text", "The adapter of the judge.", lambda one: one.metadata.parsing.interface),
+    Column("judge_name", "text", "The provider's name of the judge.", lambda one: one.metadata.parsing.model_name),
+    Column("run_name", "text", "The name of the run, if it has one.", lambda one: one.metadata.run_name),
+    Column(
+        "outcome",
+        "text",
+        "The outcome: correct, wrong, partial, abstained, parse_error, ...",
+        lambda one: one.outcome.value,
+    ),
+    Column(
+        "judged",
+        "boolean",
+        "Whether the item was judged; false for every error, and if it is undecided.",
+        lambda one: one.outcome.judged,
+    ),
+    Column("passed", "boolean", "The verdict; empty if there is none.", lambda one: one.template.verify_result),
+    Column(
+        "granular",
+        "number",
+        "The share of the fields that are right, from 0 to 1; empty if not computed.",
+        lambda one: _number(one.template.verify_granular_result),
+    ),
+    Column("reason", "text", "One sentence on how the item came to its outcome.", lambda one: one.why()),
+    Column("error", "text", "The error of an item that was not judged.", lambda one: one.metadata.error),
+    Column(
+        "response",
+        "text",
+        "The text of the answer; of an agent, the whole trace as text.",
+        lambda one: one.template.raw_llm_response,
+    ),
+    Column(
+        "vetoes",
+        "texts",
+        "The objections of guards and checks, each as `stage: reason`.",
+        lambda one: [f"{veto.stage}: {veto.reason}" for veto in one.vetoes],
+    ),
+    Column(
+        "truncated",
+        "boolean",
+        "Whether the answer was cut off at its token limit.",
+        lambda one: one.template.response_truncated,
+    ),
+    Column(
+        "abstained",
+        "boolean",
+        "Whether the model declined to answer; empty if not checked.",
+        lambda one: one.template.abstention_detected,
+    ),
+    Column(
+        "calls",
+        "integer",
+        "Model calls of the item. Judges share the calls of an answer, which are in each row.",
+        lambda one: _total(one).get("calls", 0),
+    ),
+    Column(
+        "input_tokens",
+        "integer",
+        "Tokens of the prompts of these calls.",
+        lambda one: _total(one).get("input_tokens", 0),
+    ),
+    Column(
+        "output_tokens",
+        "integer",
+        "Tokens of the replies of these calls.",
+        lambda one: _total(one).get("output_tokens", 0),
+    ),
+    Column(
+        "seconds",
+        "number",
+        "Seconds from the start of the item to its end, the answer's included.",
+        lambda one: one.metadata.execution_time,
+    ),
+    Column(
+        "timestamp",
+        "time",
+        "When the item ended, in UTC.",
+        lambda one: datetime.fromisoformat(one.metadata.timestamp) if one.metadata.timestamp else None,
+    ),
+    Column("template_id", "text", "The digest of the answer template.", lambda one: one.metadata.template_id),
+    Column(
+        "extensions",
+        "json",
+        "The values that plugins add, by distribution and name (`set_result_field`).",
+        lambda one: as_json(one.extensions) if one.extensions else None,
+    ),
 )
-"""The columns that every table of results begins with: they identify the result of a row."""
 
-RESULTS: Final = (
-    *_ITEM,
-    Column("question", "text", "The text of the question."),
-    Column("keywords", "texts", "The keywords of the question."),
-    Column("raw_answer", "text", "The reference answer in words, if the benchmark has one."),
-    Column("answering_interface", "text", "The adapter of the answering model."),
-    Column("answering_name", "text", "The provider's name of the answering model."),
-    Column("judge_interface", "text", "The adapter of the judge."),
-    Column("judge_name", "text", "The provider's name of the judge."),
-    Column("run_name", "text", "The name of the run, if it has one."),
-    Column("outcome", "text", "The outcome: correct, wrong, partial, abstained, parse_error, ..."),
-    Column("judged", "boolean", "Whether the item was judged; false for every error, and if it is undecided."),
-    Column("passed", "boolean", "The verdict; empty if there is none."),
-    Column("granular", "number", "The share of the fields that are right, from 0 to 1; empty if not computed."),
-    Column("reason", "text", "One sentence on how the item came to its outcome."),
-    Column("error", "text", "The error of an item that was not judged."),
-    Column("response", "text", "The text of the answer; of an agent, the whole trace as text."),
-    Column("vetoes", "texts", "The objections of guards and checks, each as `stage: reason`."),
-    Column("truncated", "boolean", "Whether the answer was cut off at its token limit."),
-    Column("abstained", "boolean", "Whether the model declined to answer; empty if not checked."),
-    Column("calls", "integer", "Model calls of the item. Judges share the calls of an answer, which are in each row."),
-    Column("input_tokens", "integer", "Tokens of the prompts of these calls."),
-    Column("output_tokens", "integer", "Tokens of the replies of these calls."),
-    Column("seconds", "number", "Seconds from the start of the item to its end, the answer's included."),
-    Column("timestamp", "time", "When the item ended, in UTC."),
-    Column("template_id", "text", "The digest of the answer template."),
-    Column("extensions", "json", "The values that plugins add, by distribution and name (`set_result_field`)."),
+FIELDS: Final[Columns[FieldRow]] = (
+    *_item(lambda one: one.result),
+    Column("field", "text", "The name of the template field.", lambda one: one.name),
+    Column(
+        "extracted",
+        "json",
+        "The value that the judge extracted; empty if the judge filled nothing.",
+        lambda one: _cell(one.result.template.parsed_llm_response, one.name),
+    ),
+    Column(
+        "truth",
+        "json",
+        "The right value; empty if the field has none.",
+        lambda one: _cell(one.result.template.parsed_gt_response, one.name),
+    ),
+    Column(
+        "passed",
+        "boolean",
+        "Whether the field passed; empty if it was not compared, or is undecided.",
+        lambda one: (one.result.template.field_results or {}).get(one.name),
+    ),
+    Column(
+        "score",
+        "number",
+        "The score of the field from 0 to 1; empty if it was not compared, or is undecided.",
+        lambda one: (one.result.template.field_scores or {}).get(one.name),
+    ),
+    Column(
+        "reasoning",
+        "text",
+        "The judge's reasons for the value, if deep judgment ran.",
+        lambda one: _reasoning(one.result).get(one.name),
+    ),
 )
 
-FIELDS: Final = (
-    *_ITEM,
-    Column("field", "text", "The name of the template field."),
-    Column("extracted", "json", "The value that the judge extracted; empty if the judge filled nothing."),
-    Column("truth", "json", "The right value; empty if the field has none."),
-    Column("passed", "boolean", "Whether the field passed; empty if it was not compared, or is undecided."),
-    Column("score", "number", "The score of the field from 0 to 1; empty if it was not compared, or is undecided."),
-    Column("reasoning", "text", "The judge's reasons for the value, if deep judgment ran."),
+TRAITS: Final[Columns[TraitRow]] = (
+    *_item(lambda one: one.result),
+    Column("trait", "text", "The name of the rubric trait.", lambda one: one.name),
+    Column(
+        "kind",
+        "text",
+        "The kind of the trait: llm, regex, callable, metric, agentic, or a plugin's own.",
+        lambda one: _kind(one),
+    ),
+    Column(
+        "score",
+        "number",
+        "The score as a number, true as 1; empty if the score is not a number.",
+        lambda one: _number(one.value),
+    ),
+    Column(
+        "value",
+        "json",
+        "The score as it is: true, 4, or the values of a metric; empty if not scored.",
+        lambda one: as_json(one.value) if one.value is not None else None,
+    ),
+    Column(
+        "label",
+        "text",
+        "The class that the score stands for, of a literal trait.",
+        lambda one: one.rubric.labels().get(one.name),
+    ),
+    Column("reasoning", "text", "The judge's reasons for the score.", lambda one: one.rubric.reasons().get(one.name)),
+    Column("error", "text", "Why the trait has no score.", lambda one: (one.rubric.trait_errors or {}).get(one.name)),
 )
 
-TRAITS: Final = (
-    *_ITEM,
-    Column("trait", "text", "The name of the rubric trait."),
-    Column("kind", "text", "The kind of the trait: llm, regex, callable, metric, agentic, or a plugin's own."),
-    Column("score", "number", "The score as a number, true as 1; empty if the score is not a number."),
-    Column("value", "json", "The score as it is: true, 4, or the values of a metric; empty if not scored."),
-    Column("label", "text", "The class that the score stands for, of a literal trait."),
-    Column("reasoning", "text", "The judge's reasons for the score."),
-    Column("error", "text", "Why the trait has no score."),
+EXCERPTS: Final[Columns[ExcerptRow]] = (
+    *_item(lambda one: one.result),
+    Column("of", "text", "The kind of what the excerpt supports: `field` or `trait`.", lambda one: one.of),
+    Column("name", "text", "The name of the field or trait.", lambda one: one.name),
+    Column("number", "integer", "The number of the excerpt of that field or trait, from 1.", lambda one: one.number),
+    Column("text", "text", "The excerpt, in the response's own words.", lambda one: str(one.found.get("text", ""))),
+    Column(
+        "confidence", "text", "The judge's confidence in the excerpt.", lambda one: _text(one.found.get("confidence"))
+    ),
+    Column(
+        "similarity",
+        "number",
+        "The similarity of the judge's quotation and the excerpt, from 0 to 1.",
+        lambda one: one.found.get("similarity_score"),
+    ),
+    Column(
+        "start",
+        "integer",
+        "The place of the excerpt's first character in the response, from 0.",
+        lambda one: one.found.get("start"),
+    ),
+    Column("end", "integer", "The place after its last character.", lambda one: one.found.get("end")),
+    Column(
+        "details",
+        "json",
+        "Everything else about the excerpt, such as search results.",
+        lambda one: as_json({key: value for key, value in one.found.items() if key not in _OWN_COLUMN}),
+    ),
 )
 
-EXCERPTS: Final = (
-    *_ITEM,
-    Column("of", "text", "The kind of what the excerpt supports: `field` or `trait`."),
-    Column("name", "text", "The name of the field or trait."),
-    Column("number", "integer", "The number of the excerpt of that field or trait, from 1."),
-    Column("text", "text", "The excerpt, in the response's own words."),
-    Column("confidence", "text", "The judge's confidence in the excerpt."),
-    Column("similarity", "number", "The similarity of the judge's quotation and the excerpt, from 0 to 1."),
-    Column("start", "integer", "The place of the excerpt's first character in the response, from 0."),
-    Column("end", "integer", "The place after its last character."),
-    Column("details", "json", "Everything else about the excerpt, such as search results."),
+STAGES: Final[Columns[StageRow]] = (
+    *_item(lambda one: one.result),
+    Column("number", "integer", "The place of the stage in the plan, from 1.", lambda one: one.number),
+    Column("stage", "text", "The name of the stage.", lambda one: one.record.name),
+    Column("slot", "text", "The slot of the stage; empty for an extra stage.", lambda one: one.record.slot),
+    Column("status", "text", "`ran`, `skipped` or `failed`.", lambda one: one.record.status),
+    Column(
+        "reason", "text", "Why the stage was skipped, or its error.", lambda one: one.record.reason or one.record.error
+    ),
+    Column("seconds", "number", "Seconds in the stage.", lambda one: one.record.seconds),
+    Column("calls", "integer", "Calls that the stage made.", lambda one: one.record.calls),
+    Column("failed_calls", "integer", "Calls that failed in all their attempts.", lambda one: one.record.failed_calls),
+    Column("input_tokens", "integer", "Tokens of its prompts.", lambda one: one.record.input_tokens),
+    Column("output_tokens", "integer", "Tokens of its replies.", lambda one: one.record.output_tokens),
+    Column("retries", "integer", "Requests that were made again.", lambda one: sum(one.record.retries.values())),
+    Column("waited", "number", "Seconds between the attempts.", lambda one: one.record.waited),
+    Column("distribution", "text", "The distribution of the stage.", lambda one: one.record.distribution),
+    Column("version", "text", "The version of the distribution.", lambda one: one.record.version),
 )
 
-STAGES: Final = (
-    *_ITEM,
-    Column("number", "integer", "The place of the stage in the plan, from 1."),
-    Column("stage", "text", "The name of the stage."),
-    Column("slot", "text", "The slot of the stage; empty for an extra stage."),
-    Column("status", "text", "`ran`, `skipped` or `failed`."),
-    Column("reason", "text", "Why the stage was skipped, or its error."),
-    Column("seconds", "number", "Seconds in the stage."),
-    Column("calls", "integer", "Calls that the stage made."),
-    Column("failed_calls", "integer", "Calls that failed in all their attempts."),
-    Column("input_tokens", "integer", "Tokens of its prompts."),
-    Column("output_tokens", "integer", "Tokens of its replies."),
-    Column("retries", "integer", "Requests that were made again."),
-    Column("waited", "number", "Seconds between the attempts."),
-    Column("distribution", "text", "The distribution of the stage."),
-    Column("version", "text", "The version of the distribution."),
-)
-
-CALLS: Final = (
-    Column("question_id", "text", "The id of the question."),
-    Column("replicate", "integer", "The number of the replicate, from 1."),
-    Column("model", "text", "The id of the model in the configuration, or the name of a service."),
-    Column("interface", "text", "The adapter of the model."),
-    Column("model_name", "text", "The provider's name of the model."),
-    Column("port", "text", "The kind of the call: llm, parser, agent or service."),
-    Column("stage", "text", "The stage that made the call."),
-    Column("task", "text", "The task of the prompt."),
-    Column("failed", "boolean", "Whether the call failed."),
-    Column("reusable", "boolean", "Whether the reply is used if the same call is needed again."),
-    Column("finish_reason", "text", "Why the model stopped, as the provider reports it."),
-    Column("input_tokens", "integer", "Tokens of the prompt; 0 for an agent's run, whose turns have rows."),
-    Column("output_tokens", "integer", "Tokens of the reply; 0 for an agent's run, whose turns have rows."),
-    Column("calls", "integer", "Requests that the model answered; 0 for an agent's run, whose turns have rows."),
-    Column("seconds", "number", "Seconds of the request that brought the reply."),
-    Column("retries", "integer", "Requests that were made again."),
-    Column("waited", "number", "Seconds between the attempts."),
-    Column("time", "time", "When the reply was stored, in UTC."),
-    Column("reply", "json", "The reply, or the error of a failed call."),
-    Column("key", "text", "The SHA-256 of everything that was sent: calls with the same key are identical."),
+CALLS: Final[Columns[Sequence[Any]]] = (
+    Column("question_id", "text", "The id of the question.", lambda row: row[7]),
+    Column("replicate", "integer", "The number of the replicate, from 1.", lambda row: row[8]),
+    Column("model", "text", "The id of the model in the configuration, or the name of a service.", lambda row: row[2]),
+    Column("interface", "text", "The adapter of the model.", lambda row: row[3]),
+    Column("model_name", "text", "The provider's name of the model.", lambda row: row[4]),
+    Column("port", "text", "The kind of the call: llm, parser, agent or service.", lambda row: row[1]),
+    Column("stage", "text", "The stage that made the call.", lambda row: row[5]),
+    Column("task", "text", "The task of the prompt.", lambda row: row[6]),
+    Column("failed", "boolean", "Whether the call failed.", lambda row: bool(row[9])),
+    Column(
+        "reusable", "boolean", "Whether the reply is used if the same call is needed again.", lambda row: bool(row[10])
+    ),
+    Column("finish_reason", "text", "Why the model stopped, as the provider reports it.", lambda row: row[11]),
+    Column(
+        "input_tokens",
+        "integer",
+        "Tokens of the prompt; 0 for an agent's run, whose turns have rows.",
+        lambda row: row[12],
+    ),
+    Column(
+        "output_tokens",
+        "integer",
+        "Tokens of the reply; 0 for an agent's run, whose turns have rows.",
+        lambda row: row[13],
+    ),
+    Column(
+        "calls",
+        "integer",
+        "Requests that the model answered; 0 for an agent's run, whose turns have rows.",
+        lambda row: row[14],
+    ),
+    Column("seconds", "number", "Seconds of the request that brought the reply.", lambda row: row[15]),
+    Column("retries", "integer", "Requests that were made again.", lambda row: sum(json.loads(row[16]).values())),
+    Column("waited", "number", "Seconds between the attempts.", lambda row: row[17]),
+    Column("time", "time", "When the reply was stored, in UTC.", lambda row: datetime.fromtimestamp(row[18], UTC)),
+    Column("reply", "json", "The reply, or the error of a failed call.", lambda row: row[19]),
+    Column(
+        "key",
+        "text",
+        "The SHA-256 of everything that was sent: calls with the same key are identical.",
+        lambda row: bytes(row[0]).hex(),
+    ),
 )

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from karenina_core.errors import ConfigError, KareninaError
 from karenina_core.text import did_you_mean
 from karenina_engine.results import table_columns as columns
-from karenina_engine.results.table_columns import Column
+from karenina_engine.results.table_columns import Cell, Column, ExcerptRow, FieldRow, Row, StageRow, TraitRow, make_row
 
 if TYPE_CHECKING:
     import pandas
@@ -19,9 +17,6 @@ if TYPE_CHECKING:
     import pyarrow
 
     from karenina_core.data.result import VerificationResult
-
-Cell = str | int | float | bool | datetime | list[str] | None
-Row = dict[str, Cell]
 
 
 class LibraryMissing(KareninaError, ImportError):
@@ -36,7 +31,7 @@ class Table:
     """
 
     name: str
-    columns: Sequence[Column]
+    columns: Sequence[Column[Any]]
     rows: Callable[[], Iterable[Row]]
 
     def __iter__(self) -> Iterator[Row]:
@@ -113,7 +108,7 @@ def result_table(results: Iterable[VerificationResult], name: str = "results") -
     if found is None:
         raise ConfigError([unknown_table(name, _TABLES)])
     of_table, rows_of = found
-    return Table(name, of_table, lambda: (row for result in results for row in rows_of(result)))
+    return Table(name, of_table, lambda: (make_row(of_table, row) for result in results for row in rows_of(result)))
 
 
 def unknown_table(name: str, known: Iterable[str]) -> str:
@@ -121,12 +116,8 @@ def unknown_table(name: str, known: Iterable[str]) -> str:
     if name == "calls":
         return "single calls are in the journal and not in results: `karenina export JOURNAL --table calls`"
     known = list(known)
-    return f"there is no table {name!r}{did_you_mean(name, known)}; the tables are {', '.join(known)}"
-
-
-def as_json(value: object) -> str:
-    """Return a value as compact JSON text."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    tables = f"; the tables are {', '.join(known)}"
+    return f"there is no table {name!r}{did_you_mean(name, known, tables)}"
 
 
 def _missing(library: str) -> LibraryMissing:
@@ -134,142 +125,39 @@ def _missing(library: str) -> LibraryMissing:
     return LibraryMissing(f"{library} is not installed: pip install 'karenina-engine[{extra}]'")
 
 
-def _item(result: VerificationResult) -> Row:
-    meta = result.metadata
-    return {
-        "result_id": meta.result_id,
-        "question_id": meta.question_id,
-        "answering_model": meta.answering_id,
-        "judge": meta.parsing_id,
-        "replicate": meta.replicate or 1,
-    }
-
-
-def _of_result(result: VerificationResult) -> Iterator[Row]:
-    meta, template = result.metadata, result.template
-    usage = (template.usage_metadata or {}).get("total", {})
-    granular = template.verify_granular_result
-    yield {
-        **_item(result),
-        "question": meta.question_text,
-        "keywords": list(meta.keywords or ()),
-        "raw_answer": meta.raw_answer,
-        "answering_interface": meta.answering.interface,
-        "answering_name": meta.answering.model_name,
-        "judge_interface": meta.parsing.interface,
-        "judge_name": meta.parsing.model_name,
-        "run_name": meta.run_name,
-        "outcome": result.outcome.value,
-        "judged": result.outcome.judged,
-        "passed": template.verify_result,
-        "granular": float(granular) if isinstance(granular, int | float) else None,
-        "reason": result.why(),
-        "error": meta.error,
-        "response": template.raw_llm_response,
-        "vetoes": [f"{veto.stage}: {veto.reason}" for veto in result.vetoes],
-        "truncated": template.response_truncated,
-        "abstained": template.abstention_detected,
-        "calls": usage.get("calls", 0),
-        "input_tokens": usage.get("input_tokens", 0),
-        "output_tokens": usage.get("output_tokens", 0),
-        "seconds": meta.execution_time,
-        "timestamp": datetime.fromisoformat(meta.timestamp) if meta.timestamp else None,
-        "template_id": meta.template_id,
-        "extensions": as_json(result.extensions) if result.extensions else None,
-    }
-
-
-def _of_fields(result: VerificationResult) -> Iterator[Row]:
+def _fields(result: VerificationResult) -> Iterator[FieldRow]:
     template = result.template
-    extracted, truth = template.parsed_llm_response or {}, template.parsed_gt_response or {}
-    passed, scores = template.field_results or {}, template.field_scores or {}
-    reasons = (result.deep_judgment.attribute_reasoning if result.deep_judgment is not None else None) or {}
-    for name in dict.fromkeys([*truth, *extracted, *passed]):
-        yield {
-            **_item(result),
-            "field": name,
-            "extracted": as_json(extracted[name]) if name in extracted else None,
-            "truth": as_json(truth[name]) if name in truth else None,
-            "passed": passed.get(name),
-            "score": scores.get(name),
-            "reasoning": reasons.get(name),
-        }
+    parts = (template.parsed_gt_response, template.parsed_llm_response, template.field_results)
+    return (FieldRow(result, name) for name in dict.fromkeys(name for part in parts for name in part or ()))
 
 
-def _of_traits(result: VerificationResult) -> Iterator[Row]:
+def _traits(result: VerificationResult) -> Iterator[TraitRow]:
     rubric = result.rubric
     if rubric is None:
         return
-    scores, errors = rubric.get_all_trait_scores(), rubric.trait_errors or {}
-    labels, reasons = rubric.labels(), rubric.reasons()
-    for name in dict.fromkeys([*scores, *errors]):
-        value = scores.get(name)
-        found = rubric.get_trait_by_name(name)
-        yield {
-            **_item(result),
-            "trait": name,
-            "kind": found[1] if found is not None else None,
-            "score": float(value) if isinstance(value, int | float) else None,
-            "value": as_json(value) if value is not None else None,
-            "label": labels.get(name),
-            "reasoning": reasons.get(name),
-            "error": errors.get(name),
-        }
+    scores = rubric.get_all_trait_scores()
+    for name in dict.fromkeys([*scores, *(rubric.trait_errors or {})]):
+        yield TraitRow(result, rubric, name, scores.get(name))
 
 
-_OWN_COLUMN: Final = ("text", "confidence", "similarity_score", "start", "end")
-
-
-def _of_excerpts(result: VerificationResult) -> Iterator[Row]:
+def _excerpts(result: VerificationResult) -> Iterator[ExcerptRow]:
     fields, traits = result.deep_judgment, result.deep_judgment_rubric
-    for kind, excerpts in (
-        ("field", fields.extracted_excerpts if fields is not None else None),
-        ("trait", traits.extracted_rubric_excerpts if traits is not None else None),
-    ):
-        for name, found in (excerpts or {}).items():
-            for number, one in enumerate(found, 1):
-                confidence = one.get("confidence")
-                yield {
-                    **_item(result),
-                    "of": kind,
-                    "name": name,
-                    "number": number,
-                    "text": str(one.get("text", "")),
-                    "confidence": None if confidence is None else str(confidence),
-                    "similarity": one.get("similarity_score"),
-                    "start": one.get("start"),
-                    "end": one.get("end"),
-                    "details": as_json({key: value for key, value in one.items() if key not in _OWN_COLUMN}),
-                }
+    for name, found in ((fields.extracted_excerpts if fields is not None else None) or {}).items():
+        yield from (ExcerptRow(result, "field", name, number, one) for number, one in enumerate(found, 1))
+    for name, found in ((traits.extracted_rubric_excerpts if traits is not None else None) or {}).items():
+        yield from (ExcerptRow(result, "trait", name, number, one) for number, one in enumerate(found, 1))
 
 
-def _of_stages(result: VerificationResult) -> Iterator[Row]:
-    for number, stage in enumerate(result.stages, 1):
-        yield {
-            **_item(result),
-            "number": number,
-            "stage": stage.name,
-            "slot": stage.slot,
-            "status": stage.status,
-            "reason": stage.reason or stage.error,
-            "seconds": stage.seconds,
-            "calls": stage.calls,
-            "failed_calls": stage.failed_calls,
-            "input_tokens": stage.input_tokens,
-            "output_tokens": stage.output_tokens,
-            "retries": sum(stage.retries.values()),
-            "waited": stage.waited,
-            "distribution": stage.distribution,
-            "version": stage.version,
-        }
+def _stages(result: VerificationResult) -> Iterator[StageRow]:
+    return (StageRow(result, number, stage) for number, stage in enumerate(result.stages, 1))
 
 
-_TABLES: Final[Mapping[str, tuple[Sequence[Column], Callable[[VerificationResult], Iterator[Row]]]]] = {
-    "results": (columns.RESULTS, _of_result),
-    "fields": (columns.FIELDS, _of_fields),
-    "traits": (columns.TRAITS, _of_traits),
-    "excerpts": (columns.EXCERPTS, _of_excerpts),
-    "stages": (columns.STAGES, _of_stages),
+_TABLES: Final[Mapping[str, tuple[columns.Columns[Any], Callable[[VerificationResult], Iterable[Any]]]]] = {
+    "results": (columns.RESULTS, lambda result: (result,)),
+    "fields": (columns.FIELDS, _fields),
+    "traits": (columns.TRAITS, _traits),
+    "excerpts": (columns.EXCERPTS, _excerpts),
+    "stages": (columns.STAGES, _stages),
 }
 RESULT_TABLES: Final = tuple(_TABLES)
 """The names of the tables that results have."""

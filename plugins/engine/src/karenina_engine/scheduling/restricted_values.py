@@ -125,14 +125,18 @@ def _takes_effect(value: RestrictedValue, config: VerificationConfig) -> bool:
     return value.setting in config.benchmark_names or (value.yields and config.setting(value.setting) is None)
 
 
-def check_paths(file: Path, names: Sequence[str], trust: Trust | None) -> None:
-    """Raise `RestrictedValues` if `file` names files outside of its folder without the user's trust."""
+def check_paths(file: Path, names: Sequence[str], trust: Trust | None) -> bool | None:
+    """Raise `RestrictedValues` if `file` names files outside of its folder without the user's trust.
+
+    Return True if it names trusted ones, and None if it names none: nothing outside is to be opened then.
+    """
     values = paths_outside(file, names)
     if not values:
-        return
+        return None
     chosen = trust if trust is not None else load_trust()
     if not (chosen.everything or chosen.covers_values(file, names_and_values(values))):
         raise RestrictedValues(file, values)
+    return True
 
 
 def paths_outside(file: Path, names: Iterable[str]) -> list[RestrictedValue]:

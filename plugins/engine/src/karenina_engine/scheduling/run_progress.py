@@ -109,7 +109,7 @@ class RunProgress:
 
 
 def _kind(outcome: Outcome) -> str:
-    if outcome in (Outcome.CORRECT, Outcome.SCORED):
+    if outcome.passes:
         return outcome.value
     return "not correct" if outcome.judged else _NOT_JUDGED
 

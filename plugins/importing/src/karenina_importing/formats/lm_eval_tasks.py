@@ -17,8 +17,8 @@ from karenina_benchmark.text_files import read_text
 from karenina_benchmark.yaml_reader import read as read_yaml
 from karenina_importing.field_mapping import FieldMapping
 from karenina_importing.file_head import FileHead
-from karenina_importing.formats.promptfoo_files import YAML, Folder, NotRead
-from karenina_importing.formats.promptfoo_templates import NotFilled, fill
+from karenina_importing.formats.promptfoo.files import YAML, Folder, NotRead
+from karenina_importing.formats.promptfoo.templates import NotFilled, fill
 from karenina_importing.import_format import Fit, make_import_format
 from karenina_importing.source_files import bounded
 from karenina_importing.source_row import SourceRow
@@ -28,7 +28,11 @@ from karenina_toolkit.files import LINES, TABLES
 _KEYS: Final = re.compile(
     r"""^["']?(task|dataset_path|doc_to_text|doc_to_target|output_type|include)["']?[ \t]*:""", re.MULTILINE
 )
-_FUNCTION: Final = re.compile(r"^([ \t]*(?:- )?[\w\"']+[ \t]*:[ \t]*)(!function[ \t]+[\w.]+)[ \t]*$", re.MULTILINE)
+_TAGGED: Final = re.compile(
+    r"(?<=[:,\[-])([ \t]*)(!(?:function|include)[ \t]+[\w./-]+)(?=[ \t]*(?:[,}\]]|#|$))", re.MULTILINE
+)
+"""A value with a tag, such as `!function utils.load`, which is kept as a text."""
+_TAG: Final = re.compile(r"!(function|include)[ \t]+(.+)")
 _LOCAL: Final = ("json", "csv", "parquet", "text", "arrow", "pandas")
 _SPLITS: Final = ("test_split", "validation_split", "fewshot_split", "training_split")
 _STRIP: Final = re.compile(r"\.(?:strip|rstrip|lstrip)\(\s*\)(?=\s*[}|])")
@@ -58,7 +62,7 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 
 def _read_task(path: Path, folder: Folder, depth: int = 0) -> dict[str, Any]:
     """Return the keys of a task with those of the tasks that it includes. Raises `CheckpointError`."""
-    found = read_yaml(_FUNCTION.sub(r'\1"\2"', read_text(path)), path).value
+    found = read_yaml(_TAGGED.sub(r'\1"\2"', read_text(path)), path).value
     if not isinstance(found, Mapping):
         raise CheckpointError(path, "", "it is not a task of lm-evaluation-harness", "choose another --from")
     included = found.get("include")
@@ -77,6 +81,8 @@ def _read_task(path: Path, folder: Folder, depth: int = 0) -> dict[str, Any]:
 def _files(task: Mapping[str, Any], path: Path, folder: Folder) -> list[Path]:
     """Return the files of a task's documents. Raises `CheckpointError`."""
     name, arguments = task.get("dataset_path"), task.get("dataset_kwargs")
+    for key in ("custom_dataset", "dataset_path", "dataset_kwargs"):
+        _check_not_tagged(task.get(key), path, key)
     given = arguments.get("data_files") if isinstance(arguments, Mapping) else None
     if isinstance(name, str) and Path(name).suffix in (*LINES, *TABLES, ".json", ".parquet"):
         name, given = "json", name
@@ -89,7 +95,9 @@ def _files(task: Mapping[str, Any], path: Path, folder: Folder) -> list[Path]:
         split = next((str(task[key]) for key in _SPLITS if task.get(key) in given), next(iter(given), ""))
         given = given.get(split)
     found: list[Path] = []
+    _check_not_tagged(given, path, "dataset_kwargs.data_files")
     for one in given if isinstance(given, list) else [given]:
+        _check_not_tagged(one, path, "dataset_kwargs.data_files")
         if "://" in str(one):
             raise CheckpointError(path, "dataset_kwargs.data_files", "it is an address", "download the file beside it")
         try:
@@ -99,6 +107,19 @@ def _files(task: Mapping[str, Any], path: Path, folder: Folder) -> list[Path]:
     for file in found:
         check_not_pointer(file)
     return found
+
+
+def _check_not_tagged(value: Any, path: Path, key: str) -> None:
+    """Raise `CheckpointError` for the documents of a function, and for those of another file."""
+    found = _TAG.fullmatch(value) if isinstance(value, str) else None
+    if found is None:
+        return
+    if found[1] == "include":
+        what = f"the tag !include is not read, so {found[2]:.80} is not: only the key `include` names a base of a task"
+        raise CheckpointError(path, key, what, "write its content here")
+    what = f"the task's documents come from the function {found[2]:.80} of its module, which is not run"
+    cure = "write them to a file beside the task, as lines of JSON, and name it in data_files"
+    raise CheckpointError(path, key, what, f"{_RUN_IT}; or {cure}")
 
 
 def check_not_pointer(file: Path) -> None:
@@ -157,8 +178,9 @@ def _evaluate(rule: Any, document: Mapping[str, Any]) -> Any:
         return [one if not isinstance(one, str) else _fill(one, document) for one in rule]
     if isinstance(rule, str) and rule in document:
         return document[rule]
-    if not isinstance(rule, str) or rule.startswith("!function"):
-        raise NotFilled("a Python function")
+    tagged = _TAG.fullmatch(rule) if isinstance(rule, str) else None
+    if not isinstance(rule, str) or tagged is not None:
+        raise NotFilled("a Python function" if tagged is None or tagged[1] == "function" else "a file of !include")
     whole = re.fullmatch(r"\s*\{\{\s*(\w+)\s*\}\}\s*", rule)
     if whole is not None and whole[1] in document:
         return document[whole[1]]

@@ -16,8 +16,8 @@ from typing import Any, Final
 from karenina_benchmark.errors import CheckpointError
 from karenina_importing.field_mapping import FieldMapping
 from karenina_importing.file_head import FileHead
-from karenina_importing.formats.promptfoo_assertions import convert
-from karenina_importing.formats.promptfoo_files import YAML, read_document
+from karenina_importing.formats.promptfoo.assertions import convert
+from karenina_importing.formats.promptfoo.files import YAML, read_document
 from karenina_importing.formats.structured_values import as_metadata, asked
 from karenina_importing.import_format import Fit, make_import_format
 from karenina_importing.source_files import bounded
@@ -143,7 +143,7 @@ def _fields(expected: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _assertion(name: str, given: Mapping[str, Any], expected: Any) -> dict[str, Any] | None:
-    """Return an evaluator as an assertion of `promptfoo_assertions`; None if there is none like it."""
+    """Return an evaluator as an assertion of promptfoo; None if there is none like it."""
     label = given.get("evaluation_name")
     named = {"metric": label} if isinstance(label, str) and label else {}
     value = given.get(_ARGUMENT.get(name, "value"))

@@ -19,7 +19,7 @@ from karenina_core.errors import ConfigError
 from karenina_importing.field_mapping import FieldMapping
 from karenina_importing.file_head import FileHead, head_of
 from karenina_importing.formats.dataset_rows import is_page, page_rows
-from karenina_importing.formats.promptfoo_files import YAML
+from karenina_importing.formats.promptfoo.files import YAML
 from karenina_importing.import_format import Fit, make_import_format
 from karenina_importing.source_files import read_json
 from karenina_importing.source_row import SourceRow
@@ -77,6 +77,8 @@ def _rows_at(path: Path, rows: str | None, encoding: str | None) -> Iterator[Sou
         raise CheckpointError(path, "", *problem)
     notes = list(opened.notes)
     for row in chain(first, opened):
+        if not row.problem and all(cell in (None, "") for cell in row.values.values()) and suffix in TABLES:
+            continue
         if row.is_short and suffix != ".xlsx" and len(notes) == len(opened.notes):
             notes.append(
                 f"{row.where()} has fewer cells than the header, and is taken to end with empty ones; look for others"
@@ -158,7 +160,7 @@ def _paths(table: QuestionRows, values: Sequence[Mapping[str, Any]]) -> dict[str
 
 HUGGINGFACE: Final = make_import_format(
     "huggingface",
-    "a dataset of Hugging Face, or a table",
+    "a table, or a dataset of Hugging Face",
     _detect,
     _rows,
     FieldMapping({}),

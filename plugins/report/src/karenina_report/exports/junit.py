@@ -12,7 +12,6 @@ from itertools import groupby
 from typing import TYPE_CHECKING, BinaryIO, Final
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from karenina_core.data.outcome import Outcome
 from karenina_report.exports.exporter import Exporter
 
 if TYPE_CHECKING:
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from karenina_report.exports.exporter import ExportRequest
 
 _NOT_XML: Final = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_PASSES: Final = (Outcome.CORRECT, Outcome.SCORED)
 
 
 def junit_xml(results: Iterable[VerificationResult]) -> bytes:
@@ -62,7 +60,7 @@ def _add_cases(suite: Element, models: str, results: Iterable[VerificationResult
             classname=_text(models),
             time=f"{result.metadata.execution_time:.3f}",
         )
-        if result.outcome not in _PASSES:
+        if not result.outcome.passes:
             kind = "failure" if result.outcome.judged else "error"
             failures += kind == "failure"
             errors += kind == "error"

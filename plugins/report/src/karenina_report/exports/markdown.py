@@ -34,7 +34,7 @@ def summary_lines(results: Iterable[VerificationResult]) -> Iterator[str]:
             f"{summary.judged} of {summary.items} | {summary.not_judged} |"
         )
     yield from _outcomes(found.summary())
-    yield from _failed_items([result for result in found if result.outcome not in ("correct", "scored")])
+    yield from _failed_items([result for result in found if not result.outcome.passes])
 
 
 def _rate(rate: Rate) -> str:

@@ -18,13 +18,14 @@ from unicodedata import category, normalize
 
 from karenina_core.errors import ConfigError
 from karenina_engine.results.result_set import parse_result
-from karenina_engine.results.tables import LibraryMissing, as_json
+from karenina_engine.results.table_columns import as_json
+from karenina_engine.results.tables import LibraryMissing
 from karenina_report.exports.exporter import Exporter
 from karenina_toolkit.files import FileError, read_records
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
-    from karenina_engine.results.tables import Cell
+    from karenina_engine.results.table_columns import Cell
     from karenina_report.exports.exporter import ExportRequest
 
 RESULT_COLUMN: Final = "result"

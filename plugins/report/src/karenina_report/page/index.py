@@ -14,13 +14,6 @@ if TYPE_CHECKING:
 
 _MOST_OF_AN_ANSWER: Final = 160
 _MOST_OF_A_VALUE: Final = 80
-_CLASSES = {
-    Outcome.CORRECT: "right",
-    Outcome.PARTIAL: "partial",
-    Outcome.WRONG: "wrong",
-    Outcome.SCORED: "scored",
-    Outcome.UNDECIDED: "undecided",
-}
 
 
 class ItemIndex:
@@ -86,7 +79,7 @@ class ItemIndex:
         return {
             "index": {**self._columns, "outcome": [places[place] for place in self._columns["outcome"]]},
             "questions": list(self._questions),
-            "outcomes": [{"name": one.value, "class": _class_of(one)} for one in ordered],
+            "outcomes": [{"name": one.value, "class": one.group} for one in ordered],
             "models": list(self._models),
             "judges": list(self._judges),
             "keywords": list(self._keywords),
@@ -101,8 +94,3 @@ def _named(name: str, text: str, *, alone: bool) -> str:
 
 def _position(known: dict[str, int], text: str) -> int:
     return known.setdefault(text, len(known))
-
-
-def _class_of(outcome: Outcome) -> str:
-    """Return the class that decides the outcome's color and mark: an unknown verdict is `failed`."""
-    return _CLASSES.get(outcome, "failed" if outcome.judged else "not_judged")

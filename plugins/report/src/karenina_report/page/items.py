@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
     from karenina_core.models.ports import Message
     from karenina_engine.offline.sent_prompts import SentPrompt
-    from karenina_engine.results.tables import Row
+    from karenina_engine.results.table_columns import Row
     from karenina_report.rules import FieldRules
 
 Prompts = Mapping[str, "SentPrompt"]

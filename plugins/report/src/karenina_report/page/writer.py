@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from karenina_benchmark import Benchmark
     from karenina_core.data.result import VerificationResult
     from karenina_engine.offline.sent_prompts import SentPrompt
-    from karenina_engine.results.tables import Row
+    from karenina_engine.results.table_columns import Row
     from karenina_report.comparison_result import Comparison
     from karenina_report.runs import Run, Source
 

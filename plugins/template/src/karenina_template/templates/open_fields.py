@@ -1,8 +1,8 @@
 """Types without the constraints that are not shown to a judge, so that any value can be compared with the truth.
 
-A constraint that leaves a single value, such as `ge=40, le=40` or `Literal["BCL2"]`, gives the truth away, and a
-pattern may spell it. A judge that does not see them must not be held to them: its value would be refused, and a wrong
-answer would not count as wrong.
+A constraint that leaves a single value, such as `ge=40, le=40` or `Literal["BCL2"]`, gives the truth away, a literal
+beside other types (`Literal["BCL2"] | int`) names it, and a pattern or `multiple_of` may spell it. A judge that does
+not see them must not be held to them: its value would be refused, and a wrong answer would not count as wrong.
 """
 
 from __future__ import annotations
@@ -53,6 +53,11 @@ def leaves_one_value(bounds: Iterable[Any], step: Any) -> bool:
     return max(firsts) >= min(lasts)
 
 
+def is_one_option(values: Iterable[object]) -> bool:
+    """Return whether `values` are a single option: all that are not None read alike."""
+    return len({str(value) for value in values if value is not None}) == 1
+
+
 def create_class(
     name: str, base: type[BaseModel], fields: dict[str, Any], module: str = __name__, doc: str | None = None
 ) -> Any:
@@ -69,12 +74,12 @@ class Opener:
     """A converter of types to types without the constraints that are not shown. It returns a type itself if it has
     none.
 
-    A model that contains itself stays as it is, and so do the types of other libraries.
+    A type that contains itself stays as it is, and so do the types of other libraries.
     """
 
     def __init__(self) -> None:
         self._opened: dict[tuple[type[BaseModel], frozenset[str]], type[BaseModel]] = {}
-        self._open_now: set[type[BaseModel]] = set()
+        self._open_now: set[Any] = set()
 
     def changed(self, fields: Mapping[str, FieldInfo]) -> list[str]:
         """Return the names of the fields whose opened types are others."""
@@ -84,29 +89,39 @@ class Opener:
             if self.annotated(info.annotation, info.metadata, info.json_schema_extra) is not None
         ]
 
-    def open(self, annotation: Any, *, shown: bool = False) -> Any:
-        """Return the opened type of an annotation. If it is `shown`, only the models in it are opened."""
+    def open(self, annotation: Any, *, shown: bool = False, is_option: bool = False) -> Any:
+        """Return the opened type of an annotation. If it is `shown`, only the models in it are opened.
+
+        `is_option` means that it is one of several types in a union, whose literals are opened together.
+        """
         origin, parts = get_origin(annotation), get_args(annotation)
         if origin is Annotated:
-            opened = self.annotated(parts[0], parts[1:], shown=shown)
+            opened = self.annotated(parts[0], parts[1:], shown=shown, is_option=is_option)
             return annotation if opened is None else opened
         if origin is Literal:
-            values = [value for value in parts if value is not None]
-            nothing = [None] * (len(values) < len(parts))
-            return annotation if shown or len(values) != 1 else _or_any(annotation, values[0], *nothing)
+            return annotation if shown or is_option or not is_one_option(map(plain, parts)) else _or_any(annotation)
         if origin in (Union, UnionType):
-            return self._union(annotation, shown=shown)
+            return self._union(annotation, shown=shown, is_option=is_option)
+        if hasattr(annotation, "__value__"):
+            return self._alias(annotation)
         if isinstance(annotation, type) and origin is None:
             if issubclass(annotation, Enum):
-                members = list(annotation)
-                return _or_any(annotation, members[0]) if len(members) == 1 else annotation
+                return _or_any(annotation) if is_one_option(map(plain, annotation)) else annotation
             return self._model(annotation) if issubclass(annotation, BaseModel) else annotation
         opened_parts = tuple(self.open(part, shown=shown) for part in parts)
         if origin is None or all(one is other for one, other in zip(parts, opened_parts, strict=True)):
             return annotation
         return origin[opened_parts]
 
-    def annotated(self, base: Any, metadata: Sequence[Any], extra: object = None, *, shown: bool = False) -> Any | None:
+    def annotated(
+        self,
+        base: Any,
+        metadata: Sequence[Any],
+        extra: object = None,
+        *,
+        shown: bool = False,
+        is_option: bool = False,
+    ) -> Any | None:
         """Return the opened type of `base` with the constraints of a field, or None if it is the same.
 
         `extra` is the `json_schema_extra` of the field, in which its author may show the constraints.
@@ -115,9 +130,10 @@ class Opener:
         shown = shown or any(isinstance(one, Mapping) and one.get(SHOW) is True for one in extras)
         found = list(_flat(metadata))
         kept = found if shown else list(map(_without_pattern, found))
-        if not shown and _is_single(base, kept):
-            kept = [one for one in kept if type(one) not in _BOUNDS]
-        opened = self.open(base, shown=shown)
+        if not shown:
+            hidden = tuple(_BOUNDS) if _is_single(base, kept) else (MultipleOf,)
+            kept = [one for one in kept if type(one) not in hidden]
+        opened = self.open(base, shown=shown, is_option=is_option)
         if opened is base and kept == found:
             return None
         tags = [one.discriminator for one in metadata if isinstance(one, FieldInfo) and one.discriminator is not None]
@@ -126,20 +142,29 @@ class Opener:
             opened = Annotated[opened, constraint]
         return opened
 
-    def _union(self, annotation: Any, *, shown: bool) -> Any:
+    def _union(self, annotation: Any, *, shown: bool, is_option: bool) -> Any:
         parts = get_args(annotation)
         several = sum(part is not type(None) for part in parts) > 1
+        opens_all = several and not shown and not is_option and is_one_option(_options(annotation))
         models = [part for part in parts if isinstance(part, type) and issubclass(part, BaseModel)]
         tags = _tags(models)
         opened = [
-            self._model(part, tags)
-            if part in models
-            else self.open(part, shown=shown or (several and get_origin(part) is Literal))
+            self._model(part, tags) if part in models else self.open(part, shown=shown, is_option=is_option or several)
             for part in parts
         ]
-        if all(one is other for one, other in zip(parts, opened, strict=True)):
-            return annotation
-        return Union[tuple(opened)]  # noqa: UP007 - made from a tuple
+        if any(one is not other for one, other in zip(parts, opened, strict=True)):
+            annotation = Union[tuple(opened)]  # noqa: UP007 - made from a tuple
+        # as a whole first: a number written as text is still a number, if a number is among the types
+        return _or_any(Annotated[annotation, Field(union_mode="smart")]) if opens_all else annotation
+
+    def _alias(self, alias: Any) -> Any:
+        """Return the opened type of a `type` statement, which has a definition of its own in a schema."""
+        if alias in self._open_now:
+            return alias
+        self._open_now.add(alias)
+        opened = self.open(alias.__value__)
+        self._open_now.discard(alias)
+        return alias if opened is alias.__value__ else opened
 
     def _model(self, cls: type[BaseModel], tags: frozenset[str] = frozenset()) -> type[BaseModel]:
         if cls in self._open_now:
@@ -159,11 +184,28 @@ class Opener:
         return made
 
 
-def _or_any(annotation: Any, value: object, *others: Any) -> Any:
-    """Return a type that also takes other values of the kind of `value`, the only one of `annotation`."""
-    parts = (annotation, type(plain(value)), *others)
+def _or_any(annotation: Any) -> Any:
+    """Return a type that also takes other values of the kind of the only option of `annotation`."""
+    parts = (annotation, *(type(value) for value in _options(annotation)))
     either: Any = Union[parts]  # noqa: UP007 - made from a tuple
     return Annotated[either, Field(union_mode="left_to_right")]
+
+
+def _options(annotation: Any) -> Iterator[object]:
+    """Yield the values that an annotation lists: those of literals and enumerations, also in unions."""
+    origin, parts = get_origin(annotation), get_args(annotation)
+    if origin is Literal:
+        yield from map(plain, parts)
+    elif origin in (Union, UnionType):
+        for part in parts:
+            named = getattr(part, "__value__", part)
+            listed = [] if named is not part and get_origin(named) is not Literal else list(_options(named))
+            opens_itself = named is not part or (isinstance(part, type) and issubclass(part, Enum))
+            yield from () if opens_itself and is_one_option(listed) else listed
+    elif origin is Annotated:
+        yield from _options(parts[0])
+    elif isinstance(annotation, type) and issubclass(annotation, Enum):
+        yield from map(plain, annotation)
 
 
 def _tags(models: Iterable[type[BaseModel]]) -> frozenset[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from pydantic import BaseModel, TypeAdapter
@@ -11,7 +11,7 @@ from pydantic.json_schema import GenerateJsonSchema
 
 from karenina_template.templates.errors import TemplateError
 from karenina_template.templates.field import VERIFICATION
-from karenina_template.templates.open_fields import SHOW, leaves_one_value
+from karenina_template.templates.open_fields import SHOW, is_one_option, leaves_one_value
 
 REASONING_NAMES: Final = ("reasoning", "reason", "rationale", "explanation", "thinking", "evidence")
 """Names of fields that come first, also as endings after an underscore: judges that reason first decide better."""
@@ -20,7 +20,10 @@ _DECIMAL: Final = "^(?!^[-+.]*$)"
 """The beginning of pydantic's own pattern for decimals, which is no author's."""
 
 _BOUNDS: Final = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
-_KINDS: Final = {str: "string", bool: "boolean", int: "integer", float: "number"}
+_KINDS: Final = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
+_OTHER_TYPES: Final = frozenset({"$ref", "anyOf", "oneOf", "allOf"})
+_ALONE: Final = "a single possible value"
+_BESIDE: Final = "a literal beside other types"
 
 _PLAIN: Final = frozenset(
     {"$ref", "type", "required", "enum", "const", "description", "format", "pattern", "minimum", "maximum"}
@@ -28,7 +31,7 @@ _PLAIN: Final = frozenset(
     | {"uniqueItems", "minProperties", "maxProperties"}
 )
 _ONE: Final = frozenset({"items", "additionalProperties", "propertyNames", "not"})
-_MANY: Final = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
+_MANY: Final = frozenset({"allOf", "prefixItems"})
 _NAMED: Final = frozenset({"properties", "$defs", "patternProperties"})
 
 Json = dict[str, Any]
@@ -43,12 +46,14 @@ class _NoWarnings(GenerateJsonSchema):
 def judge_schema(cls: type[BaseModel], without: Collection[str]) -> tuple[Json, Unshown]:
     """Return the schema of `cls` for a judge, without the fields in `without`, and the constraints that it leaves out.
 
-    It contains only keywords that constrain values, and the descriptions of fields: no titles, defaults, examples,
-    docstrings and additions of `json_schema_extra`. Every property is required and may be null; objects have no further
-    properties; fields for reasoning come first. Unused definitions are dropped.
+    It contains only keywords that constrain values, and the descriptions of fields: no titles, defaults, examples and
+    docstrings. Every property is required and may be null; objects have no further properties; fields for reasoning
+    come first. Unused definitions are dropped. `json_schema_extra`, `model_config` and `WithJsonSchema` of a class of
+    Python are its author's word on these keywords, also on a description.
 
-    Constraints that can give a truth away are left out, unless `json_schema_extra` of the field has `SHOW`: patterns,
-    and bounds, literals and enumerations that leave a single value.
+    Constraints that can give a truth away are left out, unless `json_schema_extra` of the field has `SHOW`: patterns
+    and `multiple_of`, bounds, literals and enumerations that leave a single value, and a literal beside other types.
+    The names of classes are kept, as those of fields are: see `self_check`.
 
     Raises `TemplateError` for an annotation that JSON Schema does not support, and for a `VerifiedField` in a nested
     model, which would not be verified.
@@ -60,7 +65,7 @@ def judge_schema(cls: type[BaseModel], without: Collection[str]) -> tuple[Json, 
     definitions: Json = raw.get("$defs", {})
     root: Json = definitions[raw["$ref"].rpartition("/")[2]] if "$ref" in raw else raw
     _refuse_nested_rules(definitions, cls)
-    cleaning = _Cleaning(frozenset(_tags(raw, definitions)))
+    cleaning = _Cleaning(definitions, frozenset(_tags(raw, definitions)))
     properties = {
         name: _nullable(cleaning.clean(part, name))
         for name, part in root.get("properties", {}).items()
@@ -114,11 +119,12 @@ def with_description(part: Json, text: str) -> Json:
 class _Cleaning:
     """The cleaning of one schema. `unshown` are the constraints that it left out, by definition and root field.
 
-    `tags` are properties of definitions whose single values tell the options of a union apart; they are kept.
+    `tags` are properties of `definitions` whose single values tell the options of a union apart; they are kept.
     """
 
-    def __init__(self, tags: frozenset[tuple[str, str]] = frozenset()) -> None:
+    def __init__(self, definitions: Json | None = None, tags: frozenset[tuple[str, str]] = frozenset()) -> None:
         self.unshown: dict[tuple[str, str], list[str]] = {}
+        self._definitions = definitions or {}
         self._tags = tags
 
     def definition(self, name: str, part: Json) -> Json:
@@ -132,8 +138,11 @@ class _Cleaning:
         cleaned: Json = self._clean(part, ("", name), shown=False)
         return cleaned
 
-    def _clean(self, part: Any, place: tuple[str, str], *, shown: bool, keeps_option: bool = False) -> Any:
-        """Return a part; `place` is the definition in which it is, or "" for the root, and the property."""
+    def _clean(self, part: Any, place: tuple[str, str], *, shown: bool, single: str | None = _ALONE) -> Any:
+        """Return a part; `place` is the definition in which it is, or "" for the root, and the property.
+
+        `single` is what a single option of it is called if it is left out; None if it is kept.
+        """
         if not isinstance(part, dict):
             return part
         shown = shown or part.get(SHOW) is True
@@ -142,23 +151,40 @@ class _Cleaning:
             if key in _PLAIN:
                 found[key] = value
             elif key in _ONE:
-                found[key] = self._clean(value, place, shown=shown)
+                # what an exclusion has is not left, but excluded
+                found[key] = self._clean(value, place, shown=shown or key == "not")
+            elif key in ("anyOf", "oneOf"):
+                inside = single
+                if single is not None and sum(one.get("type") != "null" for one in value) > 1:
+                    inside = _BESIDE if is_one_option(self._options({key: value})) else None
+                cleaned = [self._clean(item, place, shown=shown, single=inside) for item in value]
+                found[key] = [one for at, one in enumerate(cleaned) if one not in cleaned[:at]]
             elif key in _MANY:
-                several = key in ("anyOf", "oneOf") and sum(one.get("type") != "null" for one in value) > 1
-                found[key] = [self._clean(item, place, shown=shown, keeps_option=several) for item in value]
+                found[key] = [self._clean(item, place, shown=shown) for item in value]
             elif key in _NAMED:
                 found[key] = {
                     inner: self._clean(
-                        item, (place[0], inner), shown=shown, keeps_option=(place[0], inner) in self._tags
+                        item, (place[0], inner), shown=shown, single=None if (place[0], inner) in self._tags else _ALONE
                     )
                     for inner, item in value.items()
                 }
         if "properties" in found:
             found["required"] = list(found["properties"])
             found["additionalProperties"] = False
-        return found if shown else self._hide(found, place, keeps_option=keeps_option)
+        return found if shown else self._hide(found, place, single)
 
-    def _hide(self, part: Json, place: tuple[str, str], *, keeps_option: bool) -> Json:
+    def _options(self, part: Any) -> Iterator[object]:
+        """Yield the values that a part lists, also in a union, and those of an enumeration in it that is shown."""
+        options = [part["const"]] if "const" in part else part.get("enum", [])
+        yield from options
+        for option in (*part.get("anyOf", ()), *part.get("oneOf", ())):
+            listed = self._options(option)
+            if "$ref" in option:
+                enumeration = self._definitions.get(option["$ref"].rpartition("/")[2], {}).get("enum", [])
+                listed = iter(() if is_one_option(enumeration) else enumeration)
+            yield from listed
+
+    def _hide(self, part: Json, place: tuple[str, str], single: str | None) -> Json:
         """Return `part` without the constraints that can give a truth away."""
         hidden = list[str]()
         if "pattern" in part and not part["pattern"].startswith(_DECIMAL):
@@ -171,16 +197,27 @@ class _Cleaning:
         if leaves_one_value(map(part.get, _BOUNDS), step):
             hidden.append("bounds that leave a single value")
             part = {key: value for key, value in part.items() if key not in (*_BOUNDS, "multipleOf")}
+        if "multipleOf" in part:
+            hidden.append("a multiple_of constraint")
+            del part["multipleOf"]
         options = [part["const"]] if "const" in part else part.get("enum", [])
-        if len(options) == 1 and options[0] is not None and not keeps_option:
-            hidden.append("a single possible value")
-            kept = {key: value for key, value in part.items() if key not in ("const", "enum")}
-            part = {"type": _KINDS.get(type(options[0]), "string"), **kept}
+        if single is not None and is_one_option(options):
+            hidden.append(single)
+            part = _of_kind(options, {key: value for key, value in part.items() if key not in ("const", "enum")})
         definition, name = place
         where = f" of {name!r} in {definition}" if definition and name else f" of {definition}" if definition else ""
         key = (definition, "" if definition else name)
         self.unshown.setdefault(key, []).extend(f"{what}{where}" for what in hidden)
         return part
+
+
+def _of_kind(options: Iterable[object], kept: Json) -> Json:
+    """Return a part that takes all values of the kinds of `options`, with what is `kept` of their own part."""
+    kinds = list(dict.fromkeys(_KINDS.get(type(option), "string") for option in options))
+    if len(kinds) > 1:
+        rest = {key: value for key, value in kept.items() if key != "type"}
+        return {"anyOf": [{"type": kind} for kind in kinds], **rest}
+    return kept if not _OTHER_TYPES.isdisjoint(kept) else {"type": kinds[0], **kept}
 
 
 def _places(name: str, part: Json, definitions: Mapping[str, Json]) -> Iterator[tuple[str, str]]:

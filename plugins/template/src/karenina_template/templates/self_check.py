@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -51,6 +52,9 @@ _ORDINARY: Final = (
     "The first line of treatment is metformin",
 )
 _BOUNDS: Final = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
+_WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+")
+"""The words of a name in snake case or camel case."""
+_CLASS: Final = "name of the class"
 _NEARLY_EVERY: Final = 0.6
 """The share of ordinary values from which a substring that they contain tells nothing."""
 _MIN_LETTERS: Final = 3
@@ -273,10 +277,11 @@ def _find_shown_truths(bound: BoundTemplate, question: str) -> Iterator[Flaw]:
             if _contains(question, truth):
                 continue
             for name, part, text in shown:
-                if part.startswith("name") and truth in choices:
+                if part.startswith("name") and not part.startswith(_CLASS) and truth in choices:
                     continue
-                others = [one for one in choices if one != truth and _contains(text, one)]
-                if _contains(text, truth) and not others:
+                contains = _contains_in_name if part.startswith("name") else _contains
+                others = [one for one in choices if one != truth and contains(text, one)]
+                if contains(text, truth) and not others:
                     of = "" if owner == name else f" of {owner!r}"
                     what = f"the {part} of {name!r} contains the truth{of}, {truth!r}, which the judge would see"
                     yield Flaw("warning", name, what, "remove it there", part)
@@ -285,16 +290,17 @@ def _find_shown_truths(bound: BoundTemplate, question: str) -> Iterator[Flaw]:
 def _shown_texts(
     name: str, part: Mapping[str, Any], schema: Mapping[str, Any], seen: set[str]
 ) -> Iterator[tuple[str, str]]:
-    """Yield what a judge sees of a field, each with the name of the place: descriptions, names, bounds, and a literal
-    beside other types.
+    """Yield what a judge sees of a field, each with the name of the place: descriptions, names of fields and classes,
+    constraints that its author shows, and what the code of a class adds to its schema.
     """
     yield "description", str(part.get("description") or "")
     yield "name", name
     for inner in _parts_of(part):
         yield from (("bound", str(inner[key])) for key in _BOUNDS if key in inner and not _is_round(inner[key]))
-        if "pattern" in inner:
-            yield "pattern", inner["pattern"]
-        options = [one for one in inner.get("anyOf", inner.get("oneOf", ())) if one.get("type") != "null"]
+        yield from ((key, str(inner[key])) for key in ("pattern", "format") if key in inner)
+        if "not" in inner:
+            yield "exclusion", json.dumps(inner["not"], ensure_ascii=False)
+        options = [one for key in ("anyOf", "oneOf") for one in inner.get(key, ()) if one.get("type") != "null"]
         literals = [one["const"] for one in options if "const" in one]
         if len(literals) == 1 < len(options):
             yield "literal", str(literals[0])
@@ -304,7 +310,8 @@ def _shown_texts(
         referred = str(inner.get("$ref", "")).rpartition("/")[2]
         if referred and referred not in seen:
             seen.add(referred)
-            yield from list(_shown_texts(referred, schema["$defs"][referred], schema, seen))[1:]
+            yield f"{_CLASS} {referred!r}", referred
+            yield from list(_shown_texts(referred, schema["$defs"][referred], schema, seen))[2:]
 
 
 def _parts_of(part: Any) -> Iterator[Mapping[str, Any]]:
@@ -358,6 +365,17 @@ def _texts_of(truth: object) -> list[str]:
 
 def _contains(text: str, part: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(part)}(?!\w)", text, re.IGNORECASE) is not None
+
+
+def _contains_in_name(name: str, part: str) -> bool:
+    """Return whether words of `name` in a row, such as those of `is_bcl2` and `Bcl2Gene`, are `part`."""
+    words = [word.casefold() for word in _WORDS.findall(name)]
+    wanted = "".join(filter(str.isalnum, part)).casefold()
+    if len(wanted) < _MIN_LETTERS:
+        return False
+    return any(
+        "".join(words[start:end]) == wanted for start in range(len(words)) for end in range(start + 1, len(words) + 1)
+    )
 
 
 def _shown(value: object) -> str:

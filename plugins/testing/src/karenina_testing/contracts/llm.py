@@ -14,7 +14,7 @@ from karenina_core.models.ports import CallInfo, LLMPort, LLMReply, Message, Por
 from karenina_testing.contracts.calls import CallContract
 from karenina_testing.contracts.odd_replies import OddReply
 from karenina_testing.server import Reply, Request
-from karenina_toolkit.reply_checks import ask_llm
+from karenina_toolkit.reply_checks import receive
 
 CONVERSATION = (
     Message.system("Answer in one word."),
@@ -75,7 +75,7 @@ class LLMContract(CallContract):
 
     def test_an_odd_reply_comes_to_what_it_is(self) -> None:
         async def ask(port: LLMPort) -> LLMReply:
-            return await ask_llm("the server", lambda: self._ask(port))
+            return await receive("the server", "llm", lambda: self._ask(port))
 
         found = {name: self.come_to(odd, ask) for name, odd in self.odd_replies.items()}
         assert {name: describe(found[name], odd) for name, odd in self.odd_replies.items()} == {

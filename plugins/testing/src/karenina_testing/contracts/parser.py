@@ -15,7 +15,7 @@ from karenina_core.models.ports import Message, ParserPort, ParserReply, PortErr
 from karenina_testing.contracts.calls import CallContract
 from karenina_testing.contracts.odd_replies import OddReply
 from karenina_testing.server import Reply, Request
-from karenina_toolkit.reply_checks import ask_parser
+from karenina_toolkit.reply_checks import receive
 
 ASK: Final = (Message.system("Fill the form."), Message.user("The gene BRCA1 lies on 17q21 🧬."))
 SCHEMA: Final = {
@@ -79,7 +79,7 @@ class ParserContract(CallContract):
 
     def test_an_odd_reply_comes_to_what_it_is(self) -> None:
         async def ask(port: ParserPort) -> ParserReply:
-            return await ask_parser("the server", lambda: self._fill(port))
+            return await receive("the server", "parser", lambda: self._fill(port))
 
         found = {name: self.come_to(odd, ask) for name, odd in self.odd_forms.items()}
         assert {name: _describe(found[name], odd) for name, odd in self.odd_forms.items()} == {

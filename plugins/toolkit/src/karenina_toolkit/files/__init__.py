@@ -5,7 +5,6 @@ within bounds. `replace_file` writes a file in one step. Errors of files are `Fi
 """
 
 from karenina_toolkit.bounded_files import FileError
-from karenina_toolkit.files.archives import Archive, open_archive
 from karenina_toolkit.files.json_values import iter_rows, parse_json, read_json, suggest_rows
 from karenina_toolkit.files.libraries import plain_cell
 from karenina_toolkit.files.record import Record, find_column
@@ -19,14 +18,12 @@ __all__ = [
     "LINES",
     "SUFFIXES",
     "TABLES",
-    "Archive",
     "FileError",
     "Record",
     "Records",
     "find_column",
     "is_unnamed",
     "iter_rows",
-    "open_archive",
     "parse_json",
     "plain_cell",
     "read_json",

@@ -120,7 +120,7 @@ def _inflate(raw: IO[bytes]) -> Iterator[bytes]:
 
 
 @contextmanager
-def open_archive(path: Path, file: IO[bytes], *, zstandard_extra: str) -> Iterator[Archive]:
+def open_archive(path: Path, file: IO[bytes], *, zstandard_extra: str, kind: str = "archive") -> Iterator[Archive]:
     """Open a zip archive in `file`, whose stated unpacked size and number of entries are within the bounds of files.
 
     Entries are stored, or compressed with deflate or Zstandard. `zstandard_extra` is the package whose extra brings
@@ -133,9 +133,9 @@ def open_archive(path: Path, file: IO[bytes], *, zstandard_extra: str) -> Iterat
     try:
         archive = zipfile.ZipFile(file)
     except _ERRORS as error:
-        raise FileError(path, "", f"the archive is damaged: {error}", "get the file again") from error
+        raise FileError(path, "", f"the {kind} is damaged: {error}", "get the file again") from error
     with archive:
-        check_unpacked_size(path, sum(entry.file_size for entry in archive.infolist()))
+        bounded_files.check_unpacked_size(path, sum(entry.file_size for entry in archive.infolist()))
         seen: set[str] = set()
         for name in archive.namelist():
             if name in seen:
@@ -153,12 +153,3 @@ def _count_entries(file: IO[bytes]) -> int:
         count += piece.count(_ENTRY)
         end = piece[-len(_ENTRY) + 1 :]
     return count
-
-
-def check_unpacked_size(path: Path, size: int) -> None:
-    """Raise `FileError` if `size`, that of the content of a file when unpacked, is larger than the bound."""
-    limit = bounded_files.max_file_bytes()
-    if size > limit:
-        unpacked, allowed = bounded_files.format_size(size), bounded_files.format_size(limit)
-        what = f"it has {unpacked} unpacked, and at most {allowed} are read"
-        raise bounded_files.too_large_error(path, what, limit)

@@ -10,7 +10,6 @@ from typing import IO, Any, Final
 
 from karenina_toolkit import bounded_files
 from karenina_toolkit.bounded_files import FileError
-from karenina_toolkit.files.archives import check_unpacked_size, open_archive
 from karenina_toolkit.files.tables import CELLS_PER_ROW, Cells, cell_limit, too_many_cells_error
 
 EXCEL: Final = "excel"
@@ -90,7 +89,9 @@ def _check_parts(path: Path, opened: IO[bytes], package: str) -> None:
 
     openpyxl then unpacks no more, because every part has the size that it states.
     """
-    with open_archive(path, opened, zstandard_extra=package) as archive:
+    from karenina_toolkit.files.archives import open_archive
+
+    with open_archive(path, opened, kind="Excel file", zstandard_extra=package) as archive:
         for name in archive.names:  # any of them can be a sheet, whatever its name is
             _PartCheck(path, name).read(archive.pieces(name))
 
@@ -180,7 +181,7 @@ class ParquetRows:
         except self._errors as error:
             raise self._error(error, 0) from error
         if not any_size:
-            check_unpacked_size(path, size)
+            bounded_files.check_unpacked_size(path, size)
         self._only = None if only is None else [name for name in self.columns if name in only]
 
     def __iter__(self) -> Iterator[Mapping[str, Any]]:

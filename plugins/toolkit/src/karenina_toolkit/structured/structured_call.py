@@ -1,4 +1,4 @@
-"""`call_structured`: one structured request to a judge, with one retry."""
+"""`ask` and `call_structured`: one structured request to a judge, with one retry."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from karenina_core.models.ports import (
     Message,
     ParserPort,
     ParserReply,
-    PortError,
     StructuredMode,
     Usage,
 )
@@ -28,6 +27,10 @@ from karenina_toolkit.structured.schema_repair import repair_and_check
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+
+    from karenina_core.models.model import ModelConfig
+    from karenina_core.models.prompts import PromptTask
+    from karenina_core.stages.context import VerificationContext
 
 T = TypeVar("T")
 
@@ -67,6 +70,31 @@ class StructuredResult(Generic[T]):
     option_logprobs: Mapping[str, float] | None = None
 
 
+async def ask(
+    context: VerificationContext,
+    task: PromptTask,
+    user: str,
+    schema: Mapping[str, Any],
+    validate: Callable[[dict[str, Any]], T],
+    model: ModelConfig | None = None,
+) -> StructuredResult[T]:
+    """Have `model` (default: the judge) fill `schema`: prompt, parse, repair, and one retry with the error.
+
+    Raises `PortError` if the call fails, and `StructuredError` if no reply could be read.
+    """
+    form = _Form(context.prompt(task, user, model), schema, validate)
+    parser = context.parser(model)
+    try:
+        while True:
+            found = form.read(await parser.parse(form.messages, schema))
+            if found is not None:
+                return found
+    except StructuredError as error:
+        if not error.complete:
+            context.count_failure()  # no reply was complete, so a resumed run runs the item again
+        raise
+
+
 async def call_structured(
     parser: ParserPort,
     messages: Sequence[Message],
@@ -83,45 +111,56 @@ async def call_structured(
     which raises `ValueError` or `pydantic.ValidationError`. The error is sent to the judge in another request, at most
     `reasks` times; of pydantic's errors, only those with a text by pydantic itself are sent.
 
-    Raises `StructuredError` if all tries fail. A `PortError` is passed on; `usage_before(error)` returns the usage of
-    the tries before it.
+    Raises `StructuredError` if all tries fail, and `PortError`.
     """
-    usage = NO_USAGE
-    conversation = list(messages)
-    tries = 0
+    form = _Form(messages, schema, validate, reasks)
     while True:
+        found = form.read(await parser.parse(form.messages, schema, info=info))
+        if found is not None:
+            return found
+
+
+class _Form(Generic[T]):
+    """A form that a judge fills: `messages` are those of the next request."""
+
+    def __init__(
+        self,
+        messages: Sequence[Message],
+        schema: Mapping[str, Any],
+        validate: Callable[[dict[str, Any]], T],
+        reasks: int = 1,
+    ) -> None:
+        self.messages = self._first = list(messages)
+        self._schema = schema
+        self._validate = validate
+        self._reasks = reasks
+        self._tries = 0
+        self._usage = NO_USAGE
+
+    def read(self, reply: ParserReply) -> StructuredResult[T] | None:
+        """Return the result, or None if the judge is to be asked again. Raises `StructuredError` after the last try."""
+        self._tries += 1
+        self._usage += reply.usage
         try:
-            reply = await parser.parse(conversation, schema, info=info)
-        except PortError as error:
-            vars(error)["spent_before"] = usage
-            raise
-        tries += 1
-        usage += reply.usage
-        try:
-            data, repaired = _read_and_repair(reply, schema)
-            value = validate(data)
+            data, repaired = _read_and_repair(reply, self._schema)
+            value = self._validate(data)
         except ValueError as error:
             for_judge, full = _explain(error, reply)
             filtered = reply.finish_reason == "content_filter"
-            if tries > reasks or filtered:
-                times = "to one request" if tries == 1 else f"to {tries} requests"
+            if self._tries > self._reasks or filtered:
+                times = "to one request" if self._tries == 1 else f"to {self._tries} requests"
                 raise StructuredError(
                     f"the judge gave no usable reply {times}: {full}",
-                    tries,
-                    usage,
+                    self._tries,
+                    self._usage,
                     reply.text,
                     complete=reply.finish_reason == "stop" and is_complete(reply.text),
                     filtered=filtered,
                 ) from error
-            conversation = [*messages, *_retry_messages(reply, for_judge, schema)]
-        else:
-            return StructuredResult(value, data, reply.mode, tries, repaired, usage, reply.model, reply.option_logprobs)
-
-
-def usage_before(error: PortError) -> Usage:
-    """Return the usage of the tries of `call_structured` before `error`; zero for errors from elsewhere."""
-    spent = vars(error).get("spent_before")
-    return spent if isinstance(spent, Usage) else Usage()
+            self.messages = [*self._first, *_retry_messages(reply, for_judge, self._schema)]
+            return None
+        logprobs = reply.option_logprobs
+        return StructuredResult(value, data, reply.mode, self._tries, repaired, self._usage, reply.model, logprobs)
 
 
 def _read_and_repair(reply: ParserReply, schema: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:

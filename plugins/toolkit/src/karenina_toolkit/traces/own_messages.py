@@ -45,6 +45,10 @@ def _find_mistyped(message: Message) -> str | None:
     """Return which field of a message in our format has a value of the wrong type, if any."""
     texts: list[tuple[str, object]] = [("content", message.content)]
     texts += [(name, value) for name in _NAMES if (value := getattr(message, name)) is not None]
+    texts += [("note", note) for note in message.notes]
+    is_error: object = message.is_error
+    if not isinstance(is_error, bool):
+        return f"its is_error is {type(is_error).__name__}, not true or false"
     for call in message.tool_calls:
         arguments: object = call.arguments
         if not isinstance(arguments, Mapping):

@@ -7,7 +7,6 @@ trait with its text, and what it lets a program decide, a trait to be written, b
 
 from __future__ import annotations
 
-import csv
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,8 +15,10 @@ from functools import cache
 from keyword import iskeyword
 from typing import Any, Final
 
-from karenina_importing.formats.promptfoo_keys import any_json_passes, unread_of_assertion
-from karenina_importing.formats.promptfoo_templates import NotFilled, fill_all, show
+from karenina_importing.formats.promptfoo.javascript import read_javascript
+from karenina_importing.formats.promptfoo.keys import any_json_passes, unread_of_assertion
+from karenina_importing.formats.promptfoo.rules import declare, number, texts_of
+from karenina_importing.formats.promptfoo.templates import NotFilled, fill_all, show
 
 _COMPARING: Final = (
     *("equals", "contains", "icontains", "contains-any", "icontains-any", "levenshtein"),
@@ -44,18 +45,17 @@ _FIXED: Final = {
     "is-refusal": "The response refuses to do what was asked",
 }
 """The assertions that a model grades without a value."""
-_JUDGED: Final = "The answer that the response gives, as a name, a number or a few words"
-_MEANT: Final = "What the response says in answer to the question, in its own words"
-_NUMBER: Final = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,14})(?:\.[0-9]{1,15})?")
-_LONGEST_ANSWER: Final = 12
-"""The most words of a value that a judge extracts; a longer one is compared with the whole response."""
 _LONGEST_NAME: Final = 48
+_ABOUT_CALLS: Final = ("cost", "latency", "perplexity", "perplexity-score")
+"""The assertions that are about the call of a model, and not about its response."""
+_PART: Final = re.compile(
+    r"\s*(?:output|JSON\.parse\(\s*output\s*\))"
+    r"((?:\??\.(?!length\b)[A-Za-z_$][\w$]*|\[[0-9]{1,9}\]|\[(?:'[^'\\]*'|\"[^\"\\]*\")\])*)\s*;?\s*"
+)
 _MOST: Final = 1000
 """The most assertions of a test that are read."""
 _MOST_CHARACTERS: Final = 5_000_000
 """The most characters of the values of a test."""
-_DISTANCE: Final = 5
-_SIMILARITY: Final = 0.75
 
 Rendered = Callable[[Mapping[str, Any]], Any]
 """A function that returns the value that promptfoo filled in for an assertion; None if it is not known."""
@@ -84,20 +84,23 @@ def convert(
     threshold: Any = None,
     rendered: Rendered = lambda _: None,
     read: Callable[[str], Any] | None = None,
+    transform: Any = None,
 ) -> Converted:
     """Return the fields and traits of a list of assertions.
 
     `threshold` is the share of them that must pass, by weight; without it all must. `read` returns the content of a
-    file that a value names.
+    file that a value names. `transform` is the program that makes the outputs of the responses, if there is one.
     """
-    converter = _Converter(variables, rendered, read)
+    converter = _Converter(variables, rendered, read, transform)
     tree = converter.add_all(assertions, threshold)
     done = converter.done
     names = list(done.fields)
     if tree is not None and tree not in ({"all_of": names}, names[0] if len(names) == 1 else None):
         done.strategy = tree
-    if done.left_out and not done.traits and any_json_passes(done.fields):
-        done.left_out.append("test with only is-json left (any JSON counts as right)")
+    if converter.lacks and not done.traits and any_json_passes(done.fields):
+        # What told right answers from wrong ones is lost: without a template, `check` says that the question lacks one.
+        done.fields, done.strategy = {}, None
+        done.left_out.append("template of a test with only is-json left (any JSON would count as right)")
     return done
 
 
@@ -106,8 +109,8 @@ def expected_answer(
 ) -> str | float | list[Any] | None:
     """Return the first right answer among assertions: a text, a number or a list of them."""
     for assertion in _flat(assertions):
-        if assertion.get("type") not in _COMPARING or _only_measures(assertion):
-            continue
+        if assertion.get("type") not in _COMPARING or _only_measures(assertion) or assertion.get("transform"):
+            continue  # what a transform makes of the response is only a part of the answer
         value = rendered(assertion)
         value = assertion.get("value") if value is None else value
         found = [_filled_answer(one, variables) for one in (value if isinstance(value, list) else [value])]
@@ -126,6 +129,14 @@ def _filled_answer(value: Any, variables: Mapping[str, Any]) -> Any:
     return None if not text or text.startswith(_FILE) else text
 
 
+def read_part(transform: Any) -> str | None:
+    """Return which part of a response's JSON a transform reads, such as `.city`; None if it does anything else."""
+    if not transform:
+        return ""
+    found = _PART.fullmatch(transform) if isinstance(transform, str) else None
+    return None if found is None else found[1]
+
+
 def _flat(assertions: Any) -> Iterator[Mapping[str, Any]]:
     """Yield assertions, also those in sets."""
     for one in assertions if isinstance(assertions, list) else ():
@@ -140,7 +151,10 @@ class _Converter:
     variables: Mapping[str, Any]
     rendered: Rendered
     read: Callable[[str], Any] | None
+    transform: Any = None
     done: Converted = field(default_factory=Converted)
+    lacks: bool = False
+    """Whether an assertion about the text of the response could not be carried over, or only in part."""
     count: int = 0
     size: int = 0
 
@@ -159,10 +173,10 @@ class _Converter:
             complete = complete and part is not None and before == (len(self.done.left_out), len(self.done.traits))
             if part is not None:
                 parts.append(part)
-                weights.append(_number(assertion.get("weight"), 1.0))
+                weights.append(number(assertion.get("weight"), 1.0))
         if not parts:
             return None
-        least = _number(threshold, 0.0)
+        least = number(threshold, 0.0)
         whole = parts[0] if len(parts) == 1 else {"all_of": parts}
         if threshold is None or least >= 1:
             return whole
@@ -197,36 +211,55 @@ class _Converter:
                 f"{kind} {'that only measures' if assertion.get('metricOnly') else 'of weight 0'}"
             )
             return None
-        if assertion.get("transform"):
-            self.done.left_out.append(f"{kind} of a transformed output")
-            return None
+        own = assertion.get("transform")
+        is_graded = base in _GRADED or base in _FIXED
+        if own and not (is_graded and read_part(own) is not None and read_part(self.transform) is not None):
+            return self._leave_out(f"{kind} of a transformed output", base)
         value = self._value(assertion, base)
         if value is _UNKNOWN:
-            self.done.left_out.append(f"{kind} whose value promptfoo computes")
-            return None
-        if base in _PROGRAMS or _is_program(value):
+            return self._leave_out(f"{kind} whose value promptfoo computes", base)
+        declared = self._read_program(value, negated=negated) if base == "javascript" else None
+        if declared is None and (base in _PROGRAMS or _is_program(value)):
             self.done.left_out += unread_of_assertion(assertion, base)
             self._add_stub(assertion, kind, base, value)
             return None
-        if base in _GRADED or base in _FIXED:
+        if is_graded:
             self.done.left_out += unread_of_assertion(assertion, base)
             self._add_trait(assertion, kind, base, value, negated=negated)
             return None
-        declared = _declare(base, value, assertion, negated=negated)
+        is_program = declared is not None
+        declared = declared or declare(base, value, assertion, negated=negated)
         if declared is None:
-            self.done.left_out.append(kind)
-            return None
+            return self._leave_out(kind, base)
         self.done.left_out += unread_of_assertion(assertion, base)
         if base in ("is-json", "contains-json") and value is not None:
-            self.done.left_out.append(f"schema of {kind}")
-        weight = _number(assertion.get("weight"), 1.0)
+            self._leave_out(f"schema of {kind}", base)
+        weight = number(assertion.get("weight"), 1.0)
         if weight != 1:
             declared["weight"] = weight
         # A judge sees the names of the fields that it fills, so those must not hold the truth.
-        label = self._label(assertion, f"{kind} {_first_text(value)}") if "description" not in declared else "answer"
+        shown = show(value) if is_program else f"{kind} {_first_text(value)}"
+        label = self._label(assertion, shown) if "description" not in declared else "answer"
         name = _unique(_as_name(label, kind), self.done.fields)
         self.done.fields[name] = declared
         return name
+
+    def _leave_out(self, what: str, base: str) -> None:
+        self.done.left_out.append(what)
+        self.lacks = self.lacks or base not in _ABOUT_CALLS
+
+    def _read_program(self, code: Any, *, negated: bool) -> dict[str, Any] | None:
+        """Return the field of JavaScript that says what it looks for in the response; None for other code."""
+        if self.transform or not isinstance(code, str):
+            return None
+        try:
+            found = read_javascript(fill_all(code, self.variables), self.variables)
+        except NotFilled:
+            return None
+        if found is not None and negated:
+            rule, holds = found["verify_with"], found.get("ground_truth", True)
+            found = {**({"ground_truth": False} if holds else {}), "verify_with": rule}
+        return found
 
     def _value(self, assertion: Mapping[str, Any], base: str) -> Any:
         """Return the value of an assertion, filled in; `_UNKNOWN` if only promptfoo can do that."""
@@ -265,6 +298,9 @@ class _Converter:
                 self.done.left_out.append(f"{kind} without a value")
                 continue
             label = self._label(assertion, kind if base in _FIXED else f"{show(text)}")
+            part = (read_part(self.transform) or "") + (read_part(assertion.get("transform")) or "")
+            if part:
+                shown = f"Read only the value of `{part.lstrip('?.')}` in the response's JSON. {shown}"
             trait: dict[str, Any] = {"type": "llm", "name": _as_name(label, kind), "description": shown}
             if negated:
                 trait = {**trait, "higher_is_better": False}
@@ -298,112 +334,13 @@ class _Unknown:
 _UNKNOWN: Final = _Unknown()
 
 
-def _declare(base: str, value: Any, assertion: Mapping[str, Any], *, negated: bool) -> dict[str, Any] | None:
-    """Return the field of an assertion; None if there is none."""
-    if base == "equals":
-        return _declare_equality(value, negated=negated)
-    if base.partition(":")[0] == "similar":
-        if negated or not isinstance(value, str) or not value.strip() or base in ("similar:dot", "similar:euclidean"):
-            return None
-        least = min(1.0, _number(assertion.get("threshold"), _SIMILARITY)) or _SIMILARITY
-        rule: dict[str, Any] = {"type": "SemanticMatch", "threshold": least}
-        return {"type": "str", "description": _MEANT, "ground_truth": value, "verify_with": rule}
-    found = _read_trace(base, value, assertion)
-    return None if found is None else {**({"ground_truth": False} if negated else {}), "verify_with": found}
-
-
-def _declare_equality(value: Any, *, negated: bool) -> dict[str, Any] | None:
-    if isinstance(value, bool) or value is None or isinstance(value, Mapping | list):
-        value = {True: "true", False: "false"}.get(value) if isinstance(value, bool) else None
-    text = show(value).strip()
-    if not text:
-        return None
-    is_short = len(text.split()) <= _LONGEST_ANSWER and "\n" not in text
-    if negated or not is_short:
-        pattern = rf"\A\s*{re.escape(text)}\s*\Z"
-        return {
-            **({"ground_truth": False} if negated else {}),
-            "verify_with": {"type": "TraceRegex", "pattern": pattern},
-        }
-    if _NUMBER.fullmatch(text):
-        return {"type": "float", "description": _JUDGED, "ground_truth": float(text)}
-    return {"type": "str", "description": _JUDGED, "ground_truth": text, "verify_with": "ExactMatch"}
-
-
-def _read_trace(base: str, value: Any, assertion: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the rule of an assertion about the response itself; None if there is none."""
-    texts = _texts(value)
-    plain, any_case = base.removeprefix("i"), base.startswith("icontains")
-    flags = {"flags": ["IGNORECASE"]} if any_case else {}
-    if base in ("is-json", "contains-json"):
-        return {"type": "TraceJSON", **({"anywhere": True} if base == "contains-json" else {})}
-    if base in ("word-count", "character-count"):
-        return _length(value, "words" if base == "word-count" else "chars")
-    if not texts or not all(texts):
-        return None
-    if plain == "contains":
-        if len(texts) != 1:
-            return None
-        return {"type": "TraceContains", "substring": texts[0], **({"case_sensitive": False} if any_case else {})}
-    if plain in ("contains-any", "contains-all"):
-        several = [one for one in (_split(texts[0]) if isinstance(value, str) else texts) if one]
-        if not several:
-            return None
-        if plain == "contains-any":
-            return {"type": "TraceRegex", "pattern": "|".join(map(re.escape, several)), **flags}
-        ahead = "".join(rf"(?=[\s\S]*?{re.escape(one)})" for one in several)
-        return {"type": "TraceRegex", "pattern": rf"\A{ahead}", **flags}
-    if len(texts) != 1:
-        return None
-    if base == "starts-with":
-        return {"type": "TraceRegex", "pattern": rf"\A{re.escape(texts[0])}"}
-    if base == "ends-with":
-        return {"type": "TraceRegex", "pattern": rf"{re.escape(texts[0])}\Z"}
-    if base == "regex":
-        return {"type": "TraceRegex", "pattern": texts[0]} if _compiles(texts[0]) else None
-    if base == "levenshtein":
-        most = int(_number(assertion.get("threshold"), _DISTANCE) or _DISTANCE)
-        return {"type": "TraceRegex", "pattern": rf"\A(?:{re.escape(texts[0])}){{e<={most}}}\Z"}
-    return None
-
-
-def _length(value: Any, unit: str) -> dict[str, Any] | None:
-    bounds = value if isinstance(value, Mapping) else {"min": value, "max": value}
-    found = {key: int(_number(bounds.get(key), -1)) for key in ("min", "max") if bounds.get(key) is not None}
-    if not found or min(found.values()) < 0 or found.get("min", 0) > found.get("max", math.inf):
-        return None
-    return {"type": "TraceLength", **found, "unit": unit}
-
-
-def _compiles(pattern: str) -> bool:
-    from karenina_toolkit.patterns import check_pattern
-
-    try:
-        check_pattern(pattern)
-    except ValueError:
-        return False
-    return True
-
-
-def _split(text: str) -> list[str]:
-    """Return the values between commas, which may be quoted."""
-    try:
-        return [one.strip() for one in next(csv.reader([text.replace("\n", " ")], skipinitialspace=True), [])]
-    except csv.Error:
-        return [one.strip() for one in text.split(",")]
-
-
-def _texts(value: Any) -> list[str]:
-    return [show(one) for one in (value if isinstance(value, list) else [value]) if not isinstance(one, Mapping)]
-
-
 def _first_text(value: Any) -> str:
-    texts = _texts(value)
+    texts = texts_of(value)
     return texts[0] if texts else ""
 
 
 def _only_measures(assertion: Mapping[str, Any]) -> bool:
-    return assertion.get("metricOnly") is True or _number(assertion.get("weight"), 1.0) <= 0
+    return assertion.get("metricOnly") is True or number(assertion.get("weight"), 1.0) <= 0
 
 
 def _is_program(value: Any) -> bool:
@@ -412,14 +349,6 @@ def _is_program(value: Any) -> bool:
 
 def _list(value: Any) -> Sequence[Any]:
     return value if isinstance(value, list) else ()
-
-
-def _number(value: Any, default: float) -> float:
-    try:
-        found = default if isinstance(value, bool) else float(value)
-    except (TypeError, ValueError, OverflowError):
-        return default
-    return found if math.isfinite(found) else default
 
 
 def _as_name(text: str, default: str) -> str:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from karenina_benchmark.document import Document
 from karenina_benchmark.errors import CheckpointError
-from karenina_importing.formats.promptfoo_files import FILE, Folder, NotRead, is_table
+from karenina_importing.formats.promptfoo.files import FILE, Folder, NotRead, is_table
 
 EXPECTED: Final = "__expected"
 _CONFIG: Final = re.compile(r"__config:(__expected[0-9]*):(\w+)")

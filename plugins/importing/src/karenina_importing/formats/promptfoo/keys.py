@@ -23,6 +23,8 @@ TEST_KEYS: Final = frozenset(
         *("providerOutput", "assertScoringFunction"),
     )
 )
+_LIKE: Final = ("assert", "vars", "options", "threshold", "metadata", "description")
+"""The keys of a test that are misspelt, such as `asserts` and `assertion`."""
 ANSWERS: Final = ("expected", "expected_answer", "ground_truth", "reference", "answer", "__expected")
 """The variables that hold a right answer."""
 _MAIN: Final = ("prompts", "providers", "targets", "tests", "scenarios", "defaultTest")
@@ -84,13 +86,20 @@ def unread_of_test(test: Any) -> list[str]:
     """Return the names of what is not read of a test: its keys, and those of its options."""
     if not isinstance(test, Mapping):
         return []
-    names = [f"{key} of a test" for key in unread_keys(test, TEST_KEYS)]
+    names = [f"{key} of a test{_meant(key)}" for key in unread_keys(test, TEST_KEYS)]
     for key in ("vars", "options", "metadata"):
         inner = test.get(key)
         if inner is not None and not isinstance(inner, Mapping) and not (key == "vars" and isinstance(inner, str)):
             names.append(f"{key} that is no object")
     options = test.get("options")
     return names + [f"options.{key} of a test" for key in unread_keys(_mapping(options), _OPTIONS)]
+
+
+def _meant(key: str) -> str:
+    """Return what a key of a test seems to be that promptfoo does not read; empty if it is like no other."""
+    stem = key.casefold().replace("_", "")
+    right = next((one for one in _LIKE if stem.startswith(one[:6]) or f"{stem}s" == one), None)
+    return "" if right is None else f" (promptfoo does not read `{key}`: meant `{right}`?)"
 
 
 def unread_of_assertion(assertion: Mapping[str, Any], base: str) -> list[str]:

@@ -18,9 +18,9 @@ from typing import Any, Final
 from karenina_benchmark.document import Document
 from karenina_benchmark.errors import CheckpointError
 from karenina_benchmark.message_texts import is_conversation
-from karenina_importing.formats.promptfoo_assertions import convert, expected_answer
-from karenina_importing.formats.promptfoo_files import FILE, YAML, Folder, NotRead, is_table, read_document
-from karenina_importing.formats.promptfoo_keys import (
+from karenina_importing.formats.promptfoo.assertions import convert, expected_answer, read_part
+from karenina_importing.formats.promptfoo.files import FILE, YAML, Folder, NotRead, is_table, read_document
+from karenina_importing.formats.promptfoo.keys import (
     ANSWERS,
     CONFIG_KEYS,
     is_simulated,
@@ -29,10 +29,11 @@ from karenina_importing.formats.promptfoo_keys import (
     unread_keys,
     unread_of_test,
 )
-from karenina_importing.formats.promptfoo_providers import describe_providers
-from karenina_importing.formats.promptfoo_templates import NotFilled, fill, fill_all, fill_variables, names_in
-from karenina_importing.formats.promptfoo_tests import RUN_IT, Test, expand, read_test_file, read_tests
+from karenina_importing.formats.promptfoo.providers import describe_providers
+from karenina_importing.formats.promptfoo.templates import NotFilled, fill, fill_all, fill_variables, names_in
+from karenina_importing.formats.promptfoo.tests import RUN_IT, Test, expand, read_test_file, read_tests
 from karenina_importing.source_row import SourceRow
+from karenina_toolkit.printable import in_one_line
 
 KEYS: Final = frozenset({"prompts", "providers", "targets", "tests", "scenarios", "defaultTest", "redteam"})
 """The keys of a configuration, of which it has some."""
@@ -44,6 +45,8 @@ _QUESTIONS: Final = ("prompt", "question", "query", "input", "message", "user_me
 _PROMPT_TEXTS: Final = ("raw", "prompt", "template", "id", "label")
 """The keys of a prompt that can hold its text or the name of its file, the first of them before the others."""
 _PROMPT_KEYS: Final = frozenset({*_PROMPT_TEXTS, "display"})
+_ASKING: Final = ("prompts", "tests", "scenarios", "redteam")
+"""The keys of a configuration without which it has no question."""
 _SCENARIO_KEYS: Final = frozenset({"config", "tests", "description", "metadata"})
 _MOST_ROWS: Final = 25_000
 _MOST_CHARACTERS: Final = 20_000_000
@@ -96,6 +99,11 @@ def config_rows(path: Path) -> Iterator[SourceRow]:
         raise CheckpointError(
             path, "", what, "choose another file; if it has results, write it with `promptfoo eval -o results.json`"
         )
+    default = document.value.get("defaultTest")
+    has_variables = isinstance(default, str) or _mapping(default).get("vars")
+    if not has_variables and not any(document.value.get(key) for key in _ASKING):
+        what = "the configuration has neither `prompts` nor `tests`, so there is no question in it"
+        raise CheckpointError(path, "", what, "add them, or import the configuration that has them")
     config = _Config(document, document.value, folder)
     yield from config.rows(config.tests())
 
@@ -107,6 +115,7 @@ class _Config:
         self._folder = folder
         self._count = 0
         self._size = 0
+        self._lacks_prompts = False
         unread = ", ".join(unread_keys(value, CONFIG_KEYS))
         self._notes = [f"Not carried over of the configuration: {unread}"] if unread else []
         self._notes += describe_providers(value)
@@ -147,7 +156,7 @@ class _Config:
             return
         if "redteam" in value:
             yield Test("redteam", {}, f"promptfoo generates the tests of `redteam`: {RUN_IT}")
-        elif "tests" not in value and "scenarios" not in value:
+        elif not value.get("tests") and not value.get("scenarios"):
             yield Test("prompts", {})
 
     def _problem(self, place: str, problem: str) -> SourceRow:
@@ -278,11 +287,25 @@ class _Config:
                 what = f"its tests and prompts make more than {_MOST_ROWS:,} questions"
                 raise CheckpointError(self._document.file, "", what, "divide it into several files")
             for found in combinations:
-                for prompt in chosen or [Prompt(_default_prompt(found))]:
+                for prompt in chosen or [self._default_prompt(found)]:
                     filled = {**fill_variables(found), **conversation}
                     yield self._row(test.place, prompt, values, options, filled, turns)
         except (NotRead, NotFilled) as error:
             yield self._problem(test.place, str(error))
+
+    def _default_prompt(self, variables: Mapping[str, Any]) -> Prompt:
+        """Return the prompt of tests without one: the variable that is the question; an empty one if none can be."""
+        texts = [name for name, value in variables.items() if isinstance(value, str)]
+        named = next((name for name in _QUESTIONS if name in texts), None)
+        if named is None and len(variables) != 1:
+            several = ", ".join(in_one_line(str(one))[:40] for one in islice(variables, 10))
+            which = f"any of the variables {several} may be the question" if variables else "the test has no variables"
+            if not self._lacks_prompts:
+                cure = "add `prompts`" + (", or name it with --map question=vars.NAME" if variables else "")
+                self._notes.insert(0, f"There are no `prompts`, and {which}: {cure}")
+            self._lacks_prompts = True
+            return Prompt("")
+        return Prompt(f"{{{{ {named or next(iter(variables))} }}}}")
 
     def _read_variables(self, given: Any) -> dict[str, Any]:
         """Return variables, with the content of the files that they name. Raises `NotRead`."""
@@ -322,9 +345,14 @@ class _Config:
             what = f"its questions have more than {_MOST_CHARACTERS:,} characters"
             raise CheckpointError(self._document.file, "", what, "divide it into several files")
         assertions = self._referred(values.get("assert"))
-        done = convert(assertions, variables, threshold=values.get("threshold"), read=self._read_value)
+        transforms = [name for name in ("transform", "postprocess") if options.get(name)]
+        transform = options[transforms[0]] if transforms else None
+        done = convert(
+            assertions, variables, threshold=values.get("threshold"), read=self._read_value, transform=transform
+        )
         left_out = [*done.left_out, *(f"the variable {name}, which has no value" for name in sorted(missing))]
-        left_out += [f"{name} of the output" for name in ("transform", "postprocess") if options.get(name)]
+        if done.fields or not done.traits or read_part(transform) is None:
+            left_out += [f"{name} of the output" for name in transforms]
         left_out += [name for name in ("assertScoringFunction",) if values.get(name)]
         left_out += unread_of_test(values) + [f"the conversation in {name:.40}" for name in turns]
         own = _mapping(values.get("metadata")).items()
@@ -394,15 +422,6 @@ def _messages(raw: str) -> Any:
             return raw
         return found if is_conversation(found) else raw
     return raw
-
-
-def _default_prompt(variables: Mapping[str, Any]) -> str:
-    """Return the prompt of tests without one: the variable that is the question; empty if none can be."""
-    texts = [name for name, value in variables.items() if isinstance(value, str)]
-    named = next((name for name in _QUESTIONS if name in texts), None)
-    if named is None and len(variables) != 1:
-        return ""
-    return f"{{{{ {named or next(iter(variables))} }}}}"
 
 
 def _is_wanted(label: str, wanted: list[str]) -> bool:

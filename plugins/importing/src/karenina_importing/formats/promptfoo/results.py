@@ -19,11 +19,11 @@ from karenina_benchmark.errors import CheckpointError
 from karenina_benchmark.message_texts import is_conversation
 from karenina_importing.field_mapping import FieldMapping
 from karenina_importing.file_head import FileHead
-from karenina_importing.formats.promptfoo_assertions import convert, expected_answer
-from karenina_importing.formats.promptfoo_config import KEYS, config_rows, is_configuration, is_test
-from karenina_importing.formats.promptfoo_files import YAML
-from karenina_importing.formats.promptfoo_keys import ANSWERS, misspelt, turns_as_messages, unread_of_test
-from karenina_importing.formats.promptfoo_tests import EXPECTED, RUN_IT
+from karenina_importing.formats.promptfoo.assertions import convert, expected_answer
+from karenina_importing.formats.promptfoo.configuration import KEYS, config_rows, is_configuration, is_test
+from karenina_importing.formats.promptfoo.files import YAML
+from karenina_importing.formats.promptfoo.keys import ANSWERS, misspelt, turns_as_messages, unread_of_test
+from karenina_importing.formats.promptfoo.tests import EXPECTED, RUN_IT
 from karenina_importing.import_format import Fit, make_import_format
 from karenina_importing.source_files import bounded, read_json, read_lines
 from karenina_importing.source_row import SourceRow
@@ -53,6 +53,9 @@ def _detect(head: FileHead) -> Fit:
     if suffix in TABLES:
         return Fit.YES if EXPECTED.encode() in head.start.partition(b"\n")[0] else Fit.NO
     found = _results(head.document)
+    if found == []:
+        # Other tools have a list with this name too, but none of them two levels deep.
+        return Fit.MAYBE if isinstance(head.document["results"], list) else Fit.YES
     is_summary = bool(found) and all(isinstance(one, Mapping) and one.keys() >= _RESULT for one in found or ())
     if is_summary or head.record.keys() >= _LINE or is_configuration(head.document):
         return Fit.YES
@@ -104,6 +107,8 @@ def _rows(path: Path) -> Iterator[SourceRow]:
     if found is None:
         what = "it has neither the results of promptfoo, in `results.results`, nor the tests of a configuration"
         raise CheckpointError(path, "", what, "write it with `promptfoo eval -o results.json`")
+    if not found:
+        raise CheckpointError(path, "", "its results are empty: no test was run", "run `promptfoo eval -o` again")
     for number, result in enumerate(found, 1):
         yield _row(f"result {number}", result)
 

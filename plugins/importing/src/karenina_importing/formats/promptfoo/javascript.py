@@ -1,0 +1,357 @@
+"""Read the simplest JavaScript of promptfoo's assertions as rules about the response; nothing is executed.
+
+Read are `includes`, `startsWith`, `endsWith`, `indexOf` and `===` with texts, regular expressions with `test` or with a
+`match` that is compared, an empty `length`, `some` and `every` of a list of texts, these with `!`, `&&`, `||` and
+parentheses, and constants for `output` in lower case or without the space around it. Anything else is left to a person:
+other lengths too, because JavaScript counts an emoji as two characters.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from karenina_importing.formats.promptfoo.javascript_patterns import SPACE, NotTranslated, escape, translate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_LONGEST: Final = 5000
+_DEEPEST: Final = 30
+_MOST_READ: Final = 50_000
+"""The most characters that are read for all items of a list."""
+_BLANK: Final = re.compile(r"\s+|//[^\n]*(?:\n|\Z)")
+_TEXT: Final = re.compile(r"'((?:[^'\\\n]|\\.)*)'|\"((?:[^\"\\\n]|\\.)*)\"|`((?:[^`\\$]|\\.)*)`")
+_ESCAPE: Final = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2})|(.))", re.DOTALL)
+_ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"', "`": "`", "/": "/", ".": "."}
+_REGEX: Final = re.compile(r"/((?:[^/\\\[\n]|\\.|\[(?:[^\]\\\n]|\\.)*\])+)/([a-z]*)")
+_NAME: Final = re.compile(r"[A-Za-z_$][\w$]*")
+_VARIABLE: Final = re.compile(r"context\.vars(?:\.([A-Za-z_$][\w$]*)|\[\s*(?:'([^'\\]+)'|\"([^\"\\]+)\")\s*\])")
+_CASE: Final = re.compile(r"\??\.to(Lower|Upper)Case\(\)")
+_TRIM: Final = re.compile(r"\??\.trim\(\)")
+_STRING: Final = re.compile(r"\??\.toString\(\)")
+_METHOD: Final = re.compile(r"\??\.(includes|startsWith|endsWith|indexOf)\(")
+_MATCH: Final = re.compile(r"\??\.match\(")
+_MATCHED: Final = re.compile(r"(?:String\(output\)|[\w$]+)(?:\??\.\w+\(\))*\??\.match\(")
+_LENGTH: Final = re.compile(r"\??\.length(?![\w$])")
+_OF_LIST: Final = re.compile(r"\.(some|every)\(")
+_NULL: Final = re.compile(r"null(?![\w$])")
+_COMPARED: Final = re.compile(r"(===?|!==?)(?!=)")
+_FOUND: Final = re.compile(r"(?:(!==?|>)\s*-1|(>=)\s*0)(?![\w.])")
+_NOT_FOUND: Final = re.compile(r"(?:(?:===?|<=)\s*-1|<\s*0)(?![\w.])")
+_FILLED: Final = re.compile(r"(?:(?:>|!==?)\s*0|>=\s*1)(?![\w.])")
+_EMPTY: Final = re.compile(r"(?:(?:===?|<=)\s*0|<\s*1)(?![\w.])")
+_CONSTANT: Final = re.compile(r"(?:const|let|var)\s+([A-Za-z_$][\w$]*)\s*=(?![=>])")
+_RETURN: Final = re.compile(r"return(?![\w$])[ \t]*(?![\s;]|//)")
+_ARROW: Final = re.compile(r"\(\s*([A-Za-z_$][\w$]*)\s*\)\s*=>(?!\s*\{)|([A-Za-z_$][\w$]*)\s*=>(?!\s*\{)")
+_PARSED: Final = re.compile(
+    r"\s*try\s*\{\s*JSON\.parse\(\s*output\s*\);?\s*return\s+true;?\s*\}\s*catch\s*(?:\(\s*\w+\s*\)\s*)?"
+    r"\{\s*return\s+false;?\s*\}\s*"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A condition: a pattern is found in the response; `text` is the text that it is, if it is one."""
+
+    pattern: str
+    any_case: bool = False
+    text: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Not:
+    one: _Condition
+
+
+@dataclass(frozen=True, slots=True)
+class _All:
+    several: tuple[_Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Any:
+    several: tuple[_Condition, ...]
+
+
+_Condition = _Found | _Not | _All | _Any
+
+
+@dataclass(frozen=True, slots=True)
+class _Output:
+    """The response, or what a constant holds of it."""
+
+    case: str = ""
+    trimmed: bool = False
+
+    def fit(self, text: str) -> str:
+        """Return a text that it can hold. Raises `NotTranslated`."""
+        changed = {"lower": text.lower(), "upper": text.upper()}.get(self.case, text)
+        if not text or changed != text or (self.trimmed and _strip(text) != text):
+            raise NotTranslated(text)
+        return text
+
+
+def read_javascript(code: str, variables: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the rule of a field for an assertion, with the truth False if it must not hold; None for other code."""
+    if len(code) > _LONGEST:
+        return None
+    code = code.rstrip()
+    if _PARSED.fullmatch(code) and "\n" in code:
+        return {"verify_with": {"type": "TraceJSON"}}
+    try:
+        found = _Reader(code, variables).read()
+        negated = False
+        while isinstance(found, _Not):
+            found, negated = found.one, not negated
+        return {**({"ground_truth": False} if negated else {}), "verify_with": _rule(found)}
+    except NotTranslated:
+        return None
+
+
+def _rule(found: _Condition) -> dict[str, Any]:
+    if isinstance(found, _Found) and found.text is not None and not found.any_case:
+        return {"type": "TraceContains", "substring": found.text}  # in any case it would find ß for ss
+    several = found.several if isinstance(found, _Any) else (found,)
+    any_case = isinstance(several[0], _Found) and several[0].any_case
+    patterns = [one.pattern for one in several if isinstance(one, _Found) and one.any_case is any_case]
+    if len(patterns) < len(several):
+        pattern, any_case = rf"\A{_look(found)}", False
+    elif len(patterns) == 1:
+        pattern = patterns[0]
+    else:
+        pattern = "|".join(patterns)
+    flags = [*(["ASCII"] if any_case or re.search(r"\\[dDwWbB]|\(\?i:", pattern) else []), *["IGNORECASE"] * any_case]
+    return {"type": "TraceRegex", "pattern": pattern, **({"flags": flags} if flags else {})}
+
+
+def _look(found: _Condition) -> str:
+    """Return a pattern of no length that is found at the beginning of a response if the condition holds."""
+    if isinstance(found, _Found):
+        return rf"(?=[\s\S]*?(?{'i' if found.any_case else ''}:{found.pattern}))"
+    if isinstance(found, _Not):
+        inner = _look(found.one)
+        return f"(?!{inner[3:]}" if isinstance(found.one, _Found) else f"(?!{inner})"
+    parts = map(_look, found.several)
+    return "".join(parts) if isinstance(found, _All) else f"(?:{'|'.join(parts)})"
+
+
+def _strip(text: str) -> str:
+    return re.sub(rf"\A[{SPACE}]+|[{SPACE}]+\Z", "", text)
+
+
+@dataclass
+class _Reader:
+    code: str
+    variables: Mapping[str, Any]
+    at: int = 0
+    depth: int = 0
+    outputs: dict[str, _Output] = field(default_factory=lambda: {"output": _Output()})
+    texts: dict[str, str] = field(default_factory=dict)
+
+    def read(self) -> _Condition:
+        """Return the condition of the whole code. Raises `NotTranslated`."""
+        self._skip()
+        while named := self._take(_CONSTANT):
+            self.outputs[named[1]] = self._read_output()
+            before = self.code[: self.at]
+            if not self._take(";") and "\n" not in before[len(before.rstrip()) :]:
+                raise NotTranslated(self.code)
+        # promptfoo returns what is in one line, and runs several lines as they are.
+        if "\n" in self.code:
+            self._need(_RETURN)
+        found = self._read_any()
+        while self._take(";"):
+            pass
+        if self.at < len(self.code):
+            raise NotTranslated(self.code)
+        return found
+
+    def _skip(self) -> None:
+        while blank := _BLANK.match(self.code, self.at):
+            self.at = blank.end()
+
+    def _take(self, wanted: str | re.Pattern[str]) -> re.Match[str] | None:
+        """Return the match of what comes next, and go behind it and the space there; None if it does not come."""
+        pattern = re.compile(re.escape(wanted)) if isinstance(wanted, str) else wanted
+        found = pattern.match(self.code, self.at)
+        if found is not None:
+            self.at = found.end()
+            self._skip()
+        return found
+
+    def _need(self, wanted: str | re.Pattern[str]) -> re.Match[str]:
+        found = self._take(wanted)
+        if found is None:
+            raise NotTranslated(self.code)
+        return found
+
+    @contextmanager
+    def _deeper(self) -> Iterator[None]:
+        self.depth += 1
+        if self.depth > _DEEPEST:
+            raise NotTranslated(self.code)
+        yield
+        self.depth -= 1
+
+    def _read_any(self) -> _Condition:
+        with self._deeper():
+            several = [self._read_all()]
+            while self._take("||"):
+                several.append(self._read_all())
+        return several[0] if len(several) == 1 else _Any(tuple(several))
+
+    def _read_all(self) -> _Condition:
+        several = [self._read_one()]
+        while self._take("&&"):
+            several.append(self._read_one())
+        return several[0] if len(several) == 1 else _All(tuple(several))
+
+    def _read_one(self, *, compared: bool = True) -> _Condition:
+        """Return a condition; `!` before a comparison would be about its left side only, so there is none after it."""
+        with self._deeper():
+            if self._take("!"):
+                one = self._read_match() or self._read_one(compared=False)
+                return one.one if isinstance(one, _Not) else _Not(one)
+            if self._take("("):
+                found = self._read_any()
+                self._need(")")
+                return found
+            if self._take("["):
+                return self._read_list()
+            if self.code.startswith("/", self.at):
+                regex = self._need(_REGEX)
+                self._need(".test(")
+                found = self._read_regex(regex, self._read_output())
+                self._need(")")
+                return found
+            matched = self._read_match()
+            if matched is not None:
+                sign = self._need(_COMPARED)[1]
+                self._need(_NULL)
+                return matched if sign.startswith("!") else _Not(matched)
+            return self._read_call_or_comparison(self._read_output(), compared=compared)
+
+    def _read_match(self) -> _Condition | None:
+        """Return the condition of `output.match(...)`, whose value is a list or null; None if it does not come."""
+        if not _MATCHED.match(self.code, self.at):
+            return None
+        output = self._read_output()
+        self._need(_MATCH)
+        found = self._read_regex(self._need(_REGEX), output)
+        self._need(")")
+        return found
+
+    def _read_output(self) -> _Output:
+        """Return what is read of the response: `output`, or a constant, with the methods that change it."""
+        if self._take("String("):
+            found = self._read_output()
+            self._need(")")
+        else:
+            name = self._need(_NAME)[0]
+            if name not in self.outputs:
+                raise NotTranslated(self.code)
+            found = self.outputs[name]
+        while True:
+            if changed := self._take(_CASE):
+                found = replace(found, case=changed[1].lower())
+            elif self._take(_TRIM):
+                found = replace(found, trimmed=True)
+            elif not self._take(_STRING):
+                return found
+
+    def _read_regex(self, regex: re.Match[str], output: _Output) -> _Condition:
+        if output != _Output():
+            raise NotTranslated(self.code)
+        return _Found(translate(regex[1], regex[2]), any_case="i" in regex[2])
+
+    def _read_call_or_comparison(self, output: _Output, *, compared: bool) -> _Condition:
+        any_case = bool(output.case)
+        blank = f"[{SPACE}]*" if output.trimmed else ""
+        if method := self._take(_METHOD):
+            text = output.fit(self._read_text())
+            self._need(")")
+            pattern = escape(text, any_case=any_case)
+            if method[1] == "startsWith":
+                return _Found(rf"\A{blank}{pattern}", any_case)
+            if method[1] == "endsWith":
+                return _Found(rf"{pattern}{blank}\Z", any_case)
+            found = _Found(pattern, any_case, text)
+            if method[1] == "includes":
+                return found
+            if not compared:
+                raise NotTranslated(self.code)
+            if self._take(_FOUND):
+                return found
+            self._need(_NOT_FOUND)
+            return _Not(found)
+        if not compared:
+            raise NotTranslated(self.code)
+        if self._take(_LENGTH):
+            filled = _Found(f"[^{SPACE}]" if output.trimmed else r"[\s\S]")
+            if self._take(_FILLED):
+                return filled
+            self._need(_EMPTY)
+            return _Not(filled)
+        sign = self._need(_COMPARED)[1]
+        pattern = escape(output.fit(self._read_text()), any_case=any_case)
+        equal = _Found(rf"\A{blank}{pattern}{blank}\Z", any_case)
+        return _Not(equal) if sign.startswith("!") else equal
+
+    def _read_list(self) -> _Condition:
+        """Return the condition of `some` or `every` of a list of texts, after its bracket."""
+        items = [self._read_text()]
+        while self._take(","):
+            if self.code.startswith("]", self.at):
+                break
+            items.append(self._read_text())
+        self._need("]")
+        some = self._need(_OF_LIST)[1] == "some"
+        named = self._need(_ARROW)
+        name, start = named[1] or named[2], self.at
+        too_much = len(items) * (len(self.code) - start) > _MOST_READ
+        if too_much or name in self.outputs or self.texts:
+            raise NotTranslated(self.code)
+        several = []
+        for item in items:
+            self.at, self.texts[name] = start, item
+            several.append(self._read_any())
+        del self.texts[name]
+        self._need(")")
+        return (_Any if some else _All)(tuple(several))
+
+    def _read_text(self) -> str:
+        """Return the text of a literal, a variable of the test, or an item of a list."""
+        if literal := self._take(_TEXT):
+            text = _ESCAPE.sub(_unescape, next(one for one in literal.groups() if one is not None))
+        elif variable := self._take(_VARIABLE):
+            value = self.variables.get(variable[1] or variable[2] or variable[3])
+            if not isinstance(value, str):
+                raise NotTranslated(self.code)
+            text = value
+        else:
+            name = self._need(_NAME)[0]
+            if name not in self.texts:
+                raise NotTranslated(self.code)
+            text = self.texts[name]
+        while True:
+            if changed := self._take(_CASE):
+                text = text.lower() if changed[1] == "Lower" else text.upper()
+            elif self._take(_TRIM):
+                text = _strip(text)
+            elif not self._take(_STRING):
+                return text
+
+
+def _unescape(escaped: re.Match[str]) -> str:
+    if escaped[3] is not None:
+        if escaped[3] not in _ESCAPES:
+            raise NotTranslated(escaped[0])
+        return _ESCAPES[escaped[3]]
+    character = chr(int(escaped[1] or escaped[2], 16))
+    if 0xD800 <= ord(character) < 0xE000:
+        raise NotTranslated(escaped[0])
+    return character

@@ -1,0 +1,135 @@
+"""The providers of a configuration of promptfoo, as models of a run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from shlex import quote
+from typing import Any, Final
+
+from karenina_toolkit.printable import in_one_line
+
+_SERVERS: Final = {
+    "ollama": "http://localhost:11434/v1",
+    "groq": "https://api.groq.com/openai/v1",
+    "mistral": "https://api.mistral.ai/v1",
+    "deepseek": "https://api.deepseek.com/v1",
+    "google": "https://generativelanguage.googleapis.com/v1beta/openai",
+}
+"""Providers whose server speaks chat completions."""
+_KINDS: Final = ("chat", "completion", "responses", "messages", "assistant", "embedding", "embeddings")
+_NAME: Final = re.compile(r"[A-Za-z0-9][\w./:+-]{0,200}")
+_URL: Final = re.compile(r"https?://[\w.:/~%-]+")
+_HOST: Final = re.compile(r"[\w.:/~%-]+")
+_HOSTS: Final = ("apiHost",)
+_ADDRESSES: Final = ("apiBaseUrl", "baseUrl", "baseURL", "base_url")
+_UNCHANGING: Final = frozenset({*_HOSTS, *_ADDRESSES, "apiKey", "apiKeyEnvar", "apiKeyRequired", "basePath", "cost"})
+"""The settings of a provider that are read or named, and those that change no answer."""
+_OWN_API: Final = ("google",)
+"""Providers whose own address speaks another API than the one that is used here."""
+_ADDRESS: Final = "ADDRESS"
+"""The placeholder for an address that only promptfoo knows, such as a template of the environment."""
+_MOST: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class _Provider:
+    """A provider of a configuration: its name and settings, and its environment before that of the configuration."""
+
+    name: str
+    settings: Mapping[str, Any]
+    environments: Sequence[Mapping[str, Any]]
+
+
+def describe_providers(config: Mapping[str, Any]) -> list[str]:
+    """Return what the user should know of the providers of a configuration: how to answer with them here."""
+    models: list[str] = []
+    others: list[str] = []
+    unknown: list[str] = []
+    unread: list[str] = []
+    for one in _providers(config):
+        where, address = _address(one)
+        model = _model(one.name, address)
+        if model is None:
+            others.append(one.name)
+            continue
+        models.append(model)
+        unread += [in_one_line(str(key))[:40] for key in one.settings if key not in _UNCHANGING]
+        if address == _ADDRESS:
+            unknown.append(f"{where} of {in_one_line(one.name)[:80]}")
+    notes = []
+    if models:
+        notes.append(f"The configuration answers with: {' '.join(f'-a {quote(one)}' for one in dict.fromkeys(models))}")
+    if unknown:
+        shown = ", ".join(list(dict.fromkeys(unknown))[:_MOST])
+        notes.append(f"Put the address of the server in place of {_ADDRESS}: {shown}, which is no plain URL")
+    if unread:
+        shown = ", ".join(list(dict.fromkeys(unread))[:_MOST])
+        notes.append(f"Not carried over of the providers: {shown}; set what changes answers with -a as a JSON object")
+    if others:
+        shown = ", ".join(in_one_line(one)[:80] for one in list(dict.fromkeys(others))[:_MOST])
+        notes.append(
+            f"Providers without an interface here: {shown}. To judge their answers, run "
+            "`promptfoo eval -o results.json`, and import the results"
+        )
+    return notes
+
+
+def _providers(config: Mapping[str, Any]) -> Iterator[_Provider]:
+    """Yield the providers of a configuration."""
+    given = config.get("providers") or config.get("targets")
+    environment = _mapping(config.get("env"))
+    for one in (given if isinstance(given, list) else [given])[:1000]:
+        if isinstance(one, str):
+            yield _Provider(one, {}, [environment])
+        elif isinstance(one, Mapping):
+            name, inner = one.get("id"), one
+            if name is None and len(one) == 1:
+                name, inner = next(iter(one.items()))
+            if isinstance(name, str):
+                own = _mapping(_mapping(inner).get("env"))
+                yield _Provider(name, _mapping(_mapping(inner).get("config")), [own, environment])
+
+
+def _address(one: _Provider) -> tuple[str, str | None]:
+    """Return the key and the own address of a provider's server, `ADDRESS` if only promptfoo knows it; else None."""
+    prefix = one.name.partition(":")[0].upper()
+    found = [(key, one.settings.get(key), True) for key in _HOSTS]
+    found += [(key, one.settings.get(key), False) for key in _ADDRESSES]
+    for environment in one.environments:
+        found.append((f"{prefix}_API_HOST", environment.get(f"{prefix}_API_HOST"), True))
+        variables = (f"{prefix}_API_BASE_URL", f"{prefix}_BASE_URL")
+        found += [(key, environment.get(key), False) for key in variables]
+    key, value, is_host = next((one for one in found if one[1]), ("", None, False))
+    if value is None:
+        return "", None
+    text = value.strip() if isinstance(value, str) else ""
+    if is_host and "://" not in text and _HOST.fullmatch(text):
+        text = f"https://{text.rstrip('/')}/v1"
+    if prefix == "OLLAMA":
+        text = f"{text.rstrip('/').removesuffix('/v1')}/v1"
+    return key, text if _URL.fullmatch(text) else _ADDRESS
+
+
+def _model(name: str, address: str | None) -> str | None:
+    """Return the model in short form, `interface:model_name`; None if no interface serves the provider."""
+    provider, _, rest = name.partition(":")
+    kind, _, model = rest.partition(":")
+    model = model if kind in _KINDS and model else rest
+    if kind in ("embedding", "embeddings", "assistant") or not _NAME.fullmatch(model):
+        return None
+    own = f"@{address}" if address else ""
+    if provider == "anthropic":
+        return f"claude_tool:{model}{own}"
+    if provider == "openai" or (provider == "openrouter" and own):
+        return f"openai:{model}{own}"
+    if provider == "openrouter":
+        return f"openrouter:{model}"
+    if provider not in _SERVERS or (provider in _OWN_API and own):
+        return None
+    return f"openai:{model}{own or f'@{_SERVERS[provider]}'}"
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

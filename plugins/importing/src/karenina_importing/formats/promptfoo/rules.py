@@ -1,0 +1,128 @@
+"""Declare the fields of promptfoo's assertions that compare texts: what is extracted, and the rule that compares it."""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from karenina_importing.formats.promptfoo.templates import show
+
+_JUDGED: Final = "The answer that the response gives, as a name, a number or a few words"
+_MEANT: Final = "What the response says in answer to the question, in its own words"
+_NUMBER: Final = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,14})(?:\.[0-9]{1,15})?")
+_LONGEST_ANSWER: Final = 12
+"""The most words of a value that a judge extracts; a longer one is compared with the whole response."""
+_DISTANCE: Final = 5
+_SIMILARITY: Final = 0.75
+
+
+def declare(base: str, value: Any, assertion: Mapping[str, Any], *, negated: bool) -> dict[str, Any] | None:
+    """Return the field of an assertion; None if there is none."""
+    if base == "equals":
+        return _declare_equality(value, negated=negated)
+    if base.partition(":")[0] == "similar":
+        if negated or not isinstance(value, str) or not value.strip() or base in ("similar:dot", "similar:euclidean"):
+            return None
+        least = min(1.0, number(assertion.get("threshold"), _SIMILARITY)) or _SIMILARITY
+        rule: dict[str, Any] = {"type": "SemanticMatch", "threshold": least}
+        return {"type": "str", "description": _MEANT, "ground_truth": value, "verify_with": rule}
+    found = _read_trace(base, value, assertion)
+    return None if found is None else {**({"ground_truth": False} if negated else {}), "verify_with": found}
+
+
+def _declare_equality(value: Any, *, negated: bool) -> dict[str, Any] | None:
+    if isinstance(value, bool) or value is None or isinstance(value, Mapping | list):
+        value = {True: "true", False: "false"}.get(value) if isinstance(value, bool) else None
+    text = show(value).strip()
+    if not text:
+        return None
+    is_short = len(text.split()) <= _LONGEST_ANSWER and "\n" not in text
+    if negated or not is_short:
+        pattern = rf"\A\s*{re.escape(text)}\s*\Z"
+        return {
+            **({"ground_truth": False} if negated else {}),
+            "verify_with": {"type": "TraceRegex", "pattern": pattern},
+        }
+    if _NUMBER.fullmatch(text):
+        return {"type": "float", "description": _JUDGED, "ground_truth": float(text)}
+    return {"type": "str", "description": _JUDGED, "ground_truth": text, "verify_with": "ExactMatch"}
+
+
+def _read_trace(base: str, value: Any, assertion: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the rule of an assertion about the response itself; None if there is none."""
+    texts = texts_of(value)
+    plain, any_case = base.removeprefix("i"), base.startswith("icontains")
+    flags = {"flags": ["IGNORECASE"]} if any_case else {}
+    if base in ("is-json", "contains-json"):
+        return {"type": "TraceJSON", **({"anywhere": True} if base == "contains-json" else {})}
+    if base in ("word-count", "character-count"):
+        return _length(value, "words" if base == "word-count" else "chars")
+    if not texts or not all(texts):
+        return None
+    if plain == "contains":
+        if len(texts) != 1:
+            return None
+        return {"type": "TraceContains", "substring": texts[0], **({"case_sensitive": False} if any_case else {})}
+    if plain in ("contains-any", "contains-all"):
+        several = [one for one in (_split(texts[0]) if isinstance(value, str) else texts) if one]
+        if not several:
+            return None
+        if plain == "contains-any":
+            return {"type": "TraceRegex", "pattern": "|".join(map(re.escape, several)), **flags}
+        ahead = "".join(rf"(?=[\s\S]*?{re.escape(one)})" for one in several)
+        return {"type": "TraceRegex", "pattern": rf"\A{ahead}", **flags}
+    if len(texts) != 1:
+        return None
+    if base == "starts-with":
+        return {"type": "TraceRegex", "pattern": rf"\A{re.escape(texts[0])}"}
+    if base == "ends-with":
+        return {"type": "TraceRegex", "pattern": rf"{re.escape(texts[0])}\Z"}
+    if base == "regex":
+        return {"type": "TraceRegex", "pattern": texts[0]} if _compiles(texts[0]) else None
+    if base == "levenshtein":
+        most = int(number(assertion.get("threshold"), _DISTANCE) or _DISTANCE)
+        return {"type": "TraceRegex", "pattern": rf"\A(?:{re.escape(texts[0])}){{e<={most}}}\Z"}
+    return None
+
+
+def _length(value: Any, unit: str) -> dict[str, Any] | None:
+    bounds = value if isinstance(value, Mapping) else {"min": value, "max": value}
+    found = {key: int(number(bounds.get(key), -1)) for key in ("min", "max") if bounds.get(key) is not None}
+    if not found or min(found.values()) < 0 or found.get("min", 0) > found.get("max", math.inf):
+        return None
+    return {"type": "TraceLength", **found, "unit": unit}
+
+
+def _compiles(pattern: str) -> bool:
+    from karenina_toolkit.patterns import check_pattern
+
+    try:
+        check_pattern(pattern)
+    except ValueError:
+        return False
+    return True
+
+
+def _split(text: str) -> list[str]:
+    """Return the values between commas, which may be quoted."""
+    try:
+        return [one.strip() for one in next(csv.reader([text.replace("\n", " ")], skipinitialspace=True), [])]
+    except csv.Error:
+        return [one.strip() for one in text.split(",")]
+
+
+def texts_of(value: Any) -> list[str]:
+    """Return the items of a value as texts; those that are objects are left out."""
+    return [show(one) for one in (value if isinstance(value, list) else [value]) if not isinstance(one, Mapping)]
+
+
+def number(value: Any, default: float) -> float:
+    """Return a value as a finite number, or the default."""
+    try:
+        found = default if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        return default
+    return found if math.isfinite(found) else default
