@@ -18,8 +18,9 @@ from karenina_core.artifacts.declarations import name_of_adapter, name_of_stage,
 from karenina_core.artifacts.slots import STAGE_HOOKS
 from karenina_core.catalog import install_command, read_catalog
 from karenina_core.errors import PluginError, type_and_message
+from karenina_core.hook_policy import version_mismatch
 from karenina_core.plugins.discovery import GROUPS, Kind, PluginInfo, Selection, canonical, installed, load_entry_points
-from karenina_core.plugins.specifications import GROUP, Specifications, installed_specifications, version_mismatch
+from karenina_core.plugins.specifications import GROUP, Specifications, installed_specifications
 from karenina_core.text import did_you_mean
 
 if TYPE_CHECKING:
@@ -147,11 +148,8 @@ class Plugins:
         The hook is called once, and again after another plugin is registered.
         """
         if hook.__name__ not in self._offered:
-            self._offered[hook.__name__] = [
-                Offer(one, found.distribution, found.version, found.plugin, found.hook)
-                for found in self.each(hook)
-                for one in found.value or ()
-            ]
+            found: Iterable[Offer[Any]] = self.each(hook)
+            self._offered[hook.__name__] = [replace(one, value=value) for one in found for value in one.value or ()]
         return self._offered[hook.__name__]
 
     def call(self, hook: Callable[[], Sequence[T]]) -> list[T]:
@@ -171,14 +169,10 @@ class Plugins:
         """
         if kind not in self._offered:
             hooks, name_of, _ = _HOOKS_OF_KIND[kind]
-            found = []
-            for hook in hooks:
-                for one in self.offers(getattr(self._manager.hook, hook).spec.function):
-                    name = name_of(one.value, hook, one.plugin)
-                    info = self._infos.get((kind, name, one.distribution))
-                    if info is None or info.state == "loaded":
-                        found.append((name, one.distribution, one))
-            self._offered[kind] = [one for *_, one in sorted(found, key=lambda entry: entry[:2])]
+            offers = [one for hook in hooks for one in self.offers(getattr(self._manager.hook, hook).spec.function)]
+            named = [((kind, name_of(one.value, one.hook, one.plugin), one.distribution), one) for one in offers]
+            unused = {key for key, info in self._infos.items() if info.state != "loaded"}
+            self._offered[kind] = [one for key, one in sorted(named, key=lambda pair: pair[0]) if key not in unused]
         return self._offered[kind]
 
     def _add_group(self, points: Iterable[EntryPoint], kind: Kind, selection: Selection) -> None:
