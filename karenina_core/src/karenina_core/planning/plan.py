@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -132,13 +132,11 @@ class Plan:
                     "slot": planned.slot.config_name if planned.slot is not None else None,
                     "distribution": planned.distribution,
                     "version": planned.version,
-                    "waits_for": [
-                        {"artifact": wait.artifact, "stage": wait.stage, "why": wait.why} for wait in planned.waits_for
-                    ],
+                    "waits_for": [asdict(wait) for wait in planned.waits_for],
                 }
                 for planned in self.stages
             ],
-            "left_out": [{"name": left.name, "why": left.why} for left in self.left_out],
+            "left_out": [asdict(left) for left in self.left_out],
         }
 
 

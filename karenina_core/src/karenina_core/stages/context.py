@@ -273,7 +273,7 @@ class VerificationContext:
         own = self.config.core.prompt_config
         messages = assemble(task, user, system_prompt=chosen.system_prompt, added=added, user_instructions=own)
         if task.shows_truth:
-            self.calls.show_truth(messages[-1])
+            self.calls.with_truth.append(messages[-1])
         return messages
 
     def llm(self, model: ModelConfig | None = None) -> LLMPort:
@@ -365,8 +365,10 @@ class VerificationContext:
     def _check_type(self, key: AnyKey, value: object) -> None:
         if not key.accepts(value):
             wanted = f"{key.type.__name__}: {key.cure}" if key.cure else key.type.__name__
-            stage, distribution = self._planned.name, self._planned.distribution
-            raise ArtifactTypeError(stage, distribution, key.name, wanted, type(value).__name__)
+            raise ArtifactTypeError(
+                f"stage {self._planned.name} of {self._planned.distribution} set the artifact {key.name!r} to a "
+                f"{type(value).__name__}; its key requires {wanted}"
+            )
 
 
 class _StageLog(logging.LoggerAdapter[logging.Logger]):

@@ -263,11 +263,7 @@ def _metadata(state: State) -> dict[str, Any]:
         "replicate": item.replicate,
         "answering_id": answering.id,
         "parsing_id": judge.id,
-        "answering": {
-            "interface": answering.interface,
-            "model_name": answering.model_name,
-            "tools": sorted(servers),
-        },
+        "answering": {"interface": answering.interface, "model_name": answering.model_name, "tools": sorted(servers)},
         "parsing": {"interface": judge.interface, "model_name": judge.model_name},
         "answering_system_prompt": answering.system_prompt,
         "parsing_system_prompt": judge.system_prompt,

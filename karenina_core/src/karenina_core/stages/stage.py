@@ -231,12 +231,7 @@ class CheckStage(Stage):
             name = f"{cls.prefix}_{suffix}"
             return known.get(name) or ArtifactKey(name, type)
 
-        return (
-            key("check_performed", bool),
-            key("detected", bool),
-            key("override_applied", bool),
-            key("reasoning", str),
-        )
+        return key("check_performed", bool), key("detected", bool), key("override_applied", bool), key("reasoning", str)
 
     @abstractmethod
     async def detect(self, context: VerificationContext) -> Detection:
