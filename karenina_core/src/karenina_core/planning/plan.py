@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from karenina_core.artifacts.artifact import ANY, AnyKey
 from karenina_core.artifacts.slots import Slot
 from karenina_core.errors import KareninaError, RunError, describe_error
-from karenina_core.namespaces import owned_fields
 from karenina_core.planning.ordering import Edge, Node, sort_nodes
 from karenina_core.planning.selection import SelectedStage, select
 from karenina_core.stages.stage import Stage
+from karenina_core.stages.state import StageAccess
 from karenina_core.text import to_html
 
 if TYPE_CHECKING:
@@ -49,36 +49,15 @@ class LeftOut:
     why: str
 
 
-@dataclass(frozen=True)
-class PlannedStage(SelectedStage):
+@dataclass(frozen=True, kw_only=True)
+class PlannedStage(StageAccess):
     """A stage of a plan, with what the pipeline needs to run it and to enforce its declarations."""
 
-    waits_for: tuple[WaitsFor, ...] = ()
-    producers: tuple[tuple[AnyKey, str], ...] = ()
-    reads: frozenset[str] = field(default=frozenset())
-    writes: frozenset[str] = field(default=frozenset())
-    revises: frozenset[str] = field(default=frozenset())
-    reads_everything: bool = False
-
-    @cached_property
-    def name(self) -> str:
-        """The stage's name."""
-        return self.stage.name
-
-    @cached_property
-    def usage_key(self) -> str:
-        """The name under which its model calls are counted."""
-        return self.stage.usage_key or self.stage.name
-
-    def reads_setting(self, name: str) -> bool:
-        """Return whether it may read the setting: one of the core, its own, or one that it lists in `reads`."""
-        return name in self._readable
-
-    @cached_property
-    def _readable(self) -> frozenset[str]:
-        from karenina_core.config import CoreSettings
-
-        return frozenset({*CoreSettings.model_fields, *self.stage.reads, *owned_fields([self.stage.settings])})
+    stage: Stage
+    version: str
+    slot: Slot | None
+    waits_for: tuple[WaitsFor, ...]
+    producers: tuple[tuple[AnyKey, str], ...]
 
 
 @dataclass(frozen=True)
@@ -270,10 +249,16 @@ def _make_planned_stage(one: SelectedStage, edges: Sequence[Edge], producers: di
     everything = stage.optional is ANY
     declared = [] if everything else [*stage.requires, *stage.optional, *stage.revises, *stage.produces]
     return PlannedStage(
-        stage,
-        one.distribution,
-        one.version,
-        one.slot,
+        stage=stage,
+        name=stage.name,
+        distribution=one.distribution,
+        version=one.version,
+        slot=one.slot,
+        usage_key=stage.usage_key or stage.name,
+        scope=stage.scope,
+        settings=stage.settings,
+        question_settings=stage.question_settings,
+        other_settings=stage.reads,
         waits_for=tuple(sorted(waits, key=lambda wait: (wait.stage, wait.artifact or "", wait.why))),
         producers=tuple(
             (key, producers.get(key.name, "its producer")) for key in sorted(stage.requires, key=lambda key: key.name)

@@ -58,7 +58,7 @@ class StageCalls:
                 item.order,
                 CallNotes(),
                 planned.name,
-                shared := planned.stage.scope == "answer",
+                shared := planned.scope == "answer",
                 judge="" if shared or item.parsing_model is None else item.parsing_model.id,
                 sources=item.sources,
             )
