@@ -14,6 +14,7 @@ from pydantic_core import to_jsonable_python
 from karenina_cli.config_command import nested_fields
 from karenina_cli.field_listing import list_fields, type_of
 from karenina_cli.kind_listing import ListedKind, meaning_of
+from karenina_cli.plugins_command import example_of_hook
 from karenina_cli.primitives_command import list_primitives
 from karenina_cli.traits_command import list_trait_kinds
 from karenina_core.artifacts import keys as key_module
@@ -239,12 +240,11 @@ def hooks() -> str:
         for name in owner.hooks:
             function = getattr(owner.module, name)
             policy = policy_of(function)
-            signature = f"def {name}{inspect.signature(function)}".replace("'", "")  # annotations are texts
             parts += [
                 f"## {name}",
                 f"From {owner.info.distribution}, {code(owner.module.__name__)}; {policy.stability} since "
                 f"{policy.since}.",
-                f"```python\n{signature}: ...\n```",
+                f"```python\n{example_of_hook(function)}\n```",
                 prose(inspect.getdoc(function) or ""),
             ]
     return page("Hooks", *parts)
