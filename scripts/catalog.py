@@ -87,7 +87,7 @@ def survey(names: list[str]) -> Catalog:
         found["trait_fields"] |= dict.fromkeys(owned_fields([stage.trait_settings]), offered.distribution)
         found["question_fields"] |= dict.fromkeys(owned_fields([stage.question_settings]), offered.distribution)
         found["template_fields"] |= dict.fromkeys(owned_fields([stage.field_settings]), offered.distribution)
-        found["stage_slots"][stage.name] = stage.slot.config_name if stage.slot is not None else None
+        found["stage_slots"][stage.name] = offered.slot.config_name if offered.slot is not None else None
         found["artifacts"].update({key.name: offered.distribution for key in stage.produces})
         found["prompts"].update({task.name: offered.distribution for task in stage.prompts})
     for offered in registered_stages(plugins):

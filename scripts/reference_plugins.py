@@ -14,6 +14,7 @@ from pydantic_core import to_jsonable_python
 from karenina_cli.config_command import nested_fields
 from karenina_cli.field_listing import list_fields, type_of
 from karenina_cli.kind_listing import ListedKind, meaning_of
+from karenina_cli.plugins_command import example_of_hook
 from karenina_cli.primitives_command import list_primitives
 from karenina_cli.traits_command import list_trait_kinds
 from karenina_core.artifacts import keys as key_module
@@ -118,7 +119,7 @@ def stages() -> str:
             _modes(SLOT_RULES[slot].modes),
             "one stage" if SLOT_RULES[slot].single else "any number",
             _keys(SLOT_RULES[slot].produces),
-            ", ".join(f"[{one.stage.name}](#{one.stage.name.lower()})" for one in found if one.stage.slot is slot),
+            ", ".join(f"[{one.stage.name}](#{one.stage.name.lower()})" for one in found if one.slot is slot),
         ]
         for slot in Slot
     ]
@@ -129,7 +130,7 @@ def stages() -> str:
         table(["slot", "name", "modes", "takes", "must produce", "stages"], slots),
     ]
     for slot in (*Slot, None):
-        parts += [_stage(one) for one in found if one.stage.slot is slot]
+        parts += [_stage(one) for one in found if one.slot is slot]
     return page("Stages", *parts)
 
 
@@ -145,7 +146,7 @@ def _stage(one: RegisteredStage) -> str:
     ]
     facts = [
         ["distribution", one.distribution],
-        ["slot", code(stage.slot.config_name) if stage.slot else "none: only its relations place it"],
+        ["slot", code(one.slot.config_name) if one.slot else "none: only its relations place it"],
         ["runs", "once for each judge" if stage.scope == "item" else "once for all judges of an answer"],
         ["requires (skipped without them)", _keys(stage.requires)],
         ["reads if they exist", _keys(stage.optional)],
@@ -239,12 +240,11 @@ def hooks() -> str:
         for name in owner.hooks:
             function = getattr(owner.module, name)
             policy = policy_of(function)
-            signature = f"def {name}{inspect.signature(function)}".replace("'", "")  # annotations are texts
             parts += [
                 f"## {name}",
                 f"From {owner.info.distribution}, {code(owner.module.__name__)}; {policy.stability} since "
                 f"{policy.since}.",
-                f"```python\n{signature}: ...\n```",
+                f"```python\n{example_of_hook(function)}\n```",
                 prose(inspect.getdoc(function) or ""),
             ]
     return page("Hooks", *parts)

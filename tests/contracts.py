@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from karenina_core import ANY, ArtifactKeys, Slot, Stage
+from karenina_core.stages.stage import RegisteredStage
 
 K = ArtifactKeys
 PARSE_OPTIONAL = {
@@ -38,9 +39,13 @@ class Contract:
         """Return a stage that declares this and does nothing."""
         declared = {
             name: getattr(self, name)
-            for name in ("name", "slot", "requires", "optional", "produces", "revises", "after", "before", "scope")
+            for name in ("name", "requires", "optional", "produces", "revises", "after", "before", "scope")
         }
         return type(self.name, (Stage,), {**declared, "fallback": True})
+
+    def as_offered(self) -> RegisteredStage:
+        """Return the same stage as one that a plugin offers for its slot."""
+        return RegisteredStage(self.as_stage(), "contracts", "1", self.slot)
 
     def without(self, relation: str, what: object) -> Contract:
         """Return the same contract with one relation deleted."""

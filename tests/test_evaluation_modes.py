@@ -16,7 +16,7 @@ from karenina_core.data.rubrics import LLMRubricTrait, RegexRubricTrait
 from karenina_core.models.ports import AgentReply, CallInfo, Message
 from karenina_core.planning.plan import Plan, make_plan
 from karenina_core.plugins import Plugins
-from karenina_core.stages.stage import RegisteredStage, registered_stages
+from karenina_core.stages.stage import registered_stages
 from karenina_engine.offline.schema_example import example_for_schema
 from karenina_testing import ScriptedModels
 
@@ -46,7 +46,7 @@ SWITCHES: Final[dict[Slot, dict[str, Any]]] = {
 }
 """Settings that bring the stage of an optional slot into the plan."""
 
-INSTALLED = {one.stage.slot for one in registered_stages(plugin_room.active_plugins()) if one.stage.slot is not None}
+INSTALLED = {one.slot for one in registered_stages(plugin_room.active_plugins()) if one.slot is not None}
 if find_spec("sentence_transformers") is None:
     INSTALLED.discard(Slot.EMBEDDING_CHECK)
 CELLS = [(slot, mode, cell) for slot, row in TABLE.items() for mode, cell in zip(MODES, row, strict=True)]
@@ -85,7 +85,7 @@ def test_the_plan_of_what_is_installed_follows_the_table(slot: Slot, mode: Evalu
 
 @pytest.mark.parametrize(("slot", "mode", "cell"), CELLS, ids=[f"{slot.config_name}-{mode}" for slot, mode, _ in CELLS])
 def test_a_plan_of_unconditional_stages_follows_the_table(slot: Slot, mode: EvaluationMode, cell: Cell) -> None:
-    offered = [RegisteredStage(one.as_stage(), "contracts", "1") for one in CONTRACTS]
+    offered = [one.as_offered() for one in CONTRACTS]
     with plugin_room.use_plugins(Plugins()):
         plan = make_plan(offered, VerificationConfig(evaluation_mode=mode), Question(question="Which?"))
     assert (slot in slots(plan)) == (cell != "no")
@@ -95,7 +95,7 @@ def test_a_plan_of_unconditional_stages_follows_the_table(slot: Slot, mode: Eval
 def test_what_the_mode_leaves_out_is_named_with_the_mode(mode: EvaluationMode) -> None:
     absent = {slot for slot, row in TABLE.items() if row[MODES.index(mode)] == "no"} & INSTALLED
     left_out = {one.name: one.why for one in real_plan(mode).left_out}
-    stages = [one.stage for one in registered_stages(plugin_room.active_plugins()) if one.stage.slot in absent]
+    stages = [one.stage for one in registered_stages(plugin_room.active_plugins()) if one.slot in absent]
     assert {left_out[stage.name] for stage in stages} == {
         f"slot {slot.config_name} does not exist in {mode}" for slot in absent
     }

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from importlib.metadata import EntryPoint
 from pathlib import Path
+from textwrap import indent
+from typing import Any, get_type_hints
 
 import pytest
 from command_runs import run_karenina
@@ -83,3 +85,16 @@ def test_the_list_of_hooks_shows_policies(plugins: Plugins) -> None:
     assert f"karenina_old  (unknown 0)  stable since 0.2\n    Offer something.\n    Deprecated: {ADVICE}\n" in text
     assert as_json["karenina_executors"]["stability"] == "provisional"
     assert as_json["karenina_old"]["deprecated"] == ADVICE
+
+
+def test_each_hook_is_listed_with_an_implementation_to_begin_with(plugins: Plugins) -> None:
+    text = run_karenina("plugins", "--hooks", plugins=plugins).out
+    listed = run_karenina("plugins", "--hooks", "--json", plugins=plugins).json["hooks"]
+
+    for one in listed:
+        module: dict[str, Any] = {}
+        exec(one["example"], module)
+        assert hasattr(module[one["name"]], "karenina_impl")
+        assert get_type_hints(module[one["name"]]) is not None, "its types are imported"
+        assert indent(one["example"], "        ") in text
+    assert any("import Stage\n" in one["example"] and "return [MyStage]" in one["example"] for one in listed)

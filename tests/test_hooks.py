@@ -66,7 +66,7 @@ def fill(slot: Slot) -> type[Stage]:
 
     scope = "answer" if slot in (Slot.VALIDATE_TEMPLATE, Slot.GENERATE_ANSWER) else "item"
     name = f"Fill{slot.value}"
-    declared = {"name": name, "slot": slot, "produces": keys, "scope": scope, "fallback": True}
+    declared = {"name": name, "for_slot": slot, "produces": keys, "scope": scope, "fallback": True}
     return type(name, (Stage,), {**declared, "execute": execute})
 
 

@@ -15,7 +15,7 @@ from karenina_core.planning.selection import SelectedStage
 from karenina_core.plugins import Plugins
 from karenina_core.stages.stage import RegisteredStage, registered_stages
 
-SHIPPED = {offered.stage.name: offered.stage for offered in registered_stages(plugin_room.active_plugins())}
+SHIPPED = {offered.stage.name: offered for offered in registered_stages(plugin_room.active_plugins())}
 BY_NAME = {one.name: one for one in CONTRACTS}
 SWITCHED_ON = {"abstention_enabled": True, "sufficiency_enabled": True}
 ALWAYS_PLANNED = [
@@ -32,7 +32,7 @@ ALWAYS_PLANNED = [
 
 
 def offered(contracts: Iterable[Contract]) -> list[RegisteredStage]:
-    return [RegisteredStage(one.as_stage(), "contracts", "1") for one in contracts]
+    return [one.as_offered() for one in contracts]
 
 
 def full_plan(stages: list[RegisteredStage]) -> Plan:
@@ -42,7 +42,7 @@ def full_plan(stages: list[RegisteredStage]) -> Plan:
 
 
 def with_random_ranks(contracts: Iterable[Contract], seed: int) -> list[str]:
-    selected = [SelectedStage(one.as_stage()(), "contracts", "1") for one in contracts]
+    selected = [SelectedStage(one.as_stage()(), "contracts", "1", one.slot) for one in contracts]
     ranks = list(range(len(selected)))
     random.Random(seed).shuffle(ranks)
     return order_stages(
@@ -74,9 +74,10 @@ def pairs_of(contracts: Iterable[Contract]) -> set[tuple[str, str]]:
 def test_the_shipped_stages_declare_what_the_contracts_say() -> None:
     contracts = {**BY_NAME, **{one.name: one for one in ALTERNATIVES}}
     assert set(SHIPPED) <= set(contracts)
-    for name, stage in SHIPPED.items():
-        expected = contracts[name]
-        for relation in ("slot", "requires", "optional", "revises", "after", "before", "scope"):
+    for name, shipped in SHIPPED.items():
+        expected, stage = contracts[name], shipped.stage
+        assert shipped.slot is expected.slot, name
+        for relation in ("requires", "optional", "revises", "after", "before", "scope"):
             assert getattr(stage, relation) == getattr(expected, relation), (name, relation)
         assert stage.produces >= expected.produces, name
         assert {key: getattr(stage, key) for key in expected.extra} == expected.extra, name

@@ -18,7 +18,6 @@ from karenina_core import (
     ArtifactKeys,
     Outcome,
     Question,
-    Slot,
     Stage,
     VerificationConfig,
     VerificationContext,
@@ -190,7 +189,6 @@ class AsksWithTheTruth(Stage):
     """A stage like the embedding check: its prompt shows the truth, and without a reply it gives no verdict."""
 
     name = "AsksWithTheTruth"
-    slot = Slot.EMBEDDING_CHECK
     requires = frozenset({ArtifactKeys.ANSWER_CLASS, ArtifactKeys.FIELD_VERIFICATION_RESULT})
     task = PromptTask("asks_with_the_truth", "Is it the same?", shows_truth=True)
 
@@ -277,7 +275,6 @@ class LooksUpTheTruth(AsksWithTheTruth):
     """A stage of a third party without a slot."""
 
     name = "LooksUpTheTruth"
-    slot = None
 
 
 class OffersExtra:

@@ -11,7 +11,7 @@ import pytest
 from conftest import Environment
 
 from karenina import Benchmark, Outcome, VerificationConfig, VerificationResult, VerificationResultSet
-from karenina_core import Skip, Slot, Stage, VerificationContext, hookimpl
+from karenina_core import Skip, Stage, VerificationContext, hookimpl
 from karenina_core import plugins as plugin_room
 from karenina_core.data.rubrics import (
     CallableRubricTrait,
@@ -94,7 +94,6 @@ class Never(Stage):
     """A stage that would score every trait, and never runs."""
 
     name = "Never"
-    slot = Slot.RUBRIC_EVALUATION
 
     def scores(self, trait: RubricTrait) -> bool:
         return True

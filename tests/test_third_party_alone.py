@@ -25,7 +25,6 @@ from karenina_core.stages.stage import registered_stages
 
 class Answer(Stage):
     name = "Answer"
-    slot = Slot.GENERATE_ANSWER
     produces = frozenset({ArtifactKeys.RAW_LLM_RESPONSE})
 
     def execute(self, context):

@@ -11,7 +11,7 @@ from conftest import Environment
 
 from karenina import Benchmark, Outcome, VerificationConfig, VerificationResult, VerificationResultSet
 from karenina_core import ArtifactKeys as Keys
-from karenina_core import CheckStage, Slot, Stage, VerificationContext, hookimpl
+from karenina_core import CheckStage, Stage, VerificationContext, hookimpl
 from karenina_core import plugins as plugin_room
 from karenina_core.data.rubrics import LLMRubricTrait, RubricTrait
 from karenina_core.plugins import Plugins
@@ -45,7 +45,6 @@ class Shouting(CheckStage):
     """Finds answers in capitals, and fails none."""
 
     name = "Shouting"
-    slot = Slot.ABSTENTION_CHECK
     prefix = "shouting"
     requires = frozenset({Keys.RAW_LLM_RESPONSE})
 

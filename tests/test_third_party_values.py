@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from karenina import Benchmark, VerificationConfig, VerificationResult
 from karenina.rubrics import LLMRubricTrait, RegexRubricTrait
 from karenina_core import ArtifactKeys as Keys
-from karenina_core import CheckStage, Detection, Skip, Slot, Stage, VerificationContext, hookimpl
+from karenina_core import CheckStage, Detection, Skip, Stage, VerificationContext, hookimpl
 from karenina_core import plugins as plugin_room
 from karenina_core.artifacts.artifact import AnyKey
 from karenina_core.artifacts.keys import standard_keys
@@ -114,7 +114,6 @@ def set_all(context: VerificationContext, keys: frozenset[AnyKey], given: Mappin
 
 class OddAnswer(Stage):
     name = "OddAnswer"
-    slot = Slot.GENERATE_ANSWER
     scope = "answer"
     produces = ANSWERED
 
@@ -124,7 +123,6 @@ class OddAnswer(Stage):
 
 class OddParse(Stage):
     name = "OddParse"
-    slot = Slot.PARSE_TEMPLATE
     requires = frozenset({Keys.ANSWER_CLASS, Keys.RAW_LLM_RESPONSE})
     produces = frozenset({Keys.PARSED_ANSWER})
 
@@ -136,7 +134,6 @@ class OddParse(Stage):
 
 class OddVerify(Stage):
     name = "OddVerify"
-    slot = Slot.VERIFY_TEMPLATE
     requires = frozenset({Keys.PARSED_ANSWER})
     produces = VERIFIED
 

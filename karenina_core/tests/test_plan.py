@@ -27,7 +27,11 @@ MINIMUM = {
 
 
 def stage(name: str, slot: Slot | None = None, **declared: Any) -> type[Stage]:
-    return type(name, (Stage,), {"name": name, "slot": slot, **declared})
+    return type(name, (Stage,), {"name": name, "for_slot": slot, **declared})
+
+
+def offer(stage: type[Stage], owner: str = "test-plugin") -> RegisteredStage:
+    return RegisteredStage(stage, owner, "1.0", stage.for_slot)
 
 
 def skeleton(*leave_out: Slot) -> list[type[Stage]]:
@@ -49,7 +53,7 @@ def plan(
 ) -> Plan:
     with plugin_room.use_plugins(Plugins()):
         config = VerificationConfig(**settings)
-    offered = [RegisteredStage(one, (owners or {}).get(one.name, "test-plugin"), "1.0") for one in stages]
+    offered = [offer(one, (owners or {}).get(one.name, "test-plugin")) for one in stages]
     return make_plan(offered, config, Question(question="Which?"), failures=(failures or {}).items())
 
 
@@ -299,10 +303,10 @@ def test_a_stage_that_refuses_the_configuration_speaks_for_itself() -> None:
 
 
 def test_two_stages_of_one_name_are_a_problem() -> None:
-    twins = [RegisteredStage(stage("Twin"), owner, "1.0") for owner in ("left", "right")]
+    twins = [offer(stage("Twin"), owner) for owner in ("left", "right")]
     with plugin_room.use_plugins(Plugins()):
         config = VerificationConfig()
-    offered = [RegisteredStage(one, "test-plugin", "1.0") for one in skeleton()]
+    offered = [offer(one) for one in skeleton()]
     with pytest.raises(PlanError, match=r'left 1\.0 and right 1\.0; pick one.*Twin = "left"'):
         make_plan([*offered, *twins], config, Question(question="Which?"))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from importlib.metadata import EntryPoint, distributions, entry_points
 from pathlib import Path
@@ -108,7 +108,54 @@ class unmarked:
         return [Early]
 
 
+class wrapping:
+    @staticmethod
+    @hookimpl(wrapper=True)
+    def karenina_extra_stages() -> Iterator[None]:
+        yield
+
+
+class wrapping_in_the_old_way:
+    @staticmethod
+    @hookimpl(hookwrapper=True)
+    def karenina_extra_stages() -> Iterator[None]:
+        yield
+
+
 class in_the_wrong_slot:
+    @staticmethod
+    @hookimpl
+    def karenina_parse_template() -> Sequence[type[Stage]]:
+        return [type("Extra", (Early,), {"slot": None})]
+
+
+class of_another_slot:
+    @staticmethod
+    @hookimpl
+    def karenina_extra_stages() -> Sequence[type[Stage]]:
+        return [type("Parse", (Early,), {"for_slot": Slot.PARSE_TEMPLATE})]
+
+
+class in_two_slots:
+    @staticmethod
+    @hookimpl
+    def karenina_parse_template() -> Sequence[type[Stage]]:
+        return [Early]
+
+    @staticmethod
+    @hookimpl
+    def karenina_extra_stages() -> Sequence[type[Stage]]:
+        return [Early]
+
+
+class in_its_slot:
+    @staticmethod
+    @hookimpl
+    def karenina_parse_template() -> Sequence[type[Stage]]:
+        return [type("Parse", (Early,), {"slot": Slot.PARSE_TEMPLATE, "for_slot": Slot.PARSE_TEMPLATE})]
+
+
+class in_a_slot:
     @staticmethod
     @hookimpl
     def karenina_parse_template() -> Sequence[type[Stage]]:
@@ -280,7 +327,7 @@ def test_what_is_blocked_is_not_imported(places: Places) -> None:
 def test_only_leaves_the_core_its_finalizer() -> None:
     plugins = Plugins.discover(Selection.of(only=["nothing-of-this-name"]))
 
-    assert [one.stage.slot for one in registered_stages(plugins)] == [Slot.FINALIZE_RESULT]
+    assert [one.slot for one in registered_stages(plugins)] == [Slot.FINALIZE_RESULT]
 
 
 def test_blocking_one_name_keeps_the_plugins_other_stages(places: Places) -> None:
@@ -372,7 +419,14 @@ def the_plan_says(plugins: Plugins) -> str:
         ("from_tomorrow", "version 2 of the plugin interface, but this core has version 1"),
         ("misspelt", "unknown hook 'karenina_extra_stage'; did you mean 'karenina_extra_stages'?"),
         ("unmarked", "karenina_extra_stages is not marked with @hookimpl, so it has no effect"),
-        ("in_the_wrong_slot", "Early is offered through karenina_parse_template, but declares slot = None"),
+        (
+            "in_the_wrong_slot",
+            "Early is offered through karenina_parse_template, but declares slot = None: use karenina_extra_stages",
+        ),
+        ("of_another_slot", "but declares for_slot = Slot.PARSE_TEMPLATE: use karenina_parse_template"),
+        ("in_two_slots", "the stage Early is offered twice, again through karenina_extra_stages: offer it once"),
+        ("wrapping", "karenina_extra_stages is a wrapper, but hooks are called for each plugin alone: write @hookimpl"),
+        ("wrapping_in_the_old_way", "karenina_extra_stages is a wrapper, but hooks are called for each plugin alone"),
         ("late_stage", "named 'Early', but test_plugins:late_stage offers Late"),
         ("canary", "offers nothing"),
     ],
@@ -387,6 +441,16 @@ def test_a_broken_plugin_offers_nothing_and_says_why(places: Places, target: str
     assert reason in (the(plugins, "Early").failure or "")
     assert "broken" not in {owner for _, owner in offers(plugins)}
     assert find_adapter(plugins, "canary").distribution == "fine"
+
+
+@pytest.mark.parametrize(
+    ("target", "slot"),
+    [("early_stage", None), ("in_a_slot", Slot.PARSE_TEMPLATE), ("in_its_slot", Slot.PARSE_TEMPLATE)],
+)
+def test_a_stage_has_the_slot_of_its_hook(places: Places, target: str, slot: Slot | None) -> None:
+    places.add("one", {STAGES: {"Early": target}})
+
+    assert [one.slot for one in registered_stages(places.discover())] == [slot]
 
 
 def test_a_wrong_name_beside_right_ones_takes_nothing_from_them(places: Places) -> None:

@@ -366,7 +366,6 @@ class Questions(BaseModel):
 
 class ReadImage(Stage):
     name = "ReadImage"
-    slot = None
     scope = "item"
     after = frozenset()
     question_settings = Questions

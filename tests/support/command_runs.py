@@ -12,7 +12,7 @@ from typing import Any
 from typer.testing import CliRunner
 
 from karenina_cli.app import build_app
-from karenina_core import ArtifactKeys, Slot, Stage, VerificationContext, hookimpl
+from karenina_core import ArtifactKeys, Stage, VerificationContext, hookimpl
 from karenina_core import plugins as plugin_room
 from karenina_core.data.outcome import Outcome
 from karenina_core.data.result import VerificationResult
@@ -52,7 +52,6 @@ class GenerateText(Stage):
     """A minimal stage that calls the model and stores its reply. Longer answers take longer."""
 
     name = "Say"
-    slot = Slot.GENERATE_ANSWER
     scope = "answer"
     produces = frozenset({ArtifactKeys.RAW_LLM_RESPONSE})
     fallback = True

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from karenina_benchmark import Benchmark
-from karenina_core import ArtifactKeys, Slot, Stage, VerificationContext, hookimpl
+from karenina_core import ArtifactKeys, Stage, VerificationContext, hookimpl
 from karenina_core import plugins as plugin_room
 from karenina_core.errors import RunError
 from karenina_core.models.ports import CallInfo, LLMReply, Message, ParserReply, Usage
@@ -31,7 +31,6 @@ class GenerateText(Stage):
     """A stage that calls the answering model."""
 
     name = "Say"
-    slot = Slot.GENERATE_ANSWER
     scope = "answer"
     produces = frozenset({ArtifactKeys.RAW_LLM_RESPONSE})
     usage_key = "answer_generation"
@@ -46,7 +45,6 @@ class CountWords(Stage):
     """A stage that asks the judge for the number of words of the answer."""
 
     name = "Count"
-    slot = None
     requires = frozenset({ArtifactKeys.RAW_LLM_RESPONSE})
     usage_key = "counting"
 

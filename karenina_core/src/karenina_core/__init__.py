@@ -26,31 +26,19 @@ if TYPE_CHECKING:
     from karenina_core.stages.stage import AutoFailStage, CheckStage, Detection, Skip, Stage
 
 _MODULES = {
-    "ANY": "artifacts.artifact",
-    "API_VERSION": "hooks",
-    "AdapterSpec": "models.adapters",
-    "AgentPort": "models.ports",
-    "AgentTier": "models.adapters",
-    "ArtifactKey": "artifacts.artifact",
-    "ArtifactKeys": "artifacts.keys",
-    "AutoFailStage": "stages.stage",
-    "CheckStage": "stages.stage",
-    "Detection": "stages.stage",
-    "LLMPort": "models.ports",
-    "Message": "models.ports",
-    "ModelConfig": "models.model",
-    "Outcome": "data.outcome",
-    "ParserPort": "models.ports",
-    "Question": "data.question",
-    "Skip": "stages.stage",
-    "Slot": "artifacts.slots",
-    "Stage": "stages.stage",
-    "Usage": "models.ports",
-    "VerificationConfig": "config.verification",
-    "VerificationContext": "stages.context",
-    "VerificationResult": "data.result",
-    "hookimpl": "hooks",
-    "hookspec": "hooks",
+    "artifacts.artifact": ("ANY", "ArtifactKey"),
+    "artifacts.keys": ("ArtifactKeys",),
+    "artifacts.slots": ("Slot",),
+    "config.verification": ("VerificationConfig",),
+    "data.outcome": ("Outcome",),
+    "data.question": ("Question",),
+    "data.result": ("VerificationResult",),
+    "hooks": ("API_VERSION", "hookimpl", "hookspec"),
+    "models.adapters": ("AdapterSpec", "AgentTier"),
+    "models.model": ("ModelConfig",),
+    "models.ports": ("AgentPort", "LLMPort", "Message", "ParserPort", "Usage"),
+    "stages.context": ("VerificationContext",),
+    "stages.stage": ("AutoFailStage", "CheckStage", "Detection", "Skip", "Stage"),
 }
 
 __all__ = [
@@ -84,7 +72,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    module = _MODULES.get(name)
+    module = next((module for module, names in _MODULES.items() if name in names), None)
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value: object = getattr(import_module(f"{__name__}.{module}"), name)

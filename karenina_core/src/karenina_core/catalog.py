@@ -7,11 +7,8 @@ members by `python scripts/catalog.py`; a test compares the two.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from functools import cache
 from typing import Final, TypedDict
-
-from karenina_core.text import did_you_mean
 
 CORE: Final = "karenina-core"
 """The name of the core's distribution."""
@@ -58,14 +55,6 @@ def read_catalog() -> Catalog:
 
     found: Catalog = json.loads(files("karenina_core").joinpath("catalog.json").read_text("utf-8"))
     return found
-
-
-def describe_missing_adapter(interface: str, installed: Iterable[str]) -> str:
-    """Return the message for a missing adapter, with the distribution that provides it or the nearest name."""
-    owner = read_catalog()["adapters"].get(interface)
-    if owner is not None:
-        return f"the adapter {interface!r} is not installed: {install_command(owner)}"
-    return f"there is no adapter {interface!r}{did_you_mean(interface, installed)}"
 
 
 def official_first(distribution: str) -> bool:

@@ -33,8 +33,6 @@ class UndeclaredArtifact(KareninaError):
         super().__init__(
             f"stage {stage} {does} the artifact {artifact!r} without declaring it: add the key to its {declare}"
         )
-        self.stage = stage
-        self.artifact = artifact
 
 
 class UndeclaredSetting(KareninaError):
@@ -52,24 +50,9 @@ class NothingToRevise(KareninaError):
 class ArtifactTypeError(KareninaError):
     """A stage set an artifact to a value that is not of the key's type."""
 
-    def __init__(self, stage: str, distribution: str, artifact: str, wanted: str, got: str) -> None:
-        super().__init__(
-            f"stage {stage} of {distribution} set the artifact {artifact!r} to a {got}; its key requires {wanted}"
-        )
-        self.stage = stage
-        self.artifact = artifact
-
 
 class MissingProduct(KareninaError):
     """A stage ran without setting all artifacts that it declares in `produces`."""
-
-    def __init__(self, stage: str, artifacts: list[str], distribution: str) -> None:
-        super().__init__(
-            f"stage {stage} of {distribution} ran without setting {', '.join(artifacts)}; set every artifact in "
-            "`produces`, to None if there is nothing"
-        )
-        self.stage = stage
-        self.artifacts = artifacts
 
 
 class ItemTimeout(KareninaError):
@@ -80,7 +63,6 @@ class ItemTimeout(KareninaError):
             f"the item was not finished after {seconds:g} s (its answer and waiting included), so it is not judged: "
             "raise item_timeout, or allow more concurrent calls to its models"
         )
-        self.seconds = seconds
 
 
 class ConfigError(KareninaError):

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from journal_runs import AT_ONCE, RunKilled, make_benchmark
 
-from karenina_core import ArtifactKeys, Slot, Stage, VerificationContext, hookimpl
+from karenina_core import ArtifactKeys, Stage, VerificationContext, hookimpl
 from karenina_core import plugins as plugin_room
 from karenina_core.models.adapters import AdapterSpec
 from karenina_core.models.ports import NO_INFO, AgentOptions, AgentReply, CallInfo, Message, Tool, ToolCall, Turn, Usage
@@ -51,7 +51,6 @@ class Agents:
 
         class Work(Stage):
             name = "Work"
-            slot = Slot.GENERATE_ANSWER
             scope = "answer"
             produces = frozenset({ArtifactKeys.RAW_LLM_RESPONSE, ArtifactKeys.TRACE_MESSAGES})
             usage_key = "answer_generation"

@@ -10,7 +10,7 @@ import pytest
 from journal_runs import ScriptedRuns
 
 from karenina_benchmark import Benchmark
-from karenina_core import ArtifactKeys, Slot, Stage, VerificationContext, hookimpl
+from karenina_core import ArtifactKeys, Stage, VerificationContext, hookimpl
 from karenina_core.data.rubrics import CallableRubricTrait, Rubric
 from karenina_core.data.trust import Trust, digest_of
 from karenina_core.plugins import Plugins
@@ -23,7 +23,6 @@ class TellTrust(Stage):
     """Says whether the code in question is trusted."""
 
     name = "TellTrust"
-    slot = Slot.RUBRIC_EVALUATION
     requires = frozenset({ArtifactKeys.RAW_LLM_RESPONSE})
 
     def execute(self, context: VerificationContext) -> None:

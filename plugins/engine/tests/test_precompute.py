@@ -42,7 +42,6 @@ class ProcessRecorder(Stage):
     """A stage that records whether an item ran in another process, and calls the function of the test there."""
 
     name = "ProcessRecorder"
-    slot = None
     before = frozenset({Slot.FINALIZE_RESULT})
     does: Callable[[str], None] = staticmethod(lambda _id: None)
 
@@ -55,7 +54,6 @@ class Act(Stage):
     """A stage that calls an agent."""
 
     name = "Act"
-    slot = None
     requires = frozenset({ArtifactKeys.RAW_LLM_RESPONSE})
     usage_key = "acting"
 

@@ -74,7 +74,6 @@ class Judge(Stage):
     """A stage that calls the judge, if there is one."""
 
     name = "Judge"
-    slot = None
     usage_key = "judging"
     produces = frozenset({JUDGED})
 

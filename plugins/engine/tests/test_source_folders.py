@@ -94,7 +94,6 @@ class Reading(ScriptedRuns):
 
         class Investigate(Stage):
             name = "Investigate"
-            slot = None
             requires = frozenset({ArtifactKeys.RAW_LLM_RESPONSE})
 
             def source_folders(self, config: VerificationConfig, question: Question) -> Sequence[SourceFolder]:
@@ -147,7 +146,6 @@ def test_a_stage_that_cannot_name_its_folders_ends_the_run(tmp_path: Path) -> No
         def plugins(self) -> Plugins:
             class Investigate(Stage):
                 name = "Investigate"
-                slot = None
 
                 def source_folders(self, config: VerificationConfig, question: Question) -> Sequence[SourceFolder]:
                     raise KeyError("root")

@@ -10,7 +10,6 @@ import pytest
 
 from karenina_core import Question, Skip, Stage, VerificationConfig, VerificationContext, hookimpl
 from karenina_core import plugins as plugin_room
-from karenina_core.artifacts.slots import Slot
 from karenina_core.data.trust import Trust
 from karenina_core.errors import ConfigError
 from karenina_core.models.adapters import AdapterSpec
@@ -45,7 +44,6 @@ class Answers(Stage):
     from karenina_core import ArtifactKeys as Keys
 
     name = "Answers"
-    slot = Slot.GENERATE_ANSWER
     scope = "answer"
     produces = frozenset({Keys.RAW_LLM_RESPONSE})
     fallback = True

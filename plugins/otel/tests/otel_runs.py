@@ -14,7 +14,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from karenina_benchmark import Benchmark
-from karenina_core import ArtifactKeys, Slot, Stage, VerificationConfig, VerificationContext, hookimpl
+from karenina_core import ArtifactKeys, Stage, VerificationConfig, VerificationContext, hookimpl
 from karenina_core import plugins as plugin_room
 from karenina_core.models.ports import AgentOptions, Message
 from karenina_core.plugins import Plugins
@@ -32,7 +32,6 @@ KEY = "sk-most-secret"
 
 class Validate(Stage):
     name = "Validate"
-    slot = Slot.VALIDATE_TEMPLATE
     scope = "answer"
     fallback = True
     produces = {ArtifactKeys.RAW_ANSWER_CLASS, ArtifactKeys.ANSWER_CLASS}
@@ -46,7 +45,6 @@ class Generate(Stage):
     """A stage that calls the answering model, through its agent port if its name says so."""
 
     name = "Generate"
-    slot = Slot.GENERATE_ANSWER
     fallback = True
     scope = "answer"
     produces = {ArtifactKeys.RAW_LLM_RESPONSE}
@@ -65,7 +63,6 @@ class Parse(Stage):
     """A stage that calls the judge."""
 
     name = "Parse"
-    slot = Slot.PARSE_TEMPLATE
     fallback = True
     requires = {ArtifactKeys.RAW_LLM_RESPONSE}
     produces = {ArtifactKeys.PARSED_ANSWER}
@@ -80,7 +77,6 @@ class Verify(Stage):
     """A stage that accepts answers to questions with the truth "right"."""
 
     name = "Verify"
-    slot = Slot.VERIFY_TEMPLATE
     fallback = True
     requires = {ArtifactKeys.PARSED_ANSWER}
     produces = {ArtifactKeys.FIELD_VERIFICATION_RESULT}

@@ -29,7 +29,6 @@ class Judge(Stage):
     """A stage with a judge prompt that takes added instructions."""
 
     name = "Judge"
-    slot = None
     prompts = (PromptTask("judging", "Judge it."),)
 
     def execute(self, context: VerificationContext) -> None:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 import pytest
 from pydantic import BaseModel, ConfigDict
 
-from karenina_core import ArtifactKey, ArtifactKeys, CheckStage, Detection, Skip, Slot, Stage, VerificationContext
+from karenina_core import ArtifactKey, ArtifactKeys, CheckStage, Detection, Skip, Stage, VerificationContext
 from karenina_core.data.rubrics import RubricTrait, register_trait_kind
 from karenina_core.errors import KareninaError
 from karenina_core.models.from_files import FromFiles
@@ -125,7 +125,6 @@ def test_the_stage_contract_finds_a_veto_after_a_failure() -> None:
 
 class Shouting(CheckStage):
     name = "Shouting"
-    slot = Slot.ABSTENTION_CHECK
     requires = frozenset({ArtifactKeys.RAW_LLM_RESPONSE})
     prefix = "flaws_shouting"
 

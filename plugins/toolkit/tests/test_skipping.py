@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import pytest
 
 from karenina_core import ArtifactKeys as Keys
-from karenina_core import Skip, Slot, Stage, VerificationContext
+from karenina_core import Skip, Stage, VerificationContext
 from karenina_testing import run_stage
 from karenina_toolkit.skipping import skip_if_failed
 
@@ -24,7 +24,6 @@ class Reader(Stage):
     """Reads an answer that nothing has failed."""
 
     name: ClassVar[str] = "Reader"
-    slot: ClassVar[Slot | None] = None
     optional = frozenset(FINDINGS)
 
     def should_run(self, context: VerificationContext) -> bool | Skip:

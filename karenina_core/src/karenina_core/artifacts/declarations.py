@@ -39,13 +39,14 @@ _PLACES: Final[_Rule] = (
     None,
 )
 _SETTINGS: Final[_Rule] = (lambda value: value is None or _is_model(value), "a pydantic model class", "MySettings")
+_SLOT: Final[_Rule] = (lambda value: isinstance(value, Slot | None), "a slot", "Slot.PARSE_TEMPLATE")
 _FLAG: Final[_Rule] = (lambda value: isinstance(value, bool), "true or false", "True")
 _RULES: Final[Mapping[str, _Rule]] = {
     **dict.fromkeys(("requires", "optional", "produces", "revises"), _KEYS),
     **dict.fromkeys(("after", "before"), _PLACES),
     **dict.fromkeys(("settings", "trait_settings", "question_settings", "field_settings"), _SETTINGS),
     **dict.fromkeys(("fallback", "runs_after_error"), _FLAG),
-    "slot": (lambda value: isinstance(value, Slot | None), "a slot", "Slot.PARSE_TEMPLATE"),
+    **dict.fromkeys(("slot", "for_slot"), _SLOT),
     "scope": (lambda value: value in ("item", "answer"), '"item" or "answer"', '"item"'),
     "reads": (lambda value: isinstance(value, Mapping), "a dictionary", '{"setting": value_if_missing}'),
     "prompts": (lambda value: isinstance(value, tuple | list), "a tuple of prompt tasks", "(TASK,)"),
@@ -63,16 +64,17 @@ _RULES: Final[Mapping[str, _Rule]] = {
 def name_of_stage(stage: Any, hook: str, plugin: object) -> str:
     """Return the name of a stage that `plugin` offers through `hook`.
 
-    Raises `PluginError` if it is not a stage class with a name, or its slot is another, and `ValueError` if its
+    Raises `PluginError` if it is not a stage class with a name, or it declares another slot, and `ValueError` if its
     settings models are outside of the plugin's namespace.
     """
     name = getattr(stage, "name", None)
     if not isinstance(stage, type) or not isinstance(name, str) or not hasattr(stage, "runs_after_error"):
         raise PluginError(f"{plugin!r} offers {stage!r} through {hook}, but it is not a stage class with a name")
-    slot = getattr(stage, "slot", None)
-    if isinstance(slot, Slot | None) and slot is not STAGE_HOOKS[hook]:
-        home = "karenina_extra_stages" if slot is None else slot.hook
-        raise PluginError(f"stage {name} is offered through {hook}, but declares slot = {slot}: use {home}")
+    slot = STAGE_HOOKS[hook]
+    for key, said in (("for_slot", getattr(stage, "for_slot", None) or slot), ("slot", getattr(stage, "slot", slot))):
+        if isinstance(said, Slot | None) and said is not slot:
+            home = next(one for one, slot in STAGE_HOOKS.items() if slot is said)
+            raise PluginError(f"stage {name} is offered through {hook}, but declares {key} = {said}: use {home}")
     for kind in ("settings", "trait_settings", "question_settings", "field_settings"):
         if _is_model(getattr(stage, kind)):
             check_owner(getattr(stage, kind), plugin)
@@ -99,7 +101,7 @@ def why_refused(stage: Any) -> str | None:
 
 def _wrong_values(stage: type[Any]) -> Iterator[str]:
     for name, (accepts, wanted, example) in _RULES.items():
-        value = getattr(stage, name)
+        value = getattr(stage, name, None)
         if not accepts(value):
             if not isinstance(value, Set | list | tuple | dict | str | ArtifactKey | Slot):
                 example = example or "{...}"

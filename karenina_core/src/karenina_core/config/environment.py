@@ -29,10 +29,7 @@ def read_environment() -> Iterator[tuple[str, Any]]:
             if variable in os.environ and variable != "KARENINA_PLUGINS":
                 yield name, _read_value(os.environ[variable], setting.info.annotation)
                 break
-    if strange:
-        yield from (
-            (variable, os.environ[variable]) for variable in sorted(strange - read_catalog()["variables"].keys())
-        )
+    yield from ((unknown, os.environ[unknown]) for unknown in sorted(strange - read_catalog()["variables"].keys()))
 
 
 def read_value(name: str, text: str, read: Callable[[str], Any] = _json) -> Any:

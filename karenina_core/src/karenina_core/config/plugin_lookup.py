@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from karenina_core.catalog import describe_missing_adapter, official_first
+from karenina_core.catalog import install_command, official_first, read_catalog
 from karenina_core.config.setting_owners import not_loaded
 from karenina_core.errors import PluginError
 from karenina_core.models.adapters import RegisteredAdapter
 from karenina_core.plugins import Selection, active_plugins, installed_plugins
 from karenina_core.plugins.hookspecs import karenina_prompt_instructions
+from karenina_core.text import did_you_mean
 
 if TYPE_CHECKING:
     from karenina_core.config.verification import VerificationConfig
@@ -50,8 +51,10 @@ def find_adapter(plugins: Plugins, interface: str) -> RegisteredAdapter:
     problem = "; ".join(f"{one.distribution} {one.version}: {one.failure}" for one in bad if one.state != "loaded")
     if problem:
         raise PluginError(f"the adapter {interface!r} cannot be used: {problem}")
-    known = [one.spec.interface for one in offered]
-    raise PluginError(describe_missing_adapter(interface, known) + not_loaded(plugins))
+    missing = f"there is no adapter {interface!r}{did_you_mean(interface, [one.spec.interface for one in offered])}"
+    if (owner := read_catalog()["adapters"].get(interface)) is not None:
+        missing = f"the adapter {interface!r} is not installed: {install_command(owner)}"
+    raise PluginError(f"{missing}{not_loaded(plugins)}")
 
 
 def prompt_instructions(plugins: Plugins, task: str, interface: str) -> tuple[str, ...]:

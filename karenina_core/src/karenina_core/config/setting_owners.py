@@ -12,7 +12,7 @@ from pydantic.fields import FieldInfo
 from karenina_core.catalog import CORE, read_catalog
 from karenina_core.config.core_settings import CoreSettings
 from karenina_core.errors import ConfigError
-from karenina_core.models.from_files import FromFiles, mark_of
+from karenina_core.models.from_files import FromFiles, declared, mark_of
 from karenina_core.namespaces import flatten, namespace_of
 from karenina_core.plugins import Plugins, active_plugins
 from karenina_core.plugins.hookspecs import karenina_settings
@@ -38,8 +38,7 @@ class Setting:
     @property
     def environment(self) -> tuple[str, ...]:
         """The environment variables that set it; the first one that is set counts."""
-        extra = self.info.json_schema_extra
-        own = extra.get("env") if isinstance(extra, dict) else None
+        own = declared(self.info, "env")
         usual = f"{PREFIX}{self.name.upper().replace('.', '__')}"
         return (usual, str(own)) if own else (usual,)
 
@@ -50,8 +49,7 @@ class Setting:
         The settings model declares that limits, timeouts and the like have no influence on results:
         `Field(..., json_schema_extra={"changes_results": False})`.
         """
-        extra = self.info.json_schema_extra
-        return not (isinstance(extra, dict) and extra.get("changes_results") is False)
+        return declared(self.info, "changes_results") is not False
 
     @property
     def from_files(self) -> FromFiles:
@@ -64,9 +62,8 @@ class Setting:
 
         Declared by the settings model: `Field(..., json_schema_extra={"follows": "workspace_root"})`.
         """
-        extra = self.info.json_schema_extra
-        field = extra.get("follows") if isinstance(extra, dict) else None
-        return str(field) if field is not None else None
+        field: str | None = declared(self.info, "follows")
+        return field
 
     @property
     def default(self) -> Any:

@@ -12,10 +12,11 @@ or, for all fields that a class itself declares, with `from_files: ClassVar[From
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Literal, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
+    from pydantic.fields import FieldInfo
 
 FromFiles = Literal["any", "below", "name", "models", "never"]
 """The values of a field that a file may set without the user's trust.
@@ -28,13 +29,18 @@ FromFiles = Literal["any", "below", "name", "models", "never"]
 """
 
 
+def declared(info: FieldInfo, name: str) -> Any:
+    """Return what a field declares under `name` in its `json_schema_extra`; None if it declares nothing."""
+    extra = info.json_schema_extra
+    return extra.get(name) if isinstance(extra, dict) else None
+
+
 def mark_of(model: type[BaseModel], name: str) -> FromFiles | None:
     """Return the mark of a field: its own, else that of the class that declares it, else None.
 
     The mark of a class does not apply to fields that subclasses add. Raises `ValueError` for an unknown mark.
     """
-    extra = model.model_fields[name].json_schema_extra
-    found = extra.get("from_files") if isinstance(extra, dict) else None
+    found = declared(model.model_fields[name], "from_files")
     if found is None:
         owner = next((one for one in model.__mro__ if name in inspect.get_annotations(one)), model)
         found = vars(owner).get("from_files")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Final, Literal, cast
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, SecretStr
 
-from karenina_core.models.from_files import FromFiles
+from karenina_core.models.from_files import FromFiles, declared
 from karenina_core.models.strict_settings import StrictSettings
 
 ManualTraces = Path | dict[str, Any]
@@ -134,14 +134,7 @@ class ModelConfig(StrictSettings):
         return f"{self.interface}:{self.model_name}"
 
 
-def _secrecy() -> dict[str, Secrecy]:
-    marks = {name: info.json_schema_extra for name, info in ModelConfig.model_fields.items()}
-    return {
-        name: cast("Secrecy", mark["secrecy"])
-        for name, mark in marks.items()
-        if isinstance(mark, dict) and "secrecy" in mark
-    }
-
-
-SECRECY: Final = _secrecy()
+SECRECY: Final[dict[str, Secrecy]] = {
+    name: secrecy for name, info in ModelConfig.model_fields.items() if (secrecy := declared(info, "secrecy"))
+}
 """The fields of a model that are or may contain secrets, from their own declarations."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from karenina_core.artifacts.artifact import ANY, AnyKey
 from karenina_core.artifacts.slots import Slot
 from karenina_core.errors import KareninaError, RunError, describe_error
-from karenina_core.namespaces import owned_fields
 from karenina_core.planning.ordering import Edge, Node, sort_nodes
 from karenina_core.planning.selection import SelectedStage, select
 from karenina_core.stages.stage import Stage
+from karenina_core.stages.state import StageAccess
 from karenina_core.text import to_html
 
 if TYPE_CHECKING:
@@ -49,44 +49,15 @@ class LeftOut:
     why: str
 
 
-@dataclass(frozen=True)
-class PlannedStage:
+@dataclass(frozen=True, kw_only=True)
+class PlannedStage(StageAccess):
     """A stage of a plan, with what the pipeline needs to run it and to enforce its declarations."""
 
     stage: Stage
-    distribution: str
     version: str
-    waits_for: tuple[WaitsFor, ...] = ()
-    producers: tuple[tuple[AnyKey, str], ...] = ()
-    reads: frozenset[str] = field(default=frozenset())
-    writes: frozenset[str] = field(default=frozenset())
-    revises: frozenset[str] = field(default=frozenset())
-    reads_everything: bool = False
-
-    @cached_property
-    def name(self) -> str:
-        """The stage's name."""
-        return self.stage.name
-
-    @property
-    def slot(self) -> Slot | None:
-        """The slot that it fills."""
-        return self.stage.slot
-
-    @cached_property
-    def usage_key(self) -> str:
-        """The name under which its model calls are counted."""
-        return self.stage.usage_key or self.stage.name
-
-    def reads_setting(self, name: str) -> bool:
-        """Return whether it may read the setting: one of the core, its own, or one that it lists in `reads`."""
-        return name in self._readable
-
-    @cached_property
-    def _readable(self) -> frozenset[str]:
-        from karenina_core.config import CoreSettings
-
-        return frozenset({*CoreSettings.model_fields, *self.stage.reads, *owned_fields([self.stage.settings])})
+    slot: Slot | None
+    waits_for: tuple[WaitsFor, ...]
+    producers: tuple[tuple[AnyKey, str], ...]
 
 
 @dataclass(frozen=True)
@@ -140,13 +111,11 @@ class Plan:
                     "slot": planned.slot.config_name if planned.slot is not None else None,
                     "distribution": planned.distribution,
                     "version": planned.version,
-                    "waits_for": [
-                        {"artifact": wait.artifact, "stage": wait.stage, "why": wait.why} for wait in planned.waits_for
-                    ],
+                    "waits_for": [asdict(wait) for wait in planned.waits_for],
                 }
                 for planned in self.stages
             ],
-            "left_out": [{"name": left.name, "why": left.why} for left in self.left_out],
+            "left_out": [asdict(left) for left in self.left_out],
         }
 
 
@@ -200,7 +169,7 @@ def order_stages(
 
 
 def _node(one: SelectedStage, ranks: Mapping[str, int] | None) -> Node:
-    slot = one.stage.slot
+    slot = one.slot
     rank = None if slot is None else slot.value if ranks is None else ranks[one.stage.name]
     lowest = max((slot.value for slot in one.stage.after if isinstance(slot, Slot)), default=0)
     last = Slot.FINALIZE_RESULT.value
@@ -227,7 +196,7 @@ def _order_edges(one: SelectedStage, selected: Sequence[SelectedStage]) -> Itera
     for other in selected:
         if other is one:
             continue
-        names: set[str | Slot | None] = {other.stage.name, other.stage.slot}
+        names: set[str | Slot | None] = {other.stage.name, other.slot}
         if names & set(one.stage.after):
             yield Edge(other.stage.name, one.stage.name, None, f"{one.stage.name} declares after")
         if names & set(one.stage.before):
@@ -251,7 +220,7 @@ def _artifact_edges(one: SelectedStage, selected: Sequence[SelectedStage], produ
                 continue
             for other in selected:
                 if other is not one and key in other.stage.revises and key not in stage.revises:
-                    if {other.stage.name, other.stage.slot} & set(stage.before):
+                    if {other.stage.name, other.slot} & set(stage.before):
                         continue
                     yield Edge(other.stage.name, stage.name, key.name, f"{relation}, after it is revised")
 
@@ -280,9 +249,16 @@ def _make_planned_stage(one: SelectedStage, edges: Sequence[Edge], producers: di
     everything = stage.optional is ANY
     declared = [] if everything else [*stage.requires, *stage.optional, *stage.revises, *stage.produces]
     return PlannedStage(
-        stage,
-        one.distribution,
-        one.version,
+        stage=stage,
+        name=stage.name,
+        distribution=one.distribution,
+        version=one.version,
+        slot=one.slot,
+        usage_key=stage.usage_key or stage.name,
+        scope=stage.scope,
+        settings=stage.settings,
+        question_settings=stage.question_settings,
+        other_settings=stage.reads,
         waits_for=tuple(sorted(waits, key=lambda wait: (wait.stage, wait.artifact or "", wait.why))),
         producers=tuple(
             (key, producers.get(key.name, "its producer")) for key in sorted(stage.requires, key=lambda key: key.name)

@@ -18,8 +18,9 @@ from karenina_core.artifacts.declarations import name_of_adapter, name_of_stage,
 from karenina_core.artifacts.slots import STAGE_HOOKS
 from karenina_core.catalog import install_command, read_catalog
 from karenina_core.errors import PluginError, type_and_message
+from karenina_core.hook_policy import version_mismatch
 from karenina_core.plugins.discovery import GROUPS, Kind, PluginInfo, Selection, canonical, installed, load_entry_points
-from karenina_core.plugins.specifications import GROUP, Specifications, installed_specifications, version_mismatch
+from karenina_core.plugins.specifications import GROUP, Specifications, installed_specifications
 from karenina_core.text import did_you_mean
 
 if TYPE_CHECKING:
@@ -42,12 +43,13 @@ of such an object and why it is refused."""
 
 @dataclass(frozen=True, slots=True)
 class Offer(Generic[T_co]):
-    """An object that a plugin offers, or its implementation of a hook, with the plugin's distribution."""
+    """An object that a plugin offers through a hook, or its implementation of one, with the plugin's distribution."""
 
     value: T_co
     distribution: str
     version: str
     plugin: object
+    hook: str = ""
 
 
 class Plugins:
@@ -125,7 +127,7 @@ class Plugins:
             raise PluginError(f"the hook {hook.__name__} cannot be used: {why}")
         implementing = {id(found.plugin) for found in caller.get_hookimpls()}
         return [
-            Offer(partial(self._call_one, plugin, hook.__name__), distribution, version, plugin)
+            Offer(partial(self._call_one, plugin, hook.__name__), distribution, version, plugin, hook.__name__)
             for plugin, distribution, version in self._plugins.values()
             if id(plugin) in implementing
         ]
@@ -138,7 +140,7 @@ class Plugins:
             except Exception as error:
                 self.reject(found, error)
             else:
-                yield Offer(result, found.distribution, found.version, found.plugin)
+                yield Offer(result, found.distribution, found.version, found.plugin, found.hook)
 
     def offers(self, hook: Callable[[], Sequence[T]]) -> list[Offer[T]]:
         """Return the objects that plugins offer through `hook`, which takes no arguments, with their distributions.
@@ -146,11 +148,8 @@ class Plugins:
         The hook is called once, and again after another plugin is registered.
         """
         if hook.__name__ not in self._offered:
-            self._offered[hook.__name__] = [
-                Offer(one, found.distribution, found.version, found.plugin)
-                for found in self.each(hook)
-                for one in found.value or ()
-            ]
+            found: Iterable[Offer[Any]] = self.each(hook)
+            self._offered[hook.__name__] = [replace(one, value=value) for one in found for value in one.value or ()]
         return self._offered[hook.__name__]
 
     def call(self, hook: Callable[[], Sequence[T]]) -> list[T]:
@@ -170,14 +169,10 @@ class Plugins:
         """
         if kind not in self._offered:
             hooks, name_of, _ = _HOOKS_OF_KIND[kind]
-            found = []
-            for hook in hooks:
-                for one in self.offers(getattr(self._manager.hook, hook).spec.function):
-                    name = name_of(one.value, hook, one.plugin)
-                    info = self._infos.get((kind, name, one.distribution))
-                    if info is None or info.state == "loaded":
-                        found.append((name, one.distribution, one))
-            self._offered[kind] = [one for *_, one in sorted(found, key=lambda entry: entry[:2])]
+            offers = [one for hook in hooks for one in self.offers(getattr(self._manager.hook, hook).spec.function)]
+            named = [((kind, name_of(one.value, one.hook, one.plugin), one.distribution), one) for one in offers]
+            unused = {key for key, info in self._infos.items() if info.state != "loaded"}
+            self._offered[kind] = [one for key, one in sorted(named, key=lambda pair: pair[0]) if key not in unused]
         return self._offered[kind]
 
     def _add_group(self, points: Iterable[EntryPoint], kind: Kind, selection: Selection) -> None:
@@ -198,7 +193,11 @@ class Plugins:
         try:
             for each, (hooks, name_of, why_refused) in _HOOKS_OF_KIND.items() if failure is None else ():
                 found = [(one, hook) for hook in hooks for one in self._call_one(plugin, hook) or ()]
-                offers |= {(each, name_of(one, hook, plugin)): why_refused(one) for one, hook in found}
+                for one, hook in found:
+                    name = name_of(one, hook, plugin)
+                    if (each, name) in offers:
+                        raise PluginError(f"the {each} {name} is offered twice, again through {hook}: offer it once")
+                    offers[each, name] = why_refused(one)
         except Exception as error:
             failure = type_and_message(error)
         failure = failure or next((why for (_, name), why in offers.items() if why and name not in named), None)

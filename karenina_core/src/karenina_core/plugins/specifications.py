@@ -14,7 +14,8 @@ from typing import Final
 import pluggy
 
 from karenina_core.catalog import CORE, install_command, official_first, read_catalog
-from karenina_core.hooks import API_VERSION, PROJECT
+from karenina_core.hook_policy import version_mismatch
+from karenina_core.hooks import PROJECT
 from karenina_core.plugins.discovery import PluginInfo, Selection, installed, load_entry_points
 from karenina_core.text import did_you_mean
 from karenina_core.version import __version__
@@ -107,13 +108,6 @@ def installed_specifications(selection: Selection, *more: EntryPoint) -> Specifi
     return Specifications.load([*installed().select(group=GROUP), *more], selection)
 
 
-def version_mismatch(thing: object) -> str | None:
-    """Return why a plugin or module is made for another version of the plugin interface; None if it is not."""
-    wanted = getattr(thing, "karenina_api", API_VERSION)
-    differs = f"it is made for version {wanted} of the plugin interface, but this core has version {API_VERSION}"
-    return None if wanted == API_VERSION else differs
-
-
 class _Manager(pluggy.PluginManager):
     """A plugin manager that suggests names for unknown hooks, and ignores those of members that are not installed."""
 
@@ -121,6 +115,9 @@ class _Manager(pluggy.PluginManager):
         options = super().parse_hookimpl_opts(plugin, name)
         hook = name if options is None else options["specname"] or name
         known = hook in vars(self.hook) and vars(self.hook)[hook].has_spec()
+        if options is not None and (options["wrapper"] or options["hookwrapper"]):
+            why = "a wrapper, but hooks are called for each plugin alone: write @hookimpl, and return what it offers"
+            raise pluggy.PluginValidationError(plugin, f"{name} is {why}")
         if options is not None and not known:
             if hook not in read_catalog()["hooks"]:
                 names = [one for one, caller in vars(self.hook).items() if caller.has_spec()]
@@ -135,8 +132,7 @@ def _owner(module: object, info: PluginInfo) -> HookOwner:
     """Return the owner for a module. Raises `TypeError` or `ImportError` if it does not specify hooks for this core."""
     if not isinstance(module, ModuleType):
         raise TypeError(f"{info.target} is not a module")
-    failure = version_mismatch(module)
-    if failure is not None:
+    if failure := version_mismatch(module):
         raise ImportError(failure)
     owner = HookOwner(module, replace(info, state="loaded"))
     if not owner.hooks:

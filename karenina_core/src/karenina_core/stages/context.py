@@ -84,7 +84,7 @@ class VerificationContext:
     def parsing_model(self) -> ModelConfig:
         """The judge. Raises `MissingArtifact` in answer-scope stages, which have none, and in runs without judges."""
         model = self._state.item.parsing_model
-        if model is None and self._planned.stage.scope == "item":
+        if model is None and self._planned.scope == "item":
             raise MissingArtifact(
                 f"stage {self._planned.name} needs a judge, but there is none: set parsing_models (--judge on the "
                 "command line)"
@@ -125,7 +125,7 @@ class VerificationContext:
     def settings(self) -> BaseModel:
         """The stage's own settings. Raises `UndeclaredSetting` if it declares no settings model."""
         if self._settings is None:
-            model = self._planned.stage.settings
+            model = self._planned.settings
             if model is None:
                 raise UndeclaredSetting(f"stage {self._planned.name} declares no settings model")
             self._settings = self.config.section(model)
@@ -134,7 +134,7 @@ class VerificationContext:
     @property
     def question_settings(self) -> BaseModel:
         """The question's values of the stage's `question_settings`. Raises `UndeclaredSetting` if it has none."""
-        model = self._planned.stage.question_settings
+        model = self._planned.question_settings
         if model is None:
             raise UndeclaredSetting(f"stage {self._planned.name} declares no question_settings")
         return read_owned(model, self.question.extra)
@@ -147,9 +147,9 @@ class VerificationContext:
         if not self._planned.reads_setting(name):
             raise UndeclaredSetting(
                 f"stage {self._planned.name} reads the setting {name!r} of another owner without declaring it: "
-                f"add it to {type(self._planned.stage).__name__}.reads"
+                f"add it to {self._planned.name}.reads"
             )
-        return self.config.setting(name) if self.config.has(name) else self._planned.stage.reads[name]
+        return self.config.setting(name) if self.config.has(name) else self._planned.other_settings[name]
 
     @property
     def log(self) -> logging.LoggerAdapter[logging.Logger]:
@@ -273,7 +273,7 @@ class VerificationContext:
         own = self.config.core.prompt_config
         messages = assemble(task, user, system_prompt=chosen.system_prompt, added=added, user_instructions=own)
         if task.shows_truth:
-            self.calls.show_truth(messages[-1])
+            self.calls.with_truth.append(messages[-1])
         return messages
 
     def llm(self, model: ModelConfig | None = None) -> LLMPort:
@@ -365,8 +365,10 @@ class VerificationContext:
     def _check_type(self, key: AnyKey, value: object) -> None:
         if not key.accepts(value):
             wanted = f"{key.type.__name__}: {key.cure}" if key.cure else key.type.__name__
-            stage, distribution = self._planned.name, self._planned.distribution
-            raise ArtifactTypeError(stage, distribution, key.name, wanted, type(value).__name__)
+            raise ArtifactTypeError(
+                f"stage {self._planned.name} of {self._planned.distribution} set the artifact {key.name!r} to a "
+                f"{type(value).__name__}; its key requires {wanted}"
+            )
 
 
 class _StageLog(logging.LoggerAdapter[logging.Logger]):

@@ -14,7 +14,6 @@ from pydantic_core import from_json, to_json, to_jsonable_python
 from karenina_core.artifacts.artifact import ANY, ArtifactKey
 from karenina_core.artifacts.keys import ArtifactKeys as Keys
 from karenina_core.artifacts.keys import standard_keys
-from karenina_core.artifacts.slots import Slot
 from karenina_core.data.outcome import Outcome
 from karenina_core.data.result import VerificationResult
 from karenina_core.data.sections import ROOT_FIELDS, SECTIONS, Section, VerificationResultRubric
@@ -42,7 +41,6 @@ class FinalizeResult(Stage):
     """The last stage: reads all artifacts, makes no call, and always makes a result."""
 
     name = "FinalizeResult"
-    slot = Slot.FINALIZE_RESULT
     optional = ANY
     produces = frozenset({VERIFICATION_RESULT})
     fallback = True
@@ -265,11 +263,7 @@ def _metadata(state: State) -> dict[str, Any]:
         "replicate": item.replicate,
         "answering_id": answering.id,
         "parsing_id": judge.id,
-        "answering": {
-            "interface": answering.interface,
-            "model_name": answering.model_name,
-            "tools": sorted(servers),
-        },
+        "answering": {"interface": answering.interface, "model_name": answering.model_name, "tools": sorted(servers)},
         "parsing": {"interface": judge.interface, "model_name": judge.model_name},
         "answering_system_prompt": answering.system_prompt,
         "parsing_system_prompt": judge.system_prompt,

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from karenina_core.artifacts.artifact import AnyKey, ArtifactKey
+from karenina_core.artifacts.slots import STAGE_HOOKS
 from karenina_core.data.outcome import Outcome
 from karenina_core.errors import StructuredError
 from karenina_core.models.ports import PortError
@@ -67,7 +68,8 @@ class Stage:
 
     One object serves all items of a run at once, so it must not store anything about an item; use the context.
 
-    - `slot`: the slot of the stage, or None for an extra stage, which only its relations place.
+    - `for_slot`: the slot of all stages of a base class. The slot of a stage is that of the hook through which a plugin
+      offers it, and a `for_slot` (or `slot`) that disagrees with the hook is refused.
     - `requires`: artifacts that the stage needs; it is skipped if their producer did not run.
     - `optional`: artifacts that it reads if they exist; it comes after their producers.
     - `produces`: artifacts that it creates; a stage that runs must set all of them (None is a value).
@@ -91,7 +93,7 @@ class Stage:
     """
 
     name: ClassVar[str]
-    slot: ClassVar[Slot | None] = None
+    for_slot: ClassVar[Slot | None] = None
     requires: ClassVar[Set[AnyKey]] = frozenset()
     optional: ClassVar[Set[AnyKey]] = frozenset()
     produces: ClassVar[Set[AnyKey]] = frozenset()
@@ -116,13 +118,9 @@ class Stage:
         """Return whether the stage belongs to the plan of `question`. Must have no side effects.
 
         Raises `ConfigError` if it does but the configuration cannot work: the problems are reported with the plan,
-        before any call. By default, stages are included, except in slots that take one stage, where installing a plugin
-        must not change anything by itself.
+        before any call. A stage without this method is included, except in a slot that takes one stage, where the
+        configuration must select it.
         """
-        from karenina_core.artifacts.slot_rules import SLOT_RULES
-
-        if self.slot is not None and SLOT_RULES[self.slot].single:
-            return Skip("not selected by the configuration")
         return True
 
     def scores(self, trait: RubricTrait) -> bool:
@@ -181,16 +179,20 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class RegisteredStage:
-    """A stage class and the distribution that offers it."""
+    """A stage class, the distribution that offers it, and the slot of the hook (None: its relations place it)."""
 
     stage: type[Stage]
     distribution: str
     version: str
+    slot: Slot | None = None
 
 
 def registered_stages(plugins: Plugins) -> tuple[RegisteredStage, ...]:
     """Return all registered stages, sorted by name and distribution."""
-    return tuple(RegisteredStage(one.value, one.distribution, one.version) for one in plugins.of_kind("stage"))
+    return tuple(
+        RegisteredStage(one.value, one.distribution, one.version, STAGE_HOOKS[one.hook])
+        for one in plugins.of_kind("stage")
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,12 +231,7 @@ class CheckStage(Stage):
             name = f"{cls.prefix}_{suffix}"
             return known.get(name) or ArtifactKey(name, type)
 
-        return (
-            key("check_performed", bool),
-            key("detected", bool),
-            key("override_applied", bool),
-            key("reasoning", str),
-        )
+        return key("check_performed", bool), key("detected", bool), key("override_applied", bool), key("reasoning", str)
 
     @abstractmethod
     async def detect(self, context: VerificationContext) -> Detection:

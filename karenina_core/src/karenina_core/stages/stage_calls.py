@@ -33,13 +33,14 @@ class StageCalls:
     `no_recorded_reply` is the error of the first call without a recorded reply, in a run that makes no calls.
     """
 
-    __slots__ = ("_info", "_planned", "_state", "_with_truth", "failed", "no_recorded_reply", "usage")
+    __slots__ = ("_info", "_planned", "_state", "failed", "no_recorded_reply", "usage", "with_truth")
 
     def __init__(self, state: State, planned: StageAccess) -> None:
         self._state = state
         self._planned = planned
         self._info: CallInfo | None = None
-        self._with_truth: list[Message] = []
+        self.with_truth: list[Message] = []
+        """The messages that show ground truth by design."""
         self.usage = NO_USAGE
         self.failed = 0
         self.no_recorded_reply: NoRecordedReply | None = None
@@ -57,7 +58,7 @@ class StageCalls:
                 item.order,
                 CallNotes(),
                 planned.name,
-                shared := planned.stage.scope == "answer",
+                shared := planned.scope == "answer",
                 judge="" if shared or item.parsing_model is None else item.parsing_model.id,
                 sources=item.sources,
             )
@@ -67,10 +68,6 @@ class StageCalls:
     def notes(self) -> CallNotes | None:
         """The notes of all calls; None if there were none."""
         return self._info.notes if self._info is not None else None
-
-    def show_truth(self, message: Message) -> None:
-        """Note that a message shows ground truth by design."""
-        self._with_truth.append(message)
 
     async def call(self, request: ModelRequest) -> Any:
         """Make a call for the item, and count it and its usage. Raises `PortError`."""
@@ -93,7 +90,7 @@ class StageCalls:
         info = self.info if request.info is NO_INFO else request.info
         if info.notes is None:
             info = replace(info, notes=self.info.notes)
-        shows_truth = any(message is shown for shown in self._with_truth for message in request.messages)
+        shows_truth = any(message is shown for shown in self.with_truth for message in request.messages)
         return replace(info, shows_truth=True) if shows_truth else info
 
     def count_failure(self, error: PortError | None = None) -> None:

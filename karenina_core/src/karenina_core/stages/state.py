@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 from karenina_core.data.item_id import ItemId
 from karenina_core.data.outcome import Outcome
 from karenina_core.models.ports import CallInfo, ModelRequest, Usage
+from karenina_core.namespaces import owned_fields
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,63 +31,34 @@ Ask = Callable[[], str | Awaitable[str]]
 """A function that queries a service once, and blocks or returns an awaitable."""
 
 
-class StageDeclaration(Protocol):
-    """The declarations of a stage class (`karenina_core.stages.stage.Stage`) that the context needs."""
+@dataclass(frozen=True, kw_only=True)
+class StageAccess:
+    """A planned stage as its context knows it: its names and settings, and the artifacts that it may read and write.
 
-    @property
-    def question_settings(self) -> type[BaseModel] | None:
-        """The model of the fields of questions that it owns."""
+    `other_settings` are the settings of other owners that it reads, with their defaults.
+    """
 
-    @property
-    def scope(self) -> str:
-        """Whether it runs once for each item or for each answer."""
-
-    @property
-    def settings(self) -> type[BaseModel] | None:
-        """Its settings model."""
-
-    @property
-    def reads(self) -> Mapping[str, Any]:
-        """The settings of other owners that it reads, with their defaults."""
-
-
-class StageAccess(Protocol):
-    """A stage and what it may read and write, as planned (`karenina_core.planning.plan.PlannedStage`)."""
-
-    @property
-    def stage(self) -> StageDeclaration:
-        """The stage."""
-
-    @property
-    def name(self) -> str:
-        """The stage's name."""
-
-    @property
-    def distribution(self) -> str:
-        """The distribution that offers it."""
-
-    @property
-    def usage_key(self) -> str:
-        """The name under which its model calls are counted."""
-
-    @property
-    def reads(self) -> frozenset[str]:
-        """The names of the artifacts that it may read."""
-
-    @property
-    def writes(self) -> frozenset[str]:
-        """The names of the artifacts that it creates."""
-
-    @property
-    def revises(self) -> frozenset[str]:
-        """The names of the artifacts that it may replace."""
-
-    @property
-    def reads_everything(self) -> bool:
-        """Whether it may read every artifact."""
+    name: str
+    distribution: str
+    usage_key: str
+    scope: str
+    settings: type[BaseModel] | None
+    question_settings: type[BaseModel] | None
+    other_settings: Mapping[str, Any]
+    reads: frozenset[str]
+    writes: frozenset[str]
+    revises: frozenset[str]
+    reads_everything: bool
 
     def reads_setting(self, name: str) -> bool:
-        """Return whether it may read the setting."""
+        """Return whether it may read the setting: one of the core, its own, or one of `other_settings`."""
+        return name in self._readable
+
+    @cached_property
+    def _readable(self) -> frozenset[str]:
+        from karenina_core.config import CoreSettings
+
+        return frozenset({*CoreSettings.model_fields, *self.other_settings, *owned_fields([self.settings])})
 
 
 class PortProvider(Protocol):

@@ -49,7 +49,6 @@ class PrepareWorkspace(Stage):
     """
 
     name = "PrepareWorkspace"
-    slot = None
     scope = "answer"
     produces = frozenset({Keys.WORKSPACE_PATH})
     after = frozenset({Slot.VALIDATE_TEMPLATE})

@@ -14,7 +14,7 @@ from karenina_agentic.prompts import SCORING, TRAIT, scoring_request, trait_requ
 from karenina_agentic.settings import AgenticSettings, agentic_traits
 from karenina_agentic.trait_workspace import TraitWorkspace, open_trait_workspace
 from karenina_core import ArtifactKeys as Keys
-from karenina_core import ModelConfig, Question, Skip, Slot, Stage, VerificationConfig, VerificationContext
+from karenina_core import ModelConfig, Question, Skip, Stage, VerificationConfig, VerificationContext
 from karenina_core.data.rubrics import AgenticRubricTrait, RubricTrait
 from karenina_core.data.trust import Trust
 from karenina_core.errors import ConfigError, describe_error
@@ -126,7 +126,6 @@ class AgenticRubricEvaluation(Stage):
     """
 
     name = "AgenticRubricEvaluation"
-    slot = Slot.RUBRIC_EVALUATION
     requires = frozenset({Keys.RAW_LLM_RESPONSE})
     optional = frozenset(
         {

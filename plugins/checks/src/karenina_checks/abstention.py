@@ -8,7 +8,7 @@ from karenina_checks.judge_check import JudgeCheck
 from karenina_checks.prompts import ABSTAINED, ABSTENTION_DETECTION, ABSTENTION_SCHEMA, abstention_request
 from karenina_checks.settings import ChecksSettings
 from karenina_core import ArtifactKeys as Keys
-from karenina_core import Outcome, Question, Skip, Slot, VerificationConfig, VerificationContext
+from karenina_core import Outcome, Question, Skip, VerificationConfig, VerificationContext
 from karenina_core.stages.stage import Detection
 from karenina_toolkit.skipping import skip_if_failed
 
@@ -24,7 +24,6 @@ class AbstentionCheck(JudgeCheck):
     """
 
     name = "AbstentionCheck"
-    slot = Slot.ABSTENTION_CHECK
     requires = frozenset({Keys.RAW_LLM_RESPONSE})
     optional = frozenset({Keys.RECURSION_LIMIT_REACHED, Keys.RESPONSE_REFUSED})
     prefix = "abstention"

@@ -6,7 +6,7 @@ from karenina_checks.judge_check import JudgeCheck
 from karenina_checks.prompts import SUFFICIENCY_DETECTION, SUFFICIENCY_SCHEMA, SUFFICIENT, sufficiency_request
 from karenina_checks.settings import ChecksSettings
 from karenina_core import ArtifactKeys as Keys
-from karenina_core import Outcome, Question, Skip, Slot, VerificationConfig, VerificationContext
+from karenina_core import Outcome, Question, Skip, VerificationConfig, VerificationContext
 from karenina_core.stages.stage import Detection
 from karenina_toolkit.skipping import skip_if_failed
 
@@ -19,7 +19,6 @@ class SufficiencyCheck(JudgeCheck):
     """
 
     name = "SufficiencyCheck"
-    slot = Slot.SUFFICIENCY_CHECK
     requires = frozenset({Keys.RAW_LLM_RESPONSE, Keys.ANSWER_CLASS})
     optional = frozenset(
         {

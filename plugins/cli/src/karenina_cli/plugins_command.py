@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
+import re
+from collections.abc import Callable
 from dataclasses import asdict
 from textwrap import indent
 from typing import TYPE_CHECKING, Annotated, Any
@@ -31,7 +35,8 @@ def list_plugins(
     """List the installed plugins, and what is wrong with those that cannot be used.
 
     Also lists adapters of this project that are not installed, and modules of hook specifications that cannot be used.
-    `--hooks` lists the hooks, each with the distribution that specifies it, and whether it is stable or provisional.
+    `--hooks` lists the hooks, each with the distribution that specifies it, whether it is stable or provisional, and an
+    implementation to begin with, which shows its arguments and imports its types.
     """
     screen = get_screen(ctx)
     with screen.report_errors():
@@ -72,7 +77,10 @@ def _list_hooks(screen: Screen, as_json: bool) -> None:
     specs = {name: getattr(owner.module, name) for owner in specifications.owners for name in owner.hooks}
     found = [(hook, policy_of(specs[hook.name])) for hook in specifications.hooks()]
     if as_json:
-        screen.json({"hooks": [{**asdict(hook), **asdict(policy)} for hook, policy in found]})
+        examples = {name: example_of_hook(spec) for name, spec in specs.items()}
+        screen.json(
+            {"hooks": [{**asdict(hook), **asdict(policy), "example": examples[hook.name]} for hook, policy in found]}
+        )
         return
     for hook, policy in found:
         line = Text(clean(f"{hook.name}  ({hook.distribution} {hook.version})"), "bold")
@@ -81,6 +89,36 @@ def _list_hooks(screen: Screen, as_json: bool) -> None:
         print_wrapped(screen.out, Text(clean(indent(hook.description, "    "))))
         if policy.deprecated is not None:
             print_wrapped(screen.out, Text(clean(f"    Deprecated: {policy.deprecated}"), "yellow"))
+        example = indent(example_of_hook(specs[hook.name]), "        ")
+        screen.out.print(Text(clean(f"\n{example}\n"), "dim"), soft_wrap=True)
+
+
+def example_of_hook(specification: Callable[..., Any]) -> str:
+    """Return an implementation of a hook to begin with: the imports of its types, its signature, and what it returns.
+
+    The names are looked up in the source of the specification, whose module may import types for type checkers only.
+    """
+    signature = str(inspect.signature(specification)).replace("'", "")  # annotations are texts
+    module = inspect.getmodule(specification)
+    names = set(re.findall(r"[A-Za-z_]\w*", signature))
+    imports: dict[str, set[str]] = {"karenina_core": {"hookimpl"}}
+    lines: set[str] = set()
+    for node in ast.walk(ast.parse(inspect.getsource(module) if module is not None else "")):
+        if isinstance(node, ast.ImportFrom) and node.module is not None:
+            found = {one.name for one in node.names if one.name in names}
+        elif isinstance(node, ast.ClassDef):
+            found = {node.name} & names
+        else:
+            found = set()
+            if isinstance(node, ast.Import):
+                lines |= {f"import {one.name}" for one in node.names if one.name in names}
+        if found:
+            imports.setdefault(str(getattr(node, "module", specification.__module__)), set()).update(found)
+    lines |= {f"from {source} import {', '.join(sorted(found))}" for source, found in imports.items()}
+    offered = re.fullmatch(r".*-> Sequence\[(?:type\[(\w+)\]|(\w+))\]", signature)
+    body = "..." if offered is None else f"return [My{offered[1]}]" if offered[1] else f"return [{offered[2]}(...)]"
+    code = f"@hookimpl\ndef {specification.__name__}{signature}:\n    {body}"
+    return "\n".join([*sorted(lines), "", "", code])
 
 
 def describe_plugins() -> list[dict[str, Any]]:

@@ -28,7 +28,6 @@ class DeepJudgmentAutoFail(AutoFailStage):
     """
 
     name = "DeepJudgmentAutoFail"
-    slot = Slot.DEEP_JUDGMENT_AUTO_FAIL
     optional = frozenset(
         {
             Keys.DEEP_JUDGMENT_PERFORMED,
@@ -80,7 +79,6 @@ class DeepJudgmentRubricAutoFail(AutoFailStage):
     """Slot 12: fails answers with a rubric trait without excerpts, unless the model abstained."""
 
     name = "DeepJudgmentRubricAutoFail"
-    slot = Slot.DEEP_JUDGMENT_RUBRIC_AUTO_FAIL
     optional = frozenset(
         {
             Keys.DEEP_JUDGMENT_RUBRIC_PERFORMED,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from karenina_core import ArtifactKeys as Keys
-from karenina_core import Question, Skip, Slot, Stage, VerificationConfig, VerificationContext
+from karenina_core import Question, Skip, Stage, VerificationConfig, VerificationContext
 from karenina_core.data.trust import Trust
 from karenina_core.errors import ConfigError, StructuredError
 from karenina_core.models.ports import PortError
@@ -77,7 +77,6 @@ class EmbeddingCheck(Stage):
     """
 
     name = "EmbeddingCheck"
-    slot = Slot.EMBEDDING_CHECK
     requires = frozenset({Keys.ANSWER_CLASS, Keys.PARSED_ANSWER, Keys.FIELD_VERIFICATION_RESULT})
     optional = frozenset({Keys.REGEX_OVERALL_SUCCESS, Keys.FIELD_VERIFICATION_ERROR})
     produces = frozenset(

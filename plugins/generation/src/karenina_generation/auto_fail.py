@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from karenina_core import ArtifactKeys as Keys
-from karenina_core import AutoFailStage, Slot, VerificationContext
+from karenina_core import AutoFailStage, VerificationContext
 from karenina_toolkit.traces import validate_trace
 
 
@@ -11,7 +11,6 @@ class RecursionLimitAutoFail(AutoFailStage):
     """Fails answers of agents that reached their turn limit. The trace and usage are kept; the item is completed."""
 
     name = "RecursionLimitAutoFail"
-    slot = Slot.RECURSION_LIMIT_AUTO_FAIL
     requires = frozenset({Keys.RAW_LLM_RESPONSE})
     optional = frozenset({Keys.RECURSION_LIMIT_REACHED})
 
@@ -34,7 +33,6 @@ class TraceValidationAutoFail(AutoFailStage):
     """
 
     name = "TraceValidationAutoFail"
-    slot = Slot.TRACE_VALIDATION_AUTO_FAIL
     requires = frozenset({Keys.RAW_LLM_RESPONSE})
     optional = frozenset({Keys.TRACE_MESSAGES, Keys.FINAL_AI_MESSAGE, Keys.RECURSION_LIMIT_REACHED})
     produces = frozenset({Keys.TRACE_VALIDATION_FAILED, Keys.TRACE_VALIDATION_ERROR, Keys.MCP_ENABLED})

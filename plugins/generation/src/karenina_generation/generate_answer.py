@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import ClassVar, Final
 
 from karenina_core import ArtifactKeys as Keys
-from karenina_core import Outcome, Question, Slot, Stage, VerificationConfig, VerificationContext
+from karenina_core import Outcome, Question, Stage, VerificationConfig, VerificationContext
 from karenina_core.data.trust import Trust
 from karenina_core.errors import ConfigError
 from karenina_core.models.ports import (
@@ -54,7 +54,6 @@ class GenerateAnswer(Stage):
     """
 
     name = "GenerateAnswer"
-    slot = Slot.GENERATE_ANSWER
     scope = "answer"
     optional = frozenset({Keys.ANSWER_CLASS, Keys.WORKSPACE_PATH})
     produces = frozenset(

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from karenina_core import ArtifactKeys, Slot, Stage, VerificationContext, hookimpl
+from karenina_core import ArtifactKeys, Stage, VerificationContext, hookimpl
 from karenina_core.models.adapters import AdapterSpec
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import (
@@ -34,7 +34,6 @@ class Ask(Stage):
     """A stage that calls the answering model. A question about poison kills the process that works on it."""
 
     name = "Ask"
-    slot = Slot.GENERATE_ANSWER
     scope = "answer"
     produces = frozenset({ArtifactKeys.RAW_LLM_RESPONSE})
     usage_key = "answer_generation"
@@ -51,7 +50,6 @@ class Judge(Stage):
     """A stage that has the judge count the words of the answer."""
 
     name = "Judge"
-    slot = None
     requires = frozenset({ArtifactKeys.RAW_LLM_RESPONSE})
     usage_key = "judging"
 

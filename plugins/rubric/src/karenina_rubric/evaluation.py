@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from karenina_core import ArtifactKeys as Keys
-from karenina_core import Question, Skip, Slot, Stage, VerificationConfig, VerificationContext
+from karenina_core import Question, Skip, Stage, VerificationConfig, VerificationContext
 from karenina_core.catalog import install_command
 from karenina_core.data.rubrics import (
     AgenticRubricTrait,
@@ -58,7 +58,6 @@ class RubricEvaluation(Stage):
     """
 
     name = "RubricEvaluation"
-    slot = Slot.RUBRIC_EVALUATION
     requires = frozenset({Keys.RAW_LLM_RESPONSE})
     optional = frozenset({Keys.TRACE_MESSAGES, Keys.TRACE_VALIDATION_FAILED, Keys.FINAL_AI_MESSAGE})
     produces = frozenset(

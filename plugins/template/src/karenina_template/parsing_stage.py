@@ -82,7 +82,7 @@ class ParsingStage(Stage):
     invalid, the outcome is PARSE_ERROR; the item never counts as a wrong answer.
     """
 
-    slot = Slot.PARSE_TEMPLATE
+    for_slot = Slot.PARSE_TEMPLATE
     requires = frozenset({Keys.RAW_ANSWER_CLASS, Keys.ANSWER_CLASS, Keys.RAW_LLM_RESPONSE})
     optional = frozenset(
         {

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from karenina_core import ArtifactKeys as Keys
-from karenina_core import Outcome, Skip, Slot, Stage, VerificationContext
+from karenina_core import Outcome, Skip, Stage, VerificationContext
 from karenina_core.stages.stage import ModelNeed
 from karenina_core.text import join_problems
 from karenina_template.question_template import template_of
@@ -31,7 +31,6 @@ class ValidateTemplate(Stage):
     """
 
     name = "ValidateTemplate"
-    slot = Slot.VALIDATE_TEMPLATE
     scope = "answer"
     produces = frozenset({Keys.RAW_ANSWER_CLASS, Keys.ANSWER_CLASS, Keys.TEMPLATE_VALIDATION_ERROR})
     fallback = True

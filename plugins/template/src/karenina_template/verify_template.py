@@ -8,7 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from karenina_core import ArtifactKeys as Keys
-from karenina_core import Question, Skip, Slot, Stage, VerificationConfig, VerificationContext
+from karenina_core import Question, Skip, Stage, VerificationConfig, VerificationContext
 from karenina_core.data.trust import Trust
 from karenina_core.errors import ConfigError
 from karenina_core.stages.stage import ModelNeed
@@ -35,7 +35,6 @@ class VerifyTemplate(Stage):
     """
 
     name = "VerifyTemplate"
-    slot = Slot.VERIFY_TEMPLATE
     requires = frozenset({Keys.ANSWER_CLASS, Keys.PARSED_ANSWER, Keys.RAW_LLM_RESPONSE})
     optional = frozenset({Keys.RECURSION_LIMIT_REACHED, Keys.ABSTENTION_DETECTED})
     produces = frozenset(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from karenina_core import plugins as plugin_room
 from karenina_core.artifacts.artifact import AnyKey, ArtifactKey
+from karenina_core.artifacts.slots import Slot
 from karenina_core.config import VerificationConfig, find_adapter, prompt_instructions
 from karenina_core.data.question import Question
 from karenina_core.data.sections import StageRecord, VetoRecord
@@ -20,7 +21,7 @@ from karenina_core.planning.plan import order_stages
 from karenina_core.planning.selection import SelectedStage
 from karenina_core.plugins import Plugins
 from karenina_core.stages.context import Item, ItemError, State
-from karenina_core.stages.stage import Stage
+from karenina_core.stages.stage import Stage, registered_stages
 from karenina_testing.scripted_models import ScriptedModels
 from karenina_toolkit.service_call import call_service
 
@@ -133,19 +134,23 @@ async def run_stage(
     trust: Trust | None = None,
     answering: Mapping[str, Any] | None = None,
     plugins: Sequence[object] = (),
+    slot: Slot | None = None,
     **settings: Any,
 ) -> StageRun:
     """Run `stage` alone, as a pipeline would, with `artifacts` in place of those that earlier stages produce.
+
+    It is offered for `slot`, else for the one that its base class is for, else as an extra stage.
 
     Model calls go to `models`. `answering` are fields of the answering model; `settings` are configuration names of the
     stage's own settings model or of the core. `plugins` are further plugins that the stage uses through the context
     (trait evaluators, prompt instructions).
     """
     scripted = models or ScriptedModels()
-    room, config = configure(stage, scripted, plugins, answering or {}, settings)
+    room, config = configure(stage, scripted, plugins, answering or {}, settings, slot)
     model, judge = config.core.answering_models[0], config.core.parsing_models[0]
     asked = question or Question(question="What is asked?")
-    plan = order_stages([SelectedStage(stage(), "under-test", "0")])
+    offered = [one.slot for one in registered_stages(room) if one.stage is stage]
+    plan = order_stages([SelectedStage(stage(), "under-test", "0", offered[0])])
     ports = StagePorts(room, config.core.request_timeout)
     item = Item(
         question=asked,
@@ -172,10 +177,11 @@ def configure(
     plugins: Sequence[object] = (),
     answering: Mapping[str, Any] | None = None,
     settings: Mapping[str, Any] | None = None,
+    slot: Slot | None = None,
 ) -> tuple[Plugins, VerificationConfig]:
     """Return the plugins and the configuration of a run of `stage` alone; the arguments are those of `run_stage`."""
     room = Plugins()
-    for plugin in (models, _Offer(stage), *plugins):
+    for plugin in (models, _Offer(stage, slot), *plugins):
         room.register(plugin)
     model, judge = models.model("answering", **(answering or {})), models.model("judge")
     with plugin_room.use_plugins(room):
@@ -191,10 +197,10 @@ class _Silent:
 
 
 class _Offer:
-    """A plugin that offers one stage through the hook of its slot."""
+    """A plugin that offers one stage through the hook of a slot."""
 
-    def __init__(self, stage: type[Stage]) -> None:
+    def __init__(self, stage: type[Stage], slot: Slot | None) -> None:
         from karenina_core.hooks import hookimpl
 
-        hook = stage.slot.hook if stage.slot is not None else "karenina_extra_stages"
-        setattr(self, hook, hookimpl(lambda: [stage]))
+        slot = slot or getattr(stage, "slot", None) or stage.for_slot
+        setattr(self, slot.hook if slot is not None else "karenina_extra_stages", hookimpl(lambda: [stage]))

@@ -5,14 +5,13 @@ The configuration selects it in place of the usual one: `slots = {parse_template
 
 from __future__ import annotations
 
-from karenina_core import ArtifactKeys, Slot, Stage, VerificationContext, hookimpl
+from karenina_core import ArtifactKeys, Stage, VerificationContext, hookimpl
 
 
 class LastWordParse(Stage):
     """Fills the template with the last word of the answer, without its full stop."""
 
     name = "LastWordParse"
-    slot = Slot.PARSE_TEMPLATE
     requires = {ArtifactKeys.ANSWER_CLASS, ArtifactKeys.RAW_LLM_RESPONSE}
     produces = {ArtifactKeys.PARSED_ANSWER}
 

@@ -17,28 +17,30 @@ from karenina_core.plugins import active_plugins
 from karenina_core.stages import hookspecs
 
 if TYPE_CHECKING:
+    from karenina_core.artifacts.slots import Slot
     from karenina_core.config import VerificationConfig
     from karenina_core.data.question import Question
     from karenina_core.plugins import Plugins
     from karenina_core.stages.stage import Stage
 
 
-def blocked_stages(plugins: Plugins) -> list[Stage]:
-    """Return the stages that the selection blocks, sorted by name, if their plugins are loaded anyway.
+def blocked_stages(plugins: Plugins) -> list[tuple[Stage, Slot | None]]:
+    """Return the stages that the selection blocks, with their slots, sorted by name, if their plugins are loaded.
 
     A plugin that `KARENINA_PLUGINS` blocks as a whole is not imported, and its settings are not known either.
     """
     named = [info for info in plugins.describe() if info.kind == "stage"]
     used = {info.name for info in named if info.state == "loaded"}
     blocked = {(info.name, info.distribution) for info in named if info.state == "blocked" and info.name not in used}
-    offered = [
-        one
+    offers = [
+        (_name(one.value), one, slot)
         for room in ((active_plugins(), plugins) if blocked else ())
-        for hook in STAGE_HOOKS
+        for hook, slot in STAGE_HOOKS.items()
         for one in room.offers(getattr(hookspecs, hook))
     ]
-    found = {one.value.name: one.value for one in offered if (_name(one.value), one.distribution) in blocked}
-    return [found[name]() for name in sorted(found) if why_refused(found[name]) is None]
+    found = {name: (one.value, slot) for name, one, slot in offers if (name, one.distribution) in blocked}
+    usable = [found[name] for name in sorted(found) if why_refused(found[name][0]) is None]
+    return [(stage(), slot) for stage, slot in usable]
 
 
 def settings_without_effect(plugins: Plugins, config: VerificationConfig) -> Iterator[str]:
@@ -54,10 +56,11 @@ def settings_without_effect(plugins: Plugins, config: VerificationConfig) -> Ite
             yield f"{name} has no effect: {plugins.why_absent(owned[name].owner)}"
 
 
-def requested_but_blocked(blocked: list[Stage], config: VerificationConfig, question: Question) -> Iterator[str]:
+def requested_but_blocked(
+    blocked: list[tuple[Stage, Slot | None]], config: VerificationConfig, question: Question
+) -> Iterator[str]:
     """Yield a problem for each blocked stage that one of its own settings would add to the plan."""
-    for stage in blocked:
-        slot = stage.slot
+    for stage, slot in blocked:
         if slot is not None and (
             config.core.evaluation_mode not in SLOT_RULES[slot].modes or slot.config_name in config.core.slots
         ):

@@ -56,10 +56,10 @@ class Planner:
         self._pipelines: dict[int, Pipeline] = {}
         self._recent: dict[int, tuple[ref[Question], Pipeline]] = {}
         self._by_selection_key: dict[Hashable, Pipeline] = {}
-        stages = [offered.stage() for offered in self._offered]
+        stages = [(one.stage(), one.slot) for one in self._offered]
         self._blocked = blocked_stages(plugins)
-        self._choosers = [one for one in [*stages, *self._blocked] if type(one).included is not Stage.included]
-        self._scorers = [one for one in stages if one.slot is not None and SLOT_RULES[one.slot].scores_rubric]
+        self._choosers = [one for one, _ in [*stages, *self._blocked] if type(one).included is not Stage.included]
+        self._scorers = [one for one, slot in stages if slot is not None and SLOT_RULES[slot].scores_rubric]
         bad = [info for info in plugins.describe() if info.failure is not None]
         observes_stages = [info for info in bad if info.kind == "stage"]
         self._failures = [

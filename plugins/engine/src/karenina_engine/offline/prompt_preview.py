@@ -101,7 +101,7 @@ def declared_tasks(plugins: Plugins) -> list[OwnedTask]:
     found: dict[PromptTask, list[tuple[str, str]]] = {}
     in_order = sorted(
         registered_stages(plugins),
-        key=lambda one: (one.stage.slot.value if one.stage.slot is not None else 0, one.stage.name),
+        key=lambda one: (one.slot.value if one.slot is not None else 0, one.stage.name),
     )
     for offered in in_order:
         for task in offered.stage.prompts:

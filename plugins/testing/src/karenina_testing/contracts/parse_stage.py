@@ -13,7 +13,8 @@ from karenina_core.artifacts.artifact import AnyKey
 from karenina_core.artifacts.keys import ArtifactKeys, BoundTemplate
 from karenina_core.artifacts.slots import Slot
 from karenina_core.data.question import Question
-from karenina_core.stages.stage import Skip
+from karenina_core.planning.selection import select
+from karenina_core.stages.stage import RegisteredStage
 from karenina_testing.contracts.stage import StageContract, failing_models
 
 
@@ -55,7 +56,7 @@ class ParseStageContract(StageContract):
         return [str(value) for value in found if value is not None and not isinstance(value, bool)]
 
     def test_it_is_a_stage_of_the_parse_slot(self) -> None:
-        assert self.stage.slot is Slot.PARSE_TEMPLATE
+        assert self.slot is Slot.PARSE_TEMPLATE
         assert ArtifactKeys.PARSED_ANSWER in self.stage.produces
 
     def test_the_sample_response_contains_no_truth(self) -> None:
@@ -68,10 +69,9 @@ class ParseStageContract(StageContract):
         assert answer.verify() is False, "the sample response is wrong"
 
     def test_installing_it_changes_no_plan(self) -> None:
-        found = self.stage().included(self.config(self.models(), {}), self.question)
-        assert self.usual or (isinstance(found, Skip) and not self.stage.fallback), (
-            "a plan must change only if the configuration selects the stage"
-        )
+        offered = RegisteredStage(self.stage, "under-test", "0", self.slot)
+        found = select([offered], self.config(self.models(), {}), self.question, {})
+        assert self.usual or found.stages == [], "a plan must change only if the configuration selects the stage"
 
     def test_an_empty_response_fills_no_field(self) -> None:
         run = self.run(self._artifacts(""))

@@ -13,13 +13,15 @@ import pytest
 from karenina_core.artifacts.artifact import AnyKey
 from karenina_core.artifacts.declarations import why_refused
 from karenina_core.artifacts.keys import ArtifactKeys
+from karenina_core.artifacts.slots import Slot
 from karenina_core.config import VerificationConfig
 from karenina_core.data.question import Question
 from karenina_core.data.result import VerificationResult
 from karenina_core.data.trust import Trust
 from karenina_core.models.ports import AgentReply, CallInfo, ErrorCategory, LLMReply, Message, ParserReply, PortError
+from karenina_core.plugins import active_plugins
 from karenina_core.stages.finalize import make_result
-from karenina_core.stages.stage import Skip, Stage
+from karenina_core.stages.stage import Skip, Stage, registered_stages
 from karenina_testing.contracts.plugin import PluginContract
 from karenina_testing.contracts.settings import find_unmarked_fields
 from karenina_testing.scripted_models import ScriptedModels
@@ -65,6 +67,15 @@ class StageContract(PluginContract):
         """Return the trace of an agent."""
         return [Message.assistant("an answer")]
 
+    @property
+    def slot(self) -> Slot | None:
+        """The slot for which the installed plugin offers the stage; that of its base class if it offers no such stage.
+
+        None is no slot: the stage is placed by its relations.
+        """
+        offered = [one.slot for one in registered_stages(active_plugins()) if one.stage is self.stage]
+        return offered[0] if offered else self.stage.for_slot
+
     def models(self) -> ScriptedModels:
         """Return the models that the stage calls, which record every request."""
         return ScriptedModels(fill=self.fill, say=self.say, act=self.act)
@@ -81,6 +92,7 @@ class StageContract(PluginContract):
                 artifacts=self.artifacts if artifacts is None else artifacts,
                 models=models or self.models(),
                 plugins=self.plugins,
+                slot=self.slot,
                 **{**self.settings, **settings},
             )
             await found.end()
@@ -153,7 +165,7 @@ class StageContract(PluginContract):
 
     def config(self, models: ScriptedModels, settings: Mapping[str, Any]) -> VerificationConfig:
         """Return the configuration of a run with the stage alone."""
-        return configure(self.stage, models, self.plugins, settings=settings)[1]
+        return configure(self.stage, models, self.plugins, settings=settings, slot=self.slot)[1]
 
 
 def failing_models(failure: str) -> ScriptedModels:
