@@ -21,6 +21,7 @@ from karenina_mcp.stdio import Output
 from karenina_mcp.tool_result import result_text
 from karenina_mcp.transports import transport
 from karenina_toolkit.reply_bounds import ReplyTooLarge
+from karenina_toolkit.secret_masks import mask_secrets
 from karenina_toolkit.tool_error import ToolError
 
 if TYPE_CHECKING:
@@ -167,9 +168,7 @@ class Connection:
         return ToolError(self._without_secrets(message))
 
     def _without_secrets(self, text: str) -> str:
-        for secret in self.server.secrets():
-            text = text.replace(secret, "***")
-        return text
+        return mask_secrets(text, self.server.secrets())
 
 
 class _ServerGone(Exception):

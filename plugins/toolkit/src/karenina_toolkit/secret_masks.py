@@ -13,7 +13,6 @@ _SHORTEST: Final = 8
 _LONGEST_WORDS: Final = 15
 """The length of words up to which a part may be shown, as in `sk-proj-`; several long words can be a passphrase."""
 _WORDS: Final = re.compile(r"[-_ ./]*(?:(?:[A-Za-z]?[a-z]+|[A-Z]+|v\d+)(?:[-_ ./]+|$))+")
-_STARS: Final = "*•…xX#.\u2022"
 _URL: Final = "://"
 
 
