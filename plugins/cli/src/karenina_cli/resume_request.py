@@ -167,8 +167,8 @@ def _note_changed_content(screen: Screen, command: Mapping[str, Any]) -> None:
     file = command["benchmark"]
     changes = "; ".join(describe_changes(command)) or f"what {file} sets has another meaning with the installed plugins"
     screen.note(
-        f"--trust-all of the run does not apply, because something has changed since: {changes}. To run the code of the "
-        f"benchmark, use `karenina trust {file}`, or the whole `karenina run` command again."
+        f"--trust-all of the run does not apply, because something has changed since: {changes}. To run the code of "
+        f"the benchmark, use `karenina trust {file}`, or the whole `karenina run` command again."
     )
 
 
