@@ -281,6 +281,37 @@ def test_what_a_benchmark_names_is_not_exchanged(
     assert not list((user.folder / "secrets").glob("task_*"))
 
 
+def exchange_folder(folder: Path) -> None:
+    """Put a link in the place of the benchmark's folder, to one with another benchmark."""
+    shutil.copytree(folder, folder.parent / "other", symlinks=True)
+    link(folder, "other")
+    edit(folder, "The gene", "A gene")
+
+
+CHANGES: dict[str, tuple[Callable[[Path], None], list[str]]] = {
+    "the benchmark": (lambda folder: edit(folder, "The gene", "A gene"), ["the content of {0}/genes.yaml has changed"]),
+    "a link to recordings": (
+        lambda folder: link(folder / "link.jsonl", "../secret.jsonl"),
+        ["link.jsonl was {1}/rows.jsonl, and leads to {1}/secret.jsonl now"],
+    ),
+    "the folder": (
+        exchange_folder,
+        ["{0} was {0}, and leads to {1}/other now", "the content of {0}/genes.yaml has changed"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_resume_says_what_has_changed(tmp_path: Path, server: RecordingServer, name: str) -> None:
+    user = User.at(tmp_path / "user")
+    folder, _ = started(user, server, ATTACKS["a link to recordings outside is turned"], "all")
+    change, expected = CHANGES[name]
+    change(folder)
+    done = user.karenina("resume", user.folder / "genes.journal")
+
+    assert [text.format(folder, folder.parent) in done.stderr for text in expected] == [True] * len(expected)
+
+
 @pytest.mark.parametrize("trusted", ["all", "stored"])
 @pytest.mark.parametrize(
     "name", ["rows outside are moved", "a link to recordings outside is turned", "a program changes"]

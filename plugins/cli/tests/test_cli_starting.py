@@ -10,8 +10,8 @@ import pytest
 INTERRUPTED = """
 import os, signal, sys
 
-def interrupt():
-    os.kill(os.getpid(), signal.SIGINT)
+def interrupt(kill=os.kill, process=os.getpid(), number=int(signal.SIGINT)):  # globals may be gone when it is called
+    kill(process, number)
 
 class Finder:
     def find_spec(self, name, path, target=None):
@@ -19,7 +19,7 @@ class Finder:
             {act}
 
 class Lost:
-    def __del__(self):
+    def __del__(self, interrupt=interrupt):
         interrupt()
 
 def at_first_line(frame, event, argument):
@@ -75,11 +75,21 @@ def test_ctrl_c_during_a_completion_exits_without_a_traceback() -> None:
 
 
 def test_ctrl_c_after_the_command_exits_without_a_traceback() -> None:
-    before = "import atexit; atexit.register(interrupt)"
-    code, printed, errors = ended(before=before, words=("--version",))
+    act = "import atexit; atexit.register(interrupt)"
+    code, printed, errors = ended("karenina_cli.app", act, words=("--version",))
 
     assert (code, errors) == (130, "")
     assert printed.startswith("karenina ")
+
+
+@pytest.mark.parametrize(("words", "expected"), [(("--version",), 0), (("--unknown",), 2)])
+def test_ctrl_c_while_the_interpreter_ends_keeps_the_exit_code(words: tuple[str, ...], expected: int) -> None:
+    before = "sys.last_destroyed = Lost()"  # destroyed after the interpreter has restored the system's handler
+    code, printed, errors = ended(before=before, words=words)
+
+    assert code == expected, errors
+    assert "Traceback" not in errors
+    assert printed.startswith("karenina ") or expected
 
 
 def test_an_ignored_ctrl_c_stays_ignored() -> None:

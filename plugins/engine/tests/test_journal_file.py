@@ -21,6 +21,7 @@ from karenina_core import plugins as plugin_room
 from karenina_engine.calls.concurrency_limits import Bounds, ConcurrencyLimits
 from karenina_engine.journal.file import JournalInUse
 from karenina_engine.journal.journal import GATHERING, Journal, JournalError
+from karenina_engine.journal.repair import repair
 from karenina_engine.journal.view import JournalView
 from karenina_engine.run.execution import collect_results
 from karenina_engine.run.prepare import open_run
@@ -68,6 +69,57 @@ def test_a_process_that_was_killed_holds_the_journal_no_more(tmp_path: Path) -> 
         assert view.status().pid is None
     with Journal.open(journal):
         pass
+
+
+def _beside(journal: Path) -> list[str]:
+    return sorted(file.name for file in journal.parent.iterdir())
+
+
+def test_run_and_readers_leave_one_file(tmp_path: Path) -> None:
+    journal = tmp_path / "j.journal"
+    ScriptedRuns().run(make_benchmark("a", "b"), journal=journal)
+    after_run = _beside(journal)
+    with JournalView(journal) as view:
+        while_read = (view.status().done, _beside(journal))
+    ScriptedRuns().run(make_benchmark("a", "b"), journal=journal, replay=True)
+
+    assert after_run == ["j.journal"]
+    assert while_read == (4, ["j.journal"])
+    assert _beside(journal) == ["j.journal"]
+
+
+def test_next_run_removes_what_a_killed_one_left(tmp_path: Path) -> None:
+    journal = tmp_path / "j.journal"
+    with another_process_with(journal):
+        pass
+    left = _beside(journal)
+    ScriptedRuns().run(make_benchmark("a"), journal=journal)
+
+    assert left == ["j.journal", "j.journal-shm", "j.journal-wal", "j.journal.lock"]
+    assert _beside(journal) == ["j.journal"]
+
+
+def test_repaired_journal_is_one_file(tmp_path: Path) -> None:
+    journal = tmp_path / "j.journal"
+    ScriptedRuns().run(make_benchmark("a", "b"), journal=journal)
+    repair(journal, tmp_path / "copy.journal")
+    with JournalView(tmp_path / "copy.journal") as view:
+        assert view.status().done == 4
+
+    assert _beside(journal) == ["copy.journal", "j.journal"]
+
+
+def test_run_ends_while_a_process_reads_its_journal(tmp_path: Path) -> None:
+    journal, runs = tmp_path / "j.journal", ScriptedRuns()
+    runs.run(make_benchmark("a"), journal=journal)
+    with closing(sqlite3.connect(journal, isolation_level=None)) as reader:
+        reader.execute("PRAGMA journal_mode = WAL")
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM results").fetchone()
+        runs.run(make_benchmark("a", "b"), journal=journal)
+        reader.execute("COMMIT")
+    with JournalView(journal) as view:
+        assert view.status().done == 4
 
 
 def test_two_runs_of_one_process_do_not_share_a_journal(tmp_path: Path) -> None:

@@ -81,6 +81,31 @@ def test_each_view_opens_without_a_request_or_an_error(browser: Browser, rich: P
         assert opened.page.evaluate(f"{sideways}.length") == 0
 
 
+@pytest.fixture(scope="module")
+def long_names(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write a report with several models and judges, one of them a jury, whose names are long."""
+    models = ["openrouter/anthropic/claude-sonnet-4-5-20250929-thinking", "together_ai/meta-llama/Llama-3.3-70B-Turbo"]
+    judges = ["jury(openai/gpt-4o-mini-2024-07-18, anthropic/claude-haiku-4-5, mistral-large-2411)", "qwen2.5-72b"]
+    verdicts = [True, False, None, Outcome.UNDECIDED] * 5
+    results = [one for model in models for judge in judges for one in run(verdicts, model=model, judge=judge)]
+    for one in results:
+        one.template.usage_metadata = {
+            "parsing": {"scope": "item", "input_tokens": 12_345_678, "output_tokens": 345_678, "calls": 1}
+        }
+    return write(tmp_path_factory.mktemp("long"), results, results[:40])
+
+
+@pytest.mark.parametrize("width", [390, 1400])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_table_is_cut_by_long_names(browser: Browser, long_names: Path, width: int, scheme: str) -> None:
+    view = {"width": width, "height": 800}
+    with closing(browser.new_context(viewport=view, offline=True, color_scheme=scheme)) as context:  # type: ignore[arg-type]
+        page = OpenPage(context, long_names, "#summary").page
+        cut = "[...document.querySelectorAll('.wide')].filter(box => box.scrollWidth > box.clientWidth)"
+        assert page.evaluate(f"{cut}.map(box => box.ariaLabel)") == []
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
 def test_the_summary_has_rates_plots_and_their_tables(context: BrowserContext, rich: Path) -> None:
     opened = OpenPage(context, rich, "#summary")
     text = opened.page.locator("[data-view=summary]").inner_text()

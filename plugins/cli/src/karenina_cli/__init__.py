@@ -28,7 +28,11 @@ def main() -> None:
 
 def _run() -> None:
     ends = _end_at_once_on_interrupt()  # while modules are imported, an exception can get lost
+    import atexit
     import sys
+
+    if ends:
+        atexit.register(_ignore_interrupt)  # first, so that it is called after all that modules register
 
     from karenina_cli import shell_completion, streams
 
@@ -82,6 +86,14 @@ def _raise_on_interrupt() -> None:
 
     usual, sys.unraisablehook = sys.unraisablehook, report
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _ignore_interrupt() -> None:
+    """Ignore Ctrl-C, since everything is done: the interpreter is about to restore the handler of the system, by which
+    the process would end without its exit code."""
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _end_at_once() -> None:

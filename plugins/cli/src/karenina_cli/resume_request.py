@@ -12,7 +12,7 @@ from karenina_core.data.trust import Trust
 from karenina_core.errors import ConfigError
 from karenina_engine.calls.journal_labels import JournalLabels, make_run_line
 from karenina_engine.journal.command import digest_trusted_content, has_same_benchmark_config, restore_secrets
-from karenina_engine.journal.named_files import find_changes, has_same_data
+from karenina_engine.journal.named_files import describe_changes, find_changes, has_same_data
 from karenina_engine.journal.user_state import read_own_command
 from karenina_engine.journal.view import JournalView
 from karenina_engine.run.request import RunRequest
@@ -165,9 +165,10 @@ def _still_trusted(screen: Screen, benchmark: Benchmark, command: Mapping[str, A
 
 def _note_changed_content(screen: Screen, command: Mapping[str, Any]) -> None:
     file = command["benchmark"]
+    changes = "; ".join(describe_changes(command)) or f"what {file} sets has another meaning with the installed plugins"
     screen.note(
-        f"--trust-all of the run does not apply, because {file} has changed since, or a file that it names. To run its "
-        f"code, use `karenina trust {file}`, or the whole `karenina run` command again."
+        f"--trust-all of the run does not apply, because something has changed since: {changes}. To run the code of "
+        f"the benchmark, use `karenina trust {file}`, or the whole `karenina run` command again."
     )
 
 

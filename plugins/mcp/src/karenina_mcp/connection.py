@@ -40,6 +40,7 @@ from karenina_core.version import __version__
 from karenina_mcp.stdio import Output, connect_stdio
 from karenina_toolkit.reply_body import ACCEPTED_ENCODINGS, make_bounding_hook
 from karenina_toolkit.reply_bounds import ReplyTooLarge
+from karenina_toolkit.secret_masks import mask_secrets
 from karenina_toolkit.tool_error import ToolError
 
 if TYPE_CHECKING:
@@ -273,9 +274,7 @@ class Connection:
         return ToolError(self._without_secrets(message))
 
     def _without_secrets(self, text: str) -> str:
-        for secret in self.server.secrets():
-            text = text.replace(secret, "***")
-        return text
+        return mask_secrets(text, self.server.secrets())
 
 
 class _ServerGone(Exception):

@@ -14,6 +14,7 @@ from karenina_core.models.ports import NO_USAGE, ErrorCategory, Message, PortErr
 from karenina_toolkit.error_cures import NO_CREDIT, cure_for_message, has_no_credit, is_filtered, read_page_text
 from karenina_toolkit.reply_bounds import BrokenReply
 from karenina_toolkit.reply_ends import read_choice_end
+from karenina_toolkit.secret_masks import mask_secrets
 from karenina_toolkit.traces.openai_completions import usage_of
 
 SHOWN_CHARACTERS = 300
@@ -176,10 +177,7 @@ def find_system_error(error: BaseException) -> OSError | None:
 
 def redact_text(text: str, secrets: Sequence[str], prompt: Sequence[Message] = ()) -> str:
     """Return at most 300 characters of a server's `text` on one line, without secrets and without the prompt."""
-    for secret in sorted(secrets, key=len, reverse=True):
-        if secret:
-            text = text.replace(secret, "***")
-    text = text[:_LOOKED_AT]  # not earlier, or half of a secret might remain
+    text = mask_secrets(text, secrets)[:_LOOKED_AT]  # not cut earlier, or part of a secret might remain
     text = " ".join(_mask_prompt(text, prompt).split())
     return text if len(text) <= SHOWN_CHARACTERS else text[:SHOWN_CHARACTERS].rstrip() + "…"
 

@@ -12,7 +12,7 @@ import socket
 import sqlite3
 import stat
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -44,6 +44,9 @@ ROW_ERRORS: Final = (
 """Errors which mean that one row cannot be stored, independent of the disk."""
 _LOCK_TIMEOUT: Final = 0.3
 """Seconds to wait for the lock: a check whether the journal is locked holds it for an instant."""
+
+_WAIT_FOR_READERS: Final = 1000
+"""Milliseconds to wait at the end of a run for a process that is reading the journal."""
 
 logger = logging.getLogger("karenina")
 
@@ -168,6 +171,20 @@ def open_to_write(path: Path, sync: Sync = "normal") -> sqlite3.Connection:
     return database
 
 
+def close_written(database: sqlite3.Connection) -> None:
+    """Close a connection of `open_to_write` at the end of its work, so that the journal is one file.
+
+    A journal that stays in the mode of a write-ahead log gets one, which is not removed, from each later reader. The
+    mode stays if another process is reading right now: the next run ends it.
+    """
+    try:
+        with suppress(sqlite3.Error):
+            database.execute(f"PRAGMA busy_timeout = {_WAIT_FOR_READERS}")
+            database.execute("PRAGMA journal_mode = DELETE")
+    finally:
+        database.close()
+
+
 def open_to_read(path: Path) -> sqlite3.Connection:
     """Open the journal at `path` for reading, also while another process writes to it, and on a read-only disk."""
     check_before_opening(path, writing=False)
@@ -264,8 +281,9 @@ def repaired_path(path: Path) -> Path:
 def lock_journal(path: Path, *, repairing: bool = False) -> BaseFileLock:
     """Lock the journal at `path` for this process, until the lock is released or the process ends.
 
-    The lock is the system's, on the file `<path>.lock`, so that a killed process leaves none. Raises `JournalInUse`,
-    and `JournalError` if a repair was interrupted, unless this is one (`repairing`).
+    The lock is the system's, on the file `<path>.lock`: a killed process leaves the file, but not the lock. Release it
+    with `unlock`. Raises `JournalInUse`, and `JournalError` if a repair was interrupted, unless this is one
+    (`repairing`).
     """
     from filelock import FileLock, Timeout
 
@@ -287,6 +305,13 @@ def lock_journal(path: Path, *, repairing: bool = False) -> BaseFileLock:
                 pid,
             ) from None
     return lock
+
+
+def unlock(lock: BaseFileLock) -> None:
+    """Release a lock, and remove its file first: another process that has opened it then locks a new one."""
+    with suppress(OSError):  # Windows removes no open file, and a folder may be read-only
+        Path(lock.lock_file).unlink()
+    lock.release()
 
 
 def lock_path(path: Path) -> Path:
@@ -313,7 +338,7 @@ def read_owner(path: Path) -> int | None:
 
 
 def is_locked(path: Path) -> bool:
-    """Return whether a process uses the journal. Changes nothing, and works also in a read-only folder."""
+    """Return whether a process uses the journal. Removes the lock file of a killed one, if the folder allows it."""
     from filelock import FileLock, Timeout
 
     if not lock_path(path).exists():
@@ -325,7 +350,7 @@ def is_locked(path: Path) -> bool:
         return True
     except OSError:
         return False
-    lock.release()
+    unlock(lock)
     return False
 
 

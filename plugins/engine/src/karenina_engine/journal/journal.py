@@ -170,10 +170,10 @@ class Journal:
                 with journal_errors(file, "written"):
                     journal_file.write_owner(database)
             except BaseException:
-                database.close()
+                journal_file.close_written(database)
                 raise
         except BaseException:
-            lock.release()
+            journal_file.unlock(lock)
             raise
         journal = cls(file, database, lock, replaying=False, limits=limits)
         journal._sync = sync
@@ -204,8 +204,8 @@ class Journal:
             with journal_errors(self.path, "written"):
                 journal_file.clear_owner(self._database)
         finally:
-            self._database.close()
-            lock.release()
+            journal_file.close_written(self._database)
+            journal_file.unlock(lock)
 
     @contextmanager
     def closed_for_fork(self) -> Iterator[None]:

@@ -102,6 +102,28 @@ def find_changes(command: Mapping[str, Any], *, starts: bool = True, benchmark: 
     return [text for file in wanted if (text := file.dangerous_change(file.now())) is not None]
 
 
+def describe_changes(command: Mapping[str, Any]) -> list[str]:
+    """Return what has changed of the files of a user's own command, the dangerous and the others.
+
+    Of names that lead elsewhere because a folder of theirs does, only the folder is named.
+    """
+    found = []
+    for file in (NamedFile(**values) for values in command["files"]):
+        now = file.now()
+        if now.resolved != file.resolved:
+            tail = f"{os.sep}{os.path.normpath(file.name)}"
+            places = [file.resolved, now.resolved, str(Path(file.base, file.name))]
+            if all(place.endswith(tail) for place in places):
+                places = [place.removesuffix(tail) for place in places]
+            then, leads, name = places
+            found.append(f"{name} {'was' if then == name else 'led to'} {then}, and leads to {leads} now")
+        elif now.digest != file.digest:
+            found.append(f"the content of {file.resolved} has changed")
+    if _digest_file(str(command["benchmark"])) != command["content"]:
+        found.append(f"the content of {command['benchmark']} has changed")
+    return list(dict.fromkeys(found))
+
+
 def has_same_data(command: Mapping[str, Any]) -> bool:
     """Return whether the files outside of the benchmark's folder are those of the user's own command."""
     outside = [NamedFile(**file) for file in command["files"] if not file["inside"]]

@@ -24,6 +24,7 @@ from karenina_engine.journal.file import (
     journal_errors,
     lock_journal,
     repaired_path,
+    unlock,
 )
 from karenina_engine.journal.rows import DECODE_ERRORS, read_reply_row, read_run_row
 from karenina_engine.journal.schema import (
@@ -83,7 +84,7 @@ def repair(path: str | Path, output: str | Path | None = None) -> RepairReport:
         with journal_errors(file, "repaired"):
             return _repair(file, Path(output) if output is not None else None)
     finally:
-        lock.release()
+        unlock(lock)
 
 
 def _repair(path: Path, output: Path | None) -> RepairReport:
@@ -162,7 +163,6 @@ def _read_into(path: Path, copy: Path, new: Path) -> tuple[bool, dict[str, int],
     found, whole = _open_copy(copy)
     kept, lost = {}, {}
     with contextlib.closing(found), contextlib.closing(connect(str(new))) as made:
-        made.execute("PRAGMA journal_mode = WAL")
         create_tables(made)
         has_digests = _version(found) == FORMAT
         made.execute("BEGIN")
