@@ -23,7 +23,7 @@ def run_tasks(tasks: list[str]) -> tuple[list[str], BaseException | None]:
 
         pool = WorkerPool(iter(tasks), work, lambda: 2, ended.set)
         pool.fill()
-        await asyncio.wait_for(ended.wait(), 5)
+        await asyncio.wait_for(ended.wait(), 60)
         return done, pool.failure
 
     return asyncio.run(run())
