@@ -22,7 +22,11 @@ from tox.session.state import State
 
 ROOT = Path(__file__).parent
 NAMES = {"karenina_core": "core", "karenina": "api"}
-FIRST = ("all", "lint", "core")
+LONGEST = (
+    *("all", "local", "ray", "lint", "wheels", "engine", "toolkit", "report", "embedding", "calibration"),
+    *("template", "importing", "benchmark"),
+)
+"""The environments that begin first, longest first, so that none of them is alone at the end."""
 TOOLS = ("hypothesis", "pytest", "pytest-socket", "pytest-timeout", "pytest-xdist")
 REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)\s*(?:\[(?P<extras>[^]]*)\])?")
 
@@ -76,7 +80,7 @@ def tox_extend_envs() -> Iterable[str]:
 
 @impl
 def tox_add_core_config(core_conf: ConfigSet, state: State) -> None:
-    """Configure the environments of the members; `all`, which takes longest, begins first."""
+    """Configure the environments of the members, and say in which order all begin."""
     given = state.conf.pos_args(None) or ()
     members = {environment(member): (member, project) for member, project in projects().items()}
     for name, (member, project) in members.items():
@@ -87,5 +91,5 @@ def tox_add_core_config(core_conf: ConfigSet, state: State) -> None:
                 commands=[Command(["pytest", *given, f"{member}/tests"])],
             )
         )
-    others = [*(name for name in members if name not in FIRST), "wheels", "docs"]
-    core_conf.loaders.insert(0, MemoryLoader(env_list=EnvList([*FIRST, *others])))
+    others = [*(name for name in members if name not in LONGEST), "docs"]
+    core_conf.loaders.insert(0, MemoryLoader(env_list=EnvList([*LONGEST, *others])))

@@ -301,9 +301,9 @@ def test_a_conversation_grows_only_so_far() -> None:
 )
 def test_a_call_beyond_measure_or_offer_is_not_carried_out(call: ToolCall, why: str) -> None:
     """Attack: a tool that was not offered, a name of 6 MB, and arguments that no schema could be compared with."""
-    tool, endless, before = Loud(), Endless(call), time.monotonic()
+    tool, endless, before = Loud(), Endless(call), time.process_time()
     asyncio.run(run_tool_loop(endless, AgentOptions(max_turns=2, tools=(tool,))))
     assert tool.calls == 0
     assert [said.is_error and why in said.content for said in endless.results] == [True]
     assert len(endless.results[0].content) < 1000
-    assert time.monotonic() - before < 30
+    assert time.process_time() - before < 30

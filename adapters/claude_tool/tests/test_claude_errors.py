@@ -6,6 +6,7 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from itertools import cycle
 from typing import Any
 
 import pytest
@@ -104,7 +105,7 @@ async def serving(answer: Callable[[asyncio.StreamWriter], Awaitable[None]]) -> 
 
 
 async def test_an_endless_slow_reply_is_a_timeout(server: ScriptedServer, open_port: Keep) -> None:
-    server.says(Reply(chunks=[b" ", 0.05] * 200))
+    server.says(Reply(chunks=cycle([b" ", 0.05])))
     found = await fails(open_port(ClaudeLLM(model(server.url, request_timeout=0.3))))
     assert found.category is C.TIMEOUT
 

@@ -102,11 +102,16 @@ async def test_a_failed_tool_is_in_the_trace(
 async def test_a_time_out_keeps_what_was_done(server: Scripted, open_port: Keep, workspace: Path) -> None:
     reading = calls(("read_file", {"path": "note.txt"}))
     server.answer = lambda body: reading if len(body["messages"]) == 1 else faults.hang
-    with pytest.raises(PortError, match=r"did not finish within 3 s \(1 turns\)") as caught:
-        await open_port(LangchainAgent(model(server.url))).run(ASK, AgentOptions(timeout=3, workspace=workspace))
-    error = caught.value
-    assert (error.category, error.retriable) == (ErrorCategory.TIMEOUT, False)
-    assert error.partial is not None
+    port = open_port(LangchainAgent(model(server.url)))
+    for seconds in (2, 20, 200):  # a busy machine takes longer to come to the second request
+        with pytest.raises(PortError, match=f"did not finish within {seconds} s") as caught:
+            await port.run(ASK, AgentOptions(timeout=seconds, workspace=workspace))
+        error = caught.value
+        assert (error.category, error.retriable) == (ErrorCategory.TIMEOUT, False)
+        assert error.partial is not None
+        if error.partial.trace:
+            break
+    assert "(1 turns)" in str(error)
     assert [message.role for message in error.partial.trace] == ["assistant", "tool"]
     assert error.partial.usage == Usage(7, 3, 5, 2, 1)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from karenina_core.models.model import ModelConfig
@@ -26,9 +26,13 @@ class Scripted(ScriptedServer):
     answer = property(fset=_set_answer, doc="A function from the body of each request to what it is sent.")
 
 
-def in_pieces(parts: Sequence[tuple[float, str]], *, cut: bool = False) -> Reply:
+SILENCE = (120.0, "")
+"""A piece that no test waits for: the client closes the connection before."""
+
+
+def in_pieces(parts: Iterable[tuple[float, str]], *, cut: bool = False) -> Reply:
     """Return a streamed reply: pieces, each after so many seconds. `cut` breaks the connection at the end."""
-    chunks = [one for seconds, piece in parts for one in (seconds, piece)]
+    chunks = (one for seconds, piece in parts for one in (seconds, piece))
     return Reply(chunks=chunks, cut=1 if cut else None, end="close" if cut else "keep")
 
 

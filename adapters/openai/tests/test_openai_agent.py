@@ -124,15 +124,19 @@ async def test_a_tool_failure_is_in_the_trace_and_ends_nothing(
 async def test_a_time_out_keeps_what_was_done(
     server: Scripted, open_port: Callable[[Any], Any], workspace: Path
 ) -> None:
-    first = [Reply(calls(("read_file", {"path": "note.txt"})))]
-    server.answer = lambda _: first.pop() if first else faults.hang
+    reading = Reply(calls(("read_file", {"path": "note.txt"})))
+    server.answer = lambda body: reading if len(body["messages"]) == 1 else faults.hang
     port = open_port(OpenAIAgent(model(server.url)))
-    with pytest.raises(PortError, match=r"did not finish within 2 s \(1 turns\)") as caught:
-        await port.run(ASK, AgentOptions(timeout=2, workspace=workspace))
-    error = caught.value
-    assert error.category is ErrorCategory.TIMEOUT
-    assert not error.retriable
-    assert error.partial is not None
+    for seconds in (1, 10, 100):  # a busy machine takes longer to come to the second request
+        with pytest.raises(PortError, match=f"did not finish within {seconds} s") as caught:
+            await port.run(ASK, AgentOptions(timeout=seconds, workspace=workspace))
+        error = caught.value
+        assert error.category is ErrorCategory.TIMEOUT
+        assert not error.retriable
+        assert error.partial is not None
+        if error.partial.trace:
+            break
+    assert "(1 turns)" in str(error)
     assert [message.role for message in error.partial.trace] == ["assistant", "tool"]
     assert error.partial.usage == Usage(7, 3, calls=1)
 

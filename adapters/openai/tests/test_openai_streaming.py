@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
 import pytest
-from openai_servers import Scripted, chunk, completion, event, in_pieces, model, streamed
+from openai_servers import SILENCE, Scripted, chunk, completion, event, in_pieces, model, streamed
 
 from karenina_core.models.adapters import AdapterConfigError
 from karenina_core.models.ports import AgentOptions, ErrorCategory, LLMReply, Message, PortError, ToolCall, Usage
@@ -25,7 +26,7 @@ USAGE = event({"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens":
 Keep = Callable[[Any], Any]
 
 
-def streaming(server: Scripted, request_timeout: float = 5, **extra: Any) -> Any:
+def streaming(server: Scripted, request_timeout: float = 60, **extra: Any) -> Any:
     return model(server.url, request_timeout=request_timeout, extra={"stream": True, **extra})
 
 
@@ -56,34 +57,38 @@ async def test_it_does_not_matter_where_the_pieces_are_cut(
 
 
 async def test_a_reply_may_take_longer_than_any_silence(server: Scripted, open_port: Keep) -> None:
-    pieces = [(0.12, chunk(content=word)) for word in ("It ", "is ", "in ", "Paris", ".")]
+    pieces = [(0.4, chunk(content=word)) for word in ("It ", "is ", "in ", "Paris", ", ", "in ", "France", ".")]
     server.answer = lambda _: in_pieces([*pieces, (0, chunk("stop")), (0, USAGE + event("[DONE]"))])
-    assert (await open_port(OpenAILLM(streaming(server, 0.4))).invoke(ASK)).text == "It is in Paris."
+    assert (await open_port(OpenAILLM(streaming(server, 3))).invoke(ASK)).text == "It is in Paris, in France."
 
 
 async def test_without_streaming_the_time_is_for_the_whole_reply(server: Scripted, open_port: Keep) -> None:
-    server.answer = lambda _: in_pieces([(0.12, "{")] * 9)
+    server.answer = lambda _: in_pieces(repeat((0.12, "{")))
     error = await fails(open_port(OpenAILLM(model(server.url, request_timeout=0.4))))
     assert "did not answer within 0.4 s" in str(error)
+
+
+STILL_HERE = (0.1, ": still here\n\n")
+BEGINS_LATE = {"first_token_timeout": 60}
 
 
 @pytest.mark.parametrize(
     ("extra", "pieces", "told"),
     [
-        ({}, [(1, "")], "did not start its reply within 0.3 s; raise request_timeout"),
-        ({}, [(0, chunk(role="assistant", content="")), (1, "")], "did not start its reply within 0.3 s"),
-        ({}, [(0.1, ": still here\n\n")] * 9, "did not start its reply within 0.3 s"),
-        ({}, [(0, chunk(content="It ")), (1, "")], "sent no data for 0.3 s; raise request_timeout"),
-        ({}, [(0, chunk(content="It ")), *[(0.1, ": still here\n\n")] * 9], "sent no data for 0.3 s"),
+        ({}, [SILENCE], "did not start its reply within 0.3 s; raise request_timeout"),
+        ({}, [(0, chunk(role="assistant", content="")), SILENCE], "did not start its reply within 0.3 s"),
+        ({}, repeat(STILL_HERE), "did not start its reply within 0.3 s"),
+        (BEGINS_LATE, [(0, chunk(content="It ")), SILENCE], "sent no data for 0.3 s; raise request_timeout"),
+        (BEGINS_LATE, chain([(0, chunk(content="It "))], repeat(STILL_HERE)), "sent no data for 0.3 s"),
         (
             {"first_token_timeout": 0.1},
-            [(1, "")],
+            [SILENCE],
             "did not start its reply within 0.1 s; raise extra.first_token_timeout",
         ),
     ],
 )
 async def test_silence_is_a_time_out(
-    extra: dict[str, Any], pieces: list[tuple[float, str]], told: str, server: Scripted, open_port: Keep
+    extra: dict[str, Any], pieces: Iterable[tuple[float, str]], told: str, server: Scripted, open_port: Keep
 ) -> None:
     server.answer = lambda _: in_pieces(pieces)
     error = await fails(open_port(OpenAILLM(streaming(server, 0.3, **extra))))
@@ -93,7 +98,7 @@ async def test_silence_is_a_time_out(
 
 async def test_the_first_token_may_be_given_more_time(server: Scripted, open_port: Keep) -> None:
     server.answer = lambda _: in_pieces([(0.5, streamed(completion()))])
-    assert await open_port(OpenAILLM(streaming(server, 0.2, first_token_timeout=5))).invoke(ASK) == PARIS
+    assert await open_port(OpenAILLM(streaming(server, 0.2, first_token_timeout=60))).invoke(ASK) == PARIS
 
 
 @pytest.mark.parametrize("cut", [True, False])
@@ -166,8 +171,8 @@ async def test_a_server_that_cannot_count_streams_is_asked_without(server: Scrip
 
 
 async def test_a_server_that_keeps_the_stream_open_is_disconnected(server: Scripted, open_port: Keep) -> None:
-    server.answer = lambda _: in_pieces([(0, streamed(completion())), (1, "")])
-    assert await open_port(OpenAILLM(streaming(server, 0.3))).invoke(ASK) == PARIS
+    server.answer = lambda _: in_pieces([(0, streamed(completion())), SILENCE])
+    assert await open_port(OpenAILLM(streaming(server, 10))).invoke(ASK) == PARIS
 
 
 async def test_thoughts_refusals_and_other_choices_are_distinguished(server: Scripted, open_port: Keep) -> None:

@@ -250,7 +250,7 @@ class Recording:
     def __call__(self, texts: list[str]) -> Sequence[Vector]:
         self.calls.append(texts)
         self.entered.release()
-        assert self.go.acquire(timeout=30)
+        assert self.go.acquire(timeout=120)
         return [(float(len(text)), 0.0) for text in texts]
 
 
@@ -264,7 +264,7 @@ def test_waiting_texts_are_encoded_in_one_call() -> None:
 
     threads = [threading.Thread(target=embed, args=("x" * length,)) for length in range(1, 9)]
     threads[0].start()
-    assert encode.entered.acquire(timeout=30)
+    assert encode.entered.acquire(timeout=120)
     for thread in threads[1:]:
         thread.start()
     while model.waiting < 7:

@@ -29,7 +29,7 @@ def run_tasks(tasks: list[str]) -> tuple[list[str], BaseException | None]:
     async def run() -> tuple[list[str], BaseException | None]:
         done: list[str] = []
         try:
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(60):
                 async for result in TwoWorkers(iter(tasks), asyncio.Event()).results():
                     done.append(result)  # noqa: PERF401 - those before an error count
         except RunError as error:

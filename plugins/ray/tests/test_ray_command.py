@@ -54,14 +54,14 @@ def is_alive(group: int) -> bool:
 def test_ctrl_c_ends_workers_and_run_continues_without_ray(tmp_path: Path) -> None:
     with serving(latency=0.1) as server:
         started = start_command(tmp_path, server, "--executor", "ray", "--set", "ray_workers=2", "--json")
-        end = time.monotonic() + 120
-        while len(server.answered) < 12 and started.poll() is None and time.monotonic() < end:
+        while len(server.answered) < 12 and started.poll() is None:
             time.sleep(0.02)
         os.killpg(started.pid, signal.SIGINT)
         out, errors = started.communicate(timeout=120)
         assert started.returncode == 130, errors
         assert "karenina resume" in errors
         assert 0 < len(json.loads(out)["results"]) < 80
+        end = time.monotonic() + 60
         while is_alive(started.pid) and time.monotonic() < end:
             time.sleep(0.02)
         assert not is_alive(started.pid), "workers are still alive"

@@ -10,11 +10,13 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 End = Literal["closed", "reset", "silent", "open"]
+PATIENCE = 60.0
+"""Seconds that a busy server may take."""
 
 
 @dataclass(frozen=True)
 class Heard:
-    """All bytes of a reply, how it ended, and the seconds to its first byte and to its last."""
+    """All bytes of a reply, how it ended, and the seconds from `began` to its first byte and to its last."""
 
     data: bytes
     end: End
@@ -68,13 +70,24 @@ def request(body: Any, path: str = "/v1/chat/completions", *headers: str) -> byt
 def connect(url: str) -> socket.socket:
     """Return a connection to a server."""
     where = urlsplit(url)
-    return socket.create_connection((where.hostname or "", where.port or 0), timeout=10)
+    return socket.create_connection((where.hostname or "", where.port or 0), timeout=PATIENCE)
 
 
-def hear(connection: socket.socket, patience: float = 0.3, most: int = 2**26, *, one: bool = False) -> Heard:
-    """Return what comes until the connection ends, nothing comes for `patience` seconds, or `one` reply is whole."""
+def hear(
+    connection: socket.socket,
+    patience: float = PATIENCE,
+    most: int = 2**26,
+    *,
+    pause: float = 0.3,
+    one: bool = False,
+    began: float | None = None,
+) -> Heard:
+    """Return what comes until the connection ends or `one` reply is whole.
+
+    It waits `patience` seconds for the first byte, and `pause` for each later piece.
+    """
     connection.settimeout(patience)
-    began = time.monotonic()
+    began = time.monotonic() if began is None else began
     parts: list[bytes] = []
     times = [began]
     end: End = "open"
@@ -91,16 +104,18 @@ def hear(connection: socket.socket, patience: float = 0.3, most: int = 2**26, *,
         if not piece:
             end = "closed"
             break
+        connection.settimeout(pause)
         parts.append(piece)
         size += len(piece)
         times.append(time.monotonic())
-        if one and size < 2**20 and Heard(b"".join(parts), end, 0, 0).whole:
+        if one and Heard(b"".join(parts), end, 0, 0).whole:
             break
     return Heard(b"".join(parts), end, times[min(1, len(times) - 1)] - began, times[-1] - began)
 
 
-def exchange(url: str, body: Any, path: str = "/v1/chat/completions", patience: float = 0.3) -> Heard:
+def exchange(url: str, body: Any, path: str = "/v1/chat/completions", pause: float = PATIENCE) -> Heard:
     """Send one request over a connection of its own, and return what comes."""
     with connect(url) as connection:
+        began = time.monotonic()
         connection.sendall(request(body, path))
-        return hear(connection, patience, one=True)
+        return hear(connection, pause=pause, one=True, began=began)

@@ -42,14 +42,14 @@ READ = ToolCall("call_1", "read_file", {"path": "note.txt"})
 
 
 class Pretended:
-    """A model that writes one token in each millisecond: a short answer, or a story as long as it may be."""
+    """A model that writes one token in each millisecond: a short answer, or a story for up to a minute."""
 
     def __init__(self, model: ModelConfig) -> None:
         self.most = model.max_tokens or 20
         self.seconds = model.request_timeout or 10.0
 
     async def said(self, messages: Sequence[Message], answer: str) -> Turn:
-        wanted = 1000 if LONG in " ".join(message.content for message in messages) else 3
+        wanted = 60_000 if LONG in " ".join(message.content for message in messages) else 3
         written = min(wanted, self.most)
         try:
             async with asyncio.timeout(self.seconds):
@@ -101,7 +101,7 @@ class _Talk:
 class Live(LiveContract):
     entry_point = "nobody:plugin"
     interface = "pretended"
-    many_tokens = 600
+    many_tokens = 50_000
     moment = 0.1
     port: ClassVar[type[Pretended]] = Pretended
 
@@ -238,7 +238,7 @@ def test_a_flaw_is_noticed(
 ) -> None:
     for module in (calls_module, live_module):
         monkeypatch.setattr(module, "WAIT", 0.2)
-    tried: Any = type("Tried", (contract,), {"port": flawed, "workspace": tmp_path})()
+    tried: Any = type("Tried", (contract,), {"port": flawed, "many_tokens": 600, "workspace": tmp_path})()
     (tmp_path / "note.txt").write_text("The code is 4711.", "utf-8")
     try:
         with pytest.raises((AssertionError, pytest.fail.Exception)):

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from raw_client import chat, connect, exchange, hear, request
+from raw_client import PATIENCE, chat, connect, exchange, hear, request
 
 from karenina_core.models.ports import ToolCall, Usage
 from karenina_testing.fixtures import scripted_server as scripted_server
@@ -136,13 +136,13 @@ def test_a_function_that_blocks_is_named(monkeypatch: pytest.MonkeyPatch) -> Non
 
     def wait_for_nothing(_: Request) -> str:
         begun.set()
-        over.wait(20)
+        over.wait(120)
         return "late"
 
     def ask(sent: Any) -> None:
         with ScriptedServer(sent) as server, connect(server.url) as connection:
             connection.sendall(request(chat("Hi")))
-            assert begun.wait(5)
+            assert begun.wait(60)
 
     async def wait_in_a_coroutine(asked: Request) -> str:
         return wait_for_nothing(asked)
@@ -175,7 +175,7 @@ def test_a_malformed_request_gets_status_400(name: str, caplog: pytest.LogCaptur
     with ScriptedServer("Paris.") as server:
         with connect(server.url) as connection, connect(server.url) as other:
             connection.sendall(MALFORMED[name])
-            heard = hear(connection)
+            heard = hear(connection, pause=PATIENCE)
             assert (heard.status, heard.end) == (400, "closed")
             other.sendall(request(chat("Hi")))
             assert b"Paris." in hear(other, one=True).body
@@ -245,7 +245,7 @@ def test_models_are_listed_and_not_logged() -> None:
 def test_a_connection_serves_many_requests_sent_at_once() -> None:
     with ScriptedServer({"1": "one", "2": "two"}) as server, connect(server.url) as connection:
         connection.sendall(request(chat("[item 1]")) + request(chat("[item 2]")))
-        heard = hear(connection).data
+        heard = hear(connection, pause=1).data
         assert heard.index(b'"one"') < heard.index(b'"two"')
         assert (server.connections, [entry.request.connection for entry in server.log]) == (1, [1, 1])
 
@@ -264,8 +264,13 @@ def test_a_request_may_come_in_chunks_and_in_pieces() -> None:
 
 
 def test_calls_beyond_the_limit_are_refused() -> None:
-    with ScriptedServer("yes", allowed=2, latency=0.3) as server, ThreadPoolExecutor(4) as pool:
-        heard = list(pool.map(lambda _: exchange(server.url, chat("Hi"), patience=2).status, range(4)))
+    async def when_all_have_come(_: Request) -> str:
+        while len(server.log) < 4:  # noqa: ASYNC110 - the log has no event of asyncio
+            await asyncio.sleep(0.01)
+        return "yes"
+
+    with ScriptedServer(when_all_have_come, allowed=2) as server, ThreadPoolExecutor(4) as pool:
+        heard = list(pool.map(lambda _: exchange(server.url, chat("Hi")).status, range(4)))
         assert Counter(heard) == {200: 2, 429: 2}
         assert Counter(entry.refused for entry in server.log) == {True: 2, False: 2}
 
@@ -351,7 +356,7 @@ def test_a_process_of_its_own_serves_cases_literally(tmp_path: Path) -> None:
             assert b"Paris." in exchange(url, chat("[item odd]")).body
             assert "retry-after: 3" in exchange(url, chat("[item 17]")).head
             assert exchange(url, chat("[item 18]")).body == b'data: {"choices": []}\n\ndata: [DONE]\n\n'
-            assert exchange(url, chat("[item 19]")).data == b"HTTP/1.1 204 None\r\n\r\n"
+            assert exchange(url, chat("[item 19]"), pause=0.3).data == b"HTTP/1.1 204 None\r\n\r\n"
             assert b"Fine." in exchange(url, chat("Hi")).body
             with urllib.request.urlopen(f"{url}/log") as reply:
                 log = [json.loads(line) for line in reply.read().splitlines()]

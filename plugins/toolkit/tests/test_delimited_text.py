@@ -93,6 +93,6 @@ def test_any_pieces_of_such_a_text_can_be_read(pieces: list[str]) -> None:
 )
 def test_long_texts_are_read_in_time(piece: str) -> None:
     text = "--- AI Message ---\n\nTool Calls:\n  a (call_b)\n   Call ID: b\n   Args: " + piece * 100_000
-    began = time.monotonic()
+    began = time.process_time()  # other processes do not count
     read_delimited(text)
-    assert time.monotonic() - began < 20
+    assert time.process_time() - began < 20

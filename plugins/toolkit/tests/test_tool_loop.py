@@ -108,10 +108,14 @@ def test_the_trace_before_a_failure_or_timeout_is_kept(tmp_path: Path) -> None:
         run(Scripted(calls(LOOK), PortError("gone", category=ErrorCategory.CONNECTION)), tmp_path)
     assert caught.value.partial is not None
     assert (len(caught.value.partial.trace), caught.value.partial.usage) == (2, ONE)
-    with pytest.raises(PortError, match=r"a script: the agent did not finish within 1 s \(1 turns\)") as late:
-        run(Scripted(calls(LOOK)), tmp_path, timeout=1)
-    assert late.value.category is ErrorCategory.TIMEOUT
-    assert late.value.partial is not None
+    for seconds in (0.5, 5, 50):  # a busy machine takes longer to come to the second turn
+        with pytest.raises(PortError, match=f"a script: the agent did not finish within {seconds:g} s") as late:
+            run(Scripted(calls(LOOK)), tmp_path, timeout=seconds)
+        assert late.value.category is ErrorCategory.TIMEOUT
+        assert late.value.partial is not None
+        if late.value.partial.trace:
+            break
+    assert "(1 turns)" in str(late.value)
     assert len(late.value.partial.trace) == 2
 
 
