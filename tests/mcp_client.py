@@ -9,7 +9,7 @@ from typing import Any
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import ToolCall
 from karenina_mcp import MCPSource
-from karenina_toolkit.tools import run_tool
+from karenina_toolkit.agents.tools import run_tool
 
 
 async def call_all(url: str) -> None:

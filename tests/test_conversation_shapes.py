@@ -17,7 +17,7 @@ from karenina_engine.results.result_set import VerificationResultSet
 from karenina_otel.calls import input_messages
 from karenina_testing import ScriptedModels
 from karenina_toolkit.traces import convert_recording
-from karenina_toolkit.traces.formats import FORMATS
+from karenina_toolkit.traces.formats.registry import FORMATS
 from karenina_toolkit.traces.recording import ENVELOPES
 
 ROOT = Path(__file__).parents[1]

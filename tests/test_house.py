@@ -26,8 +26,6 @@ FOLDERS = {
     "plugins/benchmark/src/karenina_benchmark": (49, MODULES),
     "plugins/cli/src/karenina_cli": (49, MODULES),
     "plugins/template/src/karenina_template/templates": (32, MODULES),
-    "plugins/toolkit/src/karenina_toolkit": (43, MODULES),
-    "plugins/toolkit/src/karenina_toolkit/traces": (28, MODULES),
 }
 
 

@@ -32,7 +32,7 @@ from karenina_core.models.ports import (
 )
 from karenina_core.plugins import Plugins
 from karenina_testing.contracts import ChatCompletions, MessagesAPI, Wire
-from karenina_toolkit.tool_loop import run_tool_loop
+from karenina_toolkit.agents.tool_loop import run_tool_loop
 
 CHECKOUT = Path(__file__).parents[1]
 TOOLS = CHECKOUT / "plugins" / "mcp" / "tests" / "talking_server.py"

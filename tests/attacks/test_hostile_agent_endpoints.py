@@ -21,8 +21,8 @@ from servers import recording_server
 from karenina_claude_agent_sdk.cli_process import CLIProcess
 from karenina_core.models.ports import AgentOptions, Message, PortError, Tool, ToolCall, Turn
 from karenina_testing.contracts import MessagesAPI, Reply, ScriptedServer
-from karenina_toolkit.tool_loop import MOST_OF_A_TRACE, run_tool_loop
-from karenina_toolkit.tools import MOST_ARGUMENTS
+from karenina_toolkit.agents.tool_loop import MOST_OF_A_TRACE, run_tool_loop
+from karenina_toolkit.agents.tools import MOST_ARGUMENTS
 
 if TYPE_CHECKING:
     from conftest import Environment

@@ -23,7 +23,7 @@ from servers import recording_server
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import ErrorCategory, Message, PortError, Tool, ToolCall
 from karenina_mcp import MCPSource
-from karenina_toolkit.tools import LONGEST_RESULT, run_tool
+from karenina_toolkit.agents.tools import LONGEST_RESULT, run_tool
 
 if TYPE_CHECKING:
     from conftest import Environment

@@ -25,9 +25,9 @@ from karenina_agentic.workspace_paths import WorkspaceError
 from karenina_agentic.workspace_removal import CreatedFolder, FolderReplaced
 from karenina_core.models.ports import Message, ToolCall
 from karenina_core.models.source_folder import SourceFolder
-from karenina_toolkit.source_digest import digest_folder
-from karenina_toolkit.tools import run_tool
-from karenina_toolkit.workspace_tools import make_workspace_tools
+from karenina_toolkit.agents.tools import run_tool
+from karenina_toolkit.agents.workspace_tools import make_workspace_tools
+from karenina_toolkit.files.source_digest import digest_folder
 
 if TYPE_CHECKING:
     from conftest import Environment

@@ -169,7 +169,7 @@ async def test_what_else_the_environment_holds_is_not_sent_to_strangers(
     monkeypatch.setenv("OPENAI_ORG_ID", "org-secret")
     monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Gateway: gateway-secret")
     if not trusted:
-        monkeypatch.setattr("karenina_toolkit.endpoints.is_loopback", lambda _: False)
+        monkeypatch.setattr("karenina_toolkit.http.endpoints.is_loopback", lambda _: False)
     await open_port(LangchainLLM(model(server.url))).invoke(ASK)
     told = str(server.headers[0])
     assert [word in told for word in (KEY, "org-secret", "gateway-secret")] == [trusted] * 3

@@ -15,7 +15,7 @@ from langchain_servers import Scripted, claude, claude_model, completion, model
 from karenina_core.models.ports import ErrorCategory, LLMReply, Message, PortError, ToolCall, Usage
 from karenina_langchain.conversion import from_langchain, to_langchain
 from karenina_langchain.ports import LangchainLLM
-from karenina_toolkit.traces.openai_chat import UNREADABLE_ARGUMENTS
+from karenina_toolkit.traces.formats.openai_chat import UNREADABLE_ARGUMENTS
 
 pytestmark = pytest.mark.anyio
 Keep = Callable[[Any], Any]

@@ -24,8 +24,8 @@ from karenina_local.agent import LocalAgent, TextCallConversation
 from karenina_openai.agent import ChatConversation
 from karenina_openai.client import Client
 from karenina_testing.contracts import AgentContract, Request
-from karenina_toolkit.tool_loop import run_tool_loop
-from karenina_toolkit.traces.openai_chat import read_message
+from karenina_toolkit.agents.tool_loop import run_tool_loop
+from karenina_toolkit.traces.formats.openai_chat import read_message
 
 
 class Elsewhere:

@@ -14,7 +14,7 @@ from karenina_core import ModelConfig
 from karenina_core.models.ports import ErrorCategory, LLMReply, Message, PortError, ToolCall, Usage
 from karenina_openai.conversion import to_wire
 from karenina_openai.llm import OpenAILLM
-from karenina_toolkit.traces.openai_completions import from_wire
+from karenina_toolkit.traces.formats.openai_completions import from_wire
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -181,7 +181,7 @@ CONVERSATION = [
 
 
 def test_a_conversation_with_tools_survives_the_way_there_and_back() -> None:
-    from karenina_toolkit.traces.openai_chat import read_message
+    from karenina_toolkit.traces.formats.openai_chat import read_message
 
     assert [read_message(wire, {"call_1": "lookup"}) for wire in to_wire(CONVERSATION)] == CONVERSATION
 

@@ -10,7 +10,7 @@ from karenina_agentic.prepare_workspace import PrepareWorkspace
 from karenina_agentic.workspace_paths import unique_name
 from karenina_core import Question, VerificationConfig
 from karenina_core.models.source_folder import SourceFolder
-from karenina_toolkit.source_digest import digest_folder
+from karenina_toolkit.files.source_digest import digest_folder
 
 
 def folders_of(root: Path, path: str = "one", **settings: object) -> list[SourceFolder]:

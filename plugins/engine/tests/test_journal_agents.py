@@ -17,7 +17,7 @@ from karenina_core.models.ports import NO_INFO, AgentOptions, AgentReply, CallIn
 from karenina_core.plugins import Plugins
 from karenina_core.stages.finalize import FinalizeResult
 from karenina_engine.results.result_set import VerificationResultSet
-from karenina_toolkit.tool_loop import run_tool_loop
+from karenina_toolkit.agents.tool_loop import run_tool_loop
 
 CONFIG: Mapping[str, Any] = {
     "answering_models": [{"id": "m", "interface": "looping", "model_name": "m"}],

@@ -16,7 +16,7 @@ from karenina_core.models.ports import AgentOptions, CallInfo, Message
 from karenina_core.models.source_folder import SourceFolder
 from karenina_core.plugins import Plugins
 from karenina_testing import ScriptedModels
-from karenina_toolkit.source_digest import digest_folder
+from karenina_toolkit.files.source_digest import digest_folder
 
 
 @pytest.fixture

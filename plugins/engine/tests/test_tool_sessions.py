@@ -30,7 +30,7 @@ from karenina_engine.check.model_checks import check_models
 from karenina_engine.run.port_factory import PortFactory
 from karenina_engine.run.run_parts import RunParts
 from karenina_testing import ScriptedModels
-from karenina_toolkit.tool_sources import ToolSource
+from karenina_toolkit.agents.tool_sources import ToolSource
 
 SERVERS = {"hills": "hill-server"}
 AT_ONCE = RetryPolicy(base=0.0)

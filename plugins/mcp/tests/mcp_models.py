@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import Message, PortError, Tool, ToolCall
 from karenina_mcp import MCPSource
-from karenina_toolkit.tools import run_tool
+from karenina_toolkit.agents.tools import run_tool
 
 T = TypeVar("T")
 

@@ -78,7 +78,7 @@ def test_unknown_and_ambiguous_tool_names_are_permanent_errors(fields: dict[str,
 
 def test_arguments_are_validated_before_the_call() -> None:
     from karenina_core.models.ports import ToolCall
-    from karenina_toolkit.tools import run_tool
+    from karenina_toolkit.agents.tools import run_tool
 
     async def use(tools: dict[str, Tool]) -> tuple[str, bool]:
         said = await run_tool(ToolCall("c", "walk", {"n": "far"}), tools)

@@ -34,7 +34,7 @@ from karenina_core.models.ports import (
 from karenina_testing.contracts import LiveAgentContract, LiveContract, LiveLLMContract, LiveParserContract
 from karenina_testing.contracts import calls as calls_module
 from karenina_testing.contracts import live as live_module
-from karenina_toolkit.tool_loop import run_tool_loop
+from karenina_toolkit.agents.tool_loop import run_tool_loop
 
 KEY = "sk-live-4711"
 LONG = "story"

@@ -11,7 +11,7 @@ import pytest
 
 from karenina_core.models.ports import AgentOptions, AgentReply, ErrorCategory, Message, PortError, ToolCall, Turn
 from karenina_testing.virtual_time import run_in_virtual_time
-from karenina_toolkit.tool_loop import run_tool_loop
+from karenina_toolkit.agents.tool_loop import run_tool_loop
 
 CALL = ToolCall("c1", "wait", {})
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from karenina_toolkit.bounded_files import limit_file_size
 from karenina_toolkit.files import FileError, read_records
 from karenina_toolkit.files.archives import open_archive
+from karenina_toolkit.files.bounded_files import limit_file_size
 
 SIZE_AT = {b"PK\x03\x04": 22, b"PK\x01\x02": 24}
 """The places of the unpacked size in the two headers of an entry."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from karenina_toolkit.bounded_files import FileError, iter_lines, limit_file_size, open_file, read_bytes
+from karenina_toolkit.files.bounded_files import FileError, iter_lines, limit_file_size, open_file, read_bytes
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from karenina_core import ModelConfig
 from karenina_core.models.adapters import AdapterConfigError, extra_of
-from karenina_toolkit.endpoints import (
+from karenina_toolkit.http.endpoints import (
     ServerExtra,
     ToolLoopExtra,
     check_api_key,

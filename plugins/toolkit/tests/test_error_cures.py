@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from karenina_core.models.ports import ErrorCategory, Message, PortError
-from karenina_toolkit.error_cures import (
+from karenina_toolkit.http.error_cures import (
     NO_CREDIT,
     TOO_LONG,
     WRITE_HTTP,
@@ -17,7 +17,7 @@ from karenina_toolkit.error_cures import (
     cure_for_tls_error,
     find_page_text,
 )
-from karenina_toolkit.http_errors import HTTPStatusError, not_json_error, status_error
+from karenina_toolkit.http.http_errors import HTTPStatusError, not_json_error, status_error
 
 PAGE = """<!DOCTYPE html>
 <html><head><title>Open WebUI</title><style>p {color: red}</style><script>if (1 < 2) start()</script></head>

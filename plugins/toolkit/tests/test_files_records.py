@@ -26,7 +26,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
 
-from karenina_toolkit.bounded_files import limit_file_size
 from karenina_toolkit.files import (
     AUTO,
     FileError,
@@ -39,6 +38,7 @@ from karenina_toolkit.files import (
     read_records,
     suggest_rows,
 )
+from karenina_toolkit.files.bounded_files import limit_file_size
 
 ENCODINGS = ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be"]
 CODES = {"utf-16-le": b"\xff\xfe", "utf-16-be": b"\xfe\xff", "utf-32-le": b"\xff\xfe\0\0", "utf-32-be": b"\0\0\xfe\xff"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from karenina_core.models.ports import Message
-from karenina_toolkit.http_errors import redact_text
+from karenina_toolkit.http.http_errors import redact_text
 
 KEY = "sk-4711-never-to-be-shown"
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karenina_core.models.ports import ErrorCategory, Message
-from karenina_toolkit.http_errors import HTTPStatusError, redact_text, retry_after, status_error
+from karenina_toolkit.http.http_errors import HTTPStatusError, redact_text, retry_after, status_error
 
 C = ErrorCategory
 KEY = "sk-very-secret-key-000"

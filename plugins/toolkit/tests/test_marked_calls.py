@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karenina_toolkit.written_calls import parse_tool_calls
+from karenina_toolkit.agents.written_calls import parse_tool_calls
 
 SCHEMA = {
     "type": "object",

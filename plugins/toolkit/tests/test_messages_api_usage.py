@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from karenina_core.models.ports import Usage
-from karenina_toolkit.traces.anthropic import read_usage
+from karenina_toolkit.traces.formats.anthropic import read_usage
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from karenina_core.models.adapters import AdapterConfigError
 from karenina_core.models.ports import ErrorCategory, PortError
 from karenina_core.models.strict_settings import StrictSettings
 from karenina_testing.server import Reply, ScriptedServer, faults
-from karenina_toolkit.post_json import check_server, post_json
+from karenina_toolkit.http.post_json import check_server, post_json
 
 KEY = "sk-4711-never-shown"
 

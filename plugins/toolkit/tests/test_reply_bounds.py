@@ -13,8 +13,8 @@ import pytest
 
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import ErrorCategory
-from karenina_toolkit.reply_body import bound_body, make_bounding_hook
-from karenina_toolkit.reply_bounds import (
+from karenina_toolkit.http.reply_body import bound_body, make_bounding_hook
+from karenina_toolkit.replies.reply_bounds import (
     DEEPEST,
     MOST_VALUES,
     BrokenReply,

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karenina_core.models.ports import FinishReason
-from karenina_toolkit.reply_ends import ENDS, NO_REASON, more_serious, read_choice_end, read_end
+from karenina_toolkit.replies.reply_ends import ENDS, NO_REASON, more_serious, read_choice_end, read_end
 
 
 def test_no_reason_has_two_meanings() -> None:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from karenina_core.models.ports import AgentReply, LLMReply, Message, ParserReply, ToolCall, Turn, Usage
-from karenina_toolkit.reply_bounds import BrokenReply, ReplyTooLarge
-from karenina_toolkit.reply_sanitizer import (
+from karenina_toolkit.replies.reply_bounds import BrokenReply, ReplyTooLarge
+from karenina_toolkit.replies.reply_sanitizer import (
     MOST_TOKENS,
     MOST_TOOL_CALLS,
     check_tool_call_count,

@@ -11,7 +11,7 @@ import pytest
 
 from karenina_core.models.ports import ErrorCategory, Message, PortError, StructuredMode
 from karenina_testing.virtual_time import run_in_virtual_time
-from karenina_toolkit.http_errors import HTTPStatusError, status_error
+from karenina_toolkit.http.http_errors import HTTPStatusError, status_error
 from karenina_toolkit.structured.mode_refusals import Refusal, classify_refusal
 from karenina_toolkit.structured.structured_modes import MODES, PATIENCE, ModeUnsupported, append_schema, with_best_mode
 

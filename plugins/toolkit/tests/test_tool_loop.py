@@ -19,8 +19,8 @@ from karenina_core.models.ports import (
     Turn,
     Usage,
 )
-from karenina_toolkit.reply_checks import EmptyReply
-from karenina_toolkit.tool_loop import CUT_OFF, run_tool_loop
+from karenina_toolkit.agents.tool_loop import CUT_OFF, run_tool_loop
+from karenina_toolkit.structured.reply_checks import EmptyReply
 
 LOOK = ToolCall("c1", "list_files", {})
 ONE = Usage(10, 2, calls=1)

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from karenina_core.models.ports import AgentOptions, Message, ToolCall
-from karenina_toolkit import workspace_tools as room
-from karenina_toolkit.tools import LONGEST_RESULT, collect_tools, run_tool
+from karenina_toolkit.agents import workspace_tools as room
+from karenina_toolkit.agents.tools import LONGEST_RESULT, collect_tools, run_tool
 
 
 @pytest.fixture

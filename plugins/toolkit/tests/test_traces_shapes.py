@@ -26,7 +26,7 @@ from karenina_toolkit.traces import (
     read_transcript,
     validate_trace,
 )
-from karenina_toolkit.traces.formats import FORMATS
+from karenina_toolkit.traces.formats.registry import FORMATS
 from karenina_toolkit.traces.recording import ENVELOPES
 
 JSON = dict[str, Any]

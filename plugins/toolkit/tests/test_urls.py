@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from karenina_toolkit.urls import complete_url, find_secret_parts, redact_url
+from karenina_toolkit.http.urls import complete_url, find_secret_parts, redact_url
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karenina_core.models.ports import ToolCall
-from karenina_toolkit.written_calls import parse_tool_calls
+from karenina_toolkit.agents.written_calls import parse_tool_calls
 
 TOOLS = ("get_current_time", "list_files", "read_file", "search_files")
 NOTE: dict[str, Any] = {"path": "note.txt", "start_line": 1}

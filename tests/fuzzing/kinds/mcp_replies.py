@@ -32,7 +32,7 @@ from fuzzing.replies import sound_text
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import PortError, ToolCall
 from karenina_mcp import MCPSource
-from karenina_toolkit.tools import run_tool
+from karenina_toolkit.agents.tools import run_tool
 
 Replies: TypeAlias = tuple[bool, str, list[Op], list[TextOp]]
 """If true over stdio with one server, else over HTTP with several servers and their own changes; the method with the

@@ -27,9 +27,9 @@ from karenina_core.models.ports import (
     Turn,
     Usage,
 )
-from karenina_toolkit.agent_timeout import AgentClock
-from karenina_toolkit.tool_loop import TraceSize, empty_ending
-from karenina_toolkit.tools import LONGEST_RESULT, run_tool
+from karenina_toolkit.agents.agent_timeout import AgentClock
+from karenina_toolkit.agents.tool_loop import TraceSize, empty_ending
+from karenina_toolkit.agents.tools import LONGEST_RESULT, run_tool
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

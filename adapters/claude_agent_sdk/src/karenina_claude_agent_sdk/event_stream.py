@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from karenina_claude_agent_sdk.conversion import Wire
-from karenina_toolkit.reply_bounds import read_json
-from karenina_toolkit.reply_ends import more_serious
-from karenina_toolkit.traces.openai_chat import read_arguments
+from karenina_toolkit.replies.reply_bounds import read_json
+from karenina_toolkit.replies.reply_ends import more_serious
+from karenina_toolkit.traces.formats.openai_chat import read_arguments
 
 _TEXTS = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
 """The kinds of deltas that extend a text of their block, and the name of that text."""

@@ -10,14 +10,14 @@ from karenina_claude_agent_sdk.conversion import Wire, turn_of
 from karenina_claude_agent_sdk.event_stream import ServerReportedError, is_stream, read_reply
 from karenina_claude_agent_sdk.settings import DEFAULT_TIMEOUT, base_url_of, extra_of, key_of
 from karenina_core.models.ports import ErrorCategory, Message, PortError, Turn
-from karenina_toolkit.error_cures import is_filtered, read_page_text
-from karenina_toolkit.http_errors import CURES, redact_text, status_error, web_page_error
-from karenina_toolkit.post_json import Sender, find_secrets
-from karenina_toolkit.reply_body import ACCEPTED_ENCODINGS
-from karenina_toolkit.reply_bounds import ReplyBounds
-from karenina_toolkit.reply_ends import PAUSED
-from karenina_toolkit.stream_ends import IncompleteStream, UnendedStream, check_stream_end
-from karenina_toolkit.urls import redact_url
+from karenina_toolkit.http.error_cures import is_filtered, read_page_text
+from karenina_toolkit.http.http_errors import CURES, redact_text, status_error, web_page_error
+from karenina_toolkit.http.post_json import Sender, find_secrets
+from karenina_toolkit.http.reply_body import ACCEPTED_ENCODINGS
+from karenina_toolkit.http.stream_ends import IncompleteStream, UnendedStream, check_stream_end
+from karenina_toolkit.http.urls import redact_url
+from karenina_toolkit.replies.reply_bounds import ReplyBounds
+from karenina_toolkit.replies.reply_ends import PAUSED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

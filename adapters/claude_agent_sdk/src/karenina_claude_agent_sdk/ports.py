@@ -9,7 +9,7 @@ from karenina_claude_agent_sdk.cli import CLISettings
 from karenina_claude_agent_sdk.cli_runs import CLIRunner, SingleReply
 from karenina_claude_agent_sdk.conversion import to_wire
 from karenina_core.models.ports import NO_INFO, CallInfo, LLMReply, Message, ParserReply
-from karenina_toolkit.reply_checks import text_reply
+from karenina_toolkit.structured.reply_checks import text_reply
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from karenina_claude_tool.client import Client
 from karenina_claude_tool.conversion import add, to_wire
 from karenina_core.models.ports import NO_INFO, AgentOptions, AgentReply, CallInfo, Message, Turn
-from karenina_toolkit.tool_loop import run_tool_loop
+from karenina_toolkit.agents.tool_loop import run_tool_loop
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

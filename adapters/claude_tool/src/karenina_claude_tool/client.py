@@ -24,10 +24,10 @@ from karenina_claude_tool.settings import (
     may_receive_environment_secrets,
 )
 from karenina_core.models.ports import ErrorCategory, PortError
-from karenina_toolkit.http_errors import not_json_error
-from karenina_toolkit.reply_body import ACCEPTED_ENCODINGS, make_bounding_hook
-from karenina_toolkit.reply_bounds import BrokenReply, ReplyBounds, find_port_error, read_json
-from karenina_toolkit.urls import find_proxy_secrets, find_secret_parts, is_loopback, redact_url
+from karenina_toolkit.http.http_errors import not_json_error
+from karenina_toolkit.http.reply_body import ACCEPTED_ENCODINGS, make_bounding_hook
+from karenina_toolkit.http.urls import find_proxy_secrets, find_secret_parts, is_loopback, redact_url
+from karenina_toolkit.replies.reply_bounds import BrokenReply, ReplyBounds, find_port_error, read_json
 
 if TYPE_CHECKING:
     import ssl

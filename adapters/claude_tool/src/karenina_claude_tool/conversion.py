@@ -8,11 +8,11 @@ from typing import Any
 
 from karenina_core.models.ports import FinishReason, Message, Usage
 from karenina_core.text import replace_surrogates, replace_surrogates_in
-from karenina_toolkit.reply_ends import PAUSED, read_end
-from karenina_toolkit.traces.anthropic import read, read_usage
+from karenina_toolkit.replies.reply_ends import PAUSED, read_end
 from karenina_toolkit.traces.blocks import describe_block
 from karenina_toolkit.traces.format_error import TraceFormatError
-from karenina_toolkit.traces.openai_chat import read_arguments
+from karenina_toolkit.traces.formats.anthropic import read, read_usage
+from karenina_toolkit.traces.formats.openai_chat import read_arguments
 
 Block = dict[str, Any]
 

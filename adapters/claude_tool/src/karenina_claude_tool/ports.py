@@ -9,9 +9,9 @@ from karenina_claude_tool.client import Client
 from karenina_claude_tool.native_schema import can_be_native, native_schema, schema_name
 from karenina_claude_tool.settings import base_url_of
 from karenina_core.models.ports import NO_INFO, CallInfo, LLMReply, Message, ParserReply, StructuredMode
-from karenina_toolkit.reply_checks import text_reply
+from karenina_toolkit.structured.reply_checks import text_reply
 from karenina_toolkit.structured.structured_modes import MODES, append_schema, with_best_mode
-from karenina_toolkit.traces.openai_chat import UNREADABLE_ARGUMENTS
+from karenina_toolkit.traces.formats.openai_chat import UNREADABLE_ARGUMENTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

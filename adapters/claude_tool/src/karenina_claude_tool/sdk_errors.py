@@ -9,8 +9,8 @@ from typing import Any, Final
 import anthropic
 
 from karenina_core.models.ports import ErrorCategory, Message, PortError
-from karenina_toolkit.error_cures import cure_for_tls_error, is_filtered
-from karenina_toolkit.http_errors import CURES, find_system_error, redact_text, status_error
+from karenina_toolkit.http.error_cures import cure_for_tls_error, is_filtered
+from karenina_toolkit.http.http_errors import CURES, find_system_error, redact_text, status_error
 
 PATH_CURE: Final = "check endpoint_base_url (without /v1/messages)"
 _CURES: Final = {

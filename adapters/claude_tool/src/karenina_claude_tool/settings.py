@@ -12,7 +12,7 @@ from pydantic import Field, field_validator
 from karenina_core.models import adapters
 from karenina_core.models.adapters import AdapterConfigError
 from karenina_core.models.from_files import FromFiles
-from karenina_toolkit import endpoints
+from karenina_toolkit.http import endpoints
 
 if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig

@@ -18,7 +18,7 @@ from karenina_core.models.ports import (
 )
 from karenina_langchain.client import Client
 from karenina_langchain.conversion import to_langchain
-from karenina_toolkit.tool_loop import run_tool_loop
+from karenina_toolkit.agents.tool_loop import run_tool_loop
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 from karenina_core.models.adapters import AdapterConfigError
 from karenina_langchain.providers import provider_name, provider_of
 from karenina_langchain.settings import DEFAULT_TIMEOUT, base_url_of, extra_of, is_trusted, key_of
-from karenina_toolkit.reply_body import ACCEPTED_ENCODINGS, make_bounding_hook
-from karenina_toolkit.reply_bounds import ReplyBounds
-from karenina_toolkit.urls import is_loopback, redact_url
+from karenina_toolkit.http.reply_body import ACCEPTED_ENCODINGS, make_bounding_hook
+from karenina_toolkit.http.urls import is_loopback, redact_url
+from karenina_toolkit.replies.reply_bounds import ReplyBounds
 
 if TYPE_CHECKING:
     import ssl

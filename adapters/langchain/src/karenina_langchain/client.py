@@ -13,11 +13,11 @@ from karenina_langchain.conversion import ChatReply, from_completion, from_langc
 from karenina_langchain.providers import provider_of
 from karenina_langchain.sdk_errors import is_unreadable, port_error, read_completion
 from karenina_langchain.settings import DEFAULT_TIMEOUT, base_url_of, extra_of, key_of
-from karenina_toolkit.http_errors import error_in_reply
-from karenina_toolkit.reply_bounds import BrokenReply, find_port_error
-from karenina_toolkit.reply_sanitizer import check_tool_call_count
-from karenina_toolkit.traces.openai_completions import error_of_choice, usage_of
-from karenina_toolkit.urls import find_proxy_secrets, find_secret_parts
+from karenina_toolkit.http.http_errors import error_in_reply
+from karenina_toolkit.http.urls import find_proxy_secrets, find_secret_parts
+from karenina_toolkit.replies.reply_bounds import BrokenReply, find_port_error
+from karenina_toolkit.replies.reply_sanitizer import check_tool_call_count
+from karenina_toolkit.traces.formats.openai_completions import error_of_choice, usage_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

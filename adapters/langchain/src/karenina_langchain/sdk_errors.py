@@ -8,8 +8,8 @@ from typing import Any, Final
 from langchain_core import exceptions as langchain_errors
 
 from karenina_core.models.ports import NO_USAGE, ErrorCategory, Message, PortError
-from karenina_toolkit.error_cures import cure_for_tls_error, find_page_text
-from karenina_toolkit.http_errors import (
+from karenina_toolkit.http.error_cures import cure_for_tls_error, find_page_text
+from karenina_toolkit.http.http_errors import (
     CURES,
     error_in_reply,
     find_system_error,
@@ -17,7 +17,7 @@ from karenina_toolkit.http_errors import (
     status_error,
     web_page_error,
 )
-from karenina_toolkit.reply_bounds import read_json
+from karenina_toolkit.replies.reply_bounds import read_json
 
 _BY_CLASS: Final[tuple[tuple[type[Exception], ErrorCategory], ...]] = (
     (langchain_errors.ModelTimeoutError, ErrorCategory.TIMEOUT),

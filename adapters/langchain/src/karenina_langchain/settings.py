@@ -12,8 +12,8 @@ from karenina_core.models import adapters
 from karenina_core.models.adapters import AdapterConfigError
 from karenina_core.models.from_files import FromFiles
 from karenina_langchain.providers import explain_missing_package, provider_name, provider_of
-from karenina_toolkit import endpoints
-from karenina_toolkit.urls import is_loopback
+from karenina_toolkit.http import endpoints
+from karenina_toolkit.http.urls import is_loopback
 
 if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig

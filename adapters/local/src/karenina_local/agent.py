@@ -11,9 +11,9 @@ from karenina_local.plain_text import PlainTextClient
 from karenina_local.ports import ServerClient
 from karenina_openai.agent import ChatConversation
 from karenina_openai.client import Client
-from karenina_toolkit.tool_loop import run_tool_loop
-from karenina_toolkit.traces.openai_chat import UNREADABLE_ARGUMENTS
-from karenina_toolkit.written_calls import parse_tool_calls
+from karenina_toolkit.agents.tool_loop import run_tool_loop
+from karenina_toolkit.agents.written_calls import parse_tool_calls
+from karenina_toolkit.traces.formats.openai_chat import UNREADABLE_ARGUMENTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -22,9 +22,9 @@ from karenina_openai.streaming import (
     assemble_stream,
     check_choice_end,
 )
-from karenina_toolkit.endpoints import cure_for_key
-from karenina_toolkit.error_cures import cure_for_path, cure_for_tls_error
-from karenina_toolkit.http_errors import (
+from karenina_toolkit.http.endpoints import cure_for_key
+from karenina_toolkit.http.error_cures import cure_for_path, cure_for_tls_error
+from karenina_toolkit.http.http_errors import (
     CURES,
     HTTPStatusError,
     error_in_reply,
@@ -33,10 +33,10 @@ from karenina_toolkit.http_errors import (
     redact_text,
     status_error,
 )
-from karenina_toolkit.reply_bounds import BrokenReply, ReplyBounds, read_json
-from karenina_toolkit.stream_ends import IncompleteStream, UnendedStream
-from karenina_toolkit.traces.openai_completions import error_of_choice, usage_of
-from karenina_toolkit.urls import find_proxy, find_proxy_secrets, find_secret_parts, redact_url
+from karenina_toolkit.http.stream_ends import IncompleteStream, UnendedStream
+from karenina_toolkit.http.urls import find_proxy, find_proxy_secrets, find_secret_parts, redact_url
+from karenina_toolkit.replies.reply_bounds import BrokenReply, ReplyBounds, read_json
+from karenina_toolkit.traces.formats.openai_completions import error_of_choice, usage_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

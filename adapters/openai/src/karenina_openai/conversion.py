@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from karenina_core.models.ports import Message
-from karenina_toolkit.traces.openai_chat import UNREADABLE_ARGUMENTS
+from karenina_toolkit.traces.formats.openai_chat import UNREADABLE_ARGUMENTS
 
 
 def to_wire(messages: Sequence[Message]) -> list[dict[str, Any]]:

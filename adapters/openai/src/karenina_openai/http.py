@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyreqwest.request import StreamRequest
     from pyreqwest.response import Response
 
-    from karenina_toolkit.reply_bounds import ReplyBounds
+    from karenina_toolkit.replies.reply_bounds import ReplyBounds
 
 _IDLE: Final = timedelta(seconds=15)
 """Servers close connections that are idle longer, and a request on a closed connection is lost."""

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from karenina_core.models.ports import NO_INFO, CallInfo, LLMReply, Message
 from karenina_openai.client import Client
 from karenina_openai.conversion import to_wire
-from karenina_toolkit.reply_checks import text_reply
-from karenina_toolkit.traces.openai_completions import from_wire
+from karenina_toolkit.structured.reply_checks import text_reply
+from karenina_toolkit.traces.formats.openai_completions import from_wire
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,7 +13,7 @@ from karenina_openai.option_logprobs import LOGPROBS, options_of, read_option_lo
 from karenina_openai.settings import base_url_of
 from karenina_toolkit.structured.strict_schema import is_official, schema_name, strict_schema
 from karenina_toolkit.structured.structured_modes import MODES, append_schema, with_best_mode
-from karenina_toolkit.traces.openai_completions import ChatReply, from_wire
+from karenina_toolkit.traces.formats.openai_completions import ChatReply, from_wire
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping, Sequence

@@ -9,7 +9,7 @@ from pydantic import Field, SecretStr, field_validator, model_validator
 
 from karenina_core.models import adapters
 from karenina_core.models.from_files import FromFiles
-from karenina_toolkit import endpoints
+from karenina_toolkit.http import endpoints
 from karenina_toolkit.structured.strict_schema import is_official
 
 if TYPE_CHECKING:

@@ -9,19 +9,19 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from karenina_toolkit.reply_ends import more_serious
-from karenina_toolkit.reply_sanitizer import check_tool_call_count
-from karenina_toolkit.stream_ends import IncompleteStream, check_stream_end
-from karenina_toolkit.token_counts import larger_usage
+from karenina_toolkit.http.stream_ends import IncompleteStream, check_stream_end
+from karenina_toolkit.replies.reply_ends import more_serious
+from karenina_toolkit.replies.reply_sanitizer import check_tool_call_count
 from karenina_toolkit.traces.format_error import TraceFormatError
-from karenina_toolkit.traces.openai_chat import (
+from karenina_toolkit.traces.formats.openai_chat import (
     REASONING_FIELDS,
     UNREADABLE_ARGUMENTS,
     read_arguments,
     read_reasoning,
     split_parts,
 )
-from karenina_toolkit.traces.openai_completions import usage_of
+from karenina_toolkit.traces.formats.openai_completions import usage_of
+from karenina_toolkit.traces.token_counts import larger_usage
 
 _TEXTS = ("content", "refusal", *REASONING_FIELDS)
 _BESIDE = ("error", "native_finish_reason", "provider_specific_fields", "content_filter_results")

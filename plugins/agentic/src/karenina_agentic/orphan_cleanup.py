@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from karenina_agentic.workspace_paths import is_created_name, printable_path
 from karenina_agentic.workspace_removal import CreatedFolder, FolderReplaced
-from karenina_toolkit.state_folder import (
+from karenina_toolkit.files.state_folder import (
     MOST_BYTES,
     UserStateError,
     check_own_folder,

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Final
 
 from karenina_agentic.workspace_paths import WorkspaceError, is_created_name, printable_path
-from karenina_toolkit.file_names import resolve_links
-from karenina_toolkit.nofollow_files import FOLDER, open_file_at, open_folder
+from karenina_toolkit.files.file_names import resolve_links
+from karenina_toolkit.files.nofollow_files import FOLDER, open_file_at, open_folder
 
 DEEPEST: Final = 100
 """The greatest depth of nested folders in a copy."""

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final, Literal
 
 from karenina_core.errors import KareninaError
-from karenina_toolkit.file_names import resolve_links
+from karenina_toolkit.files.file_names import resolve_links
 
 LONGEST_BASE: Final = 80
 """Characters of a folder's name that the names of its copies keep."""

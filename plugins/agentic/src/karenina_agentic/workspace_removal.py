@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from karenina_toolkit.nofollow_files import FOLDER
+from karenina_toolkit.files.nofollow_files import FOLDER
 
 
 class FolderReplaced(OSError):

@@ -65,7 +65,7 @@ class Benchmark(BenchmarkContent):
         from karenina_benchmark import storage
         from karenina_core.data.trust import Trust
         from karenina_engine.check.restricted_values import check_paths
-        from karenina_toolkit.bounded_files import limit_file_size
+        from karenina_toolkit.files.bounded_files import limit_file_size
 
         chosen = Trust.all() if trust == "all" else trust
         with limit_file_size(max_bytes):

@@ -13,9 +13,8 @@ from pydantic_core import PydanticSerializationError, to_json
 from karenina_core.config import VerificationConfig, read_environment
 from karenina_core.errors import ConfigError
 from karenina_core.models.model import SECRECY
-from karenina_toolkit import bounded_files
-from karenina_toolkit.files import replace_file
-from karenina_toolkit.value_limits import MAX_DIGITS, find_problem
+from karenina_toolkit.files import bounded_files, replace_file
+from karenina_toolkit.files.value_limits import MAX_DIGITS, find_problem
 
 _SECRET_NAME: Final = re.compile(
     r"headers|(^|[_-])(key|token|secret|password|authorization|credential)s?$", re.IGNORECASE

@@ -41,7 +41,7 @@ from karenina_benchmark.yaml_format import (
 )
 from karenina_core.data.question import Question
 from karenina_core.text import compose
-from karenina_toolkit import bounded_files
+from karenina_toolkit.files import bounded_files
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,8 +10,8 @@ from typing import Any
 
 from karenina_core.errors import ConfigError
 from karenina_toolkit.files import FileError, read_records
-from karenina_toolkit.urls import complete_url, redact_url
-from karenina_toolkit.value_limits import find_problem_in_json
+from karenina_toolkit.files.value_limits import find_problem_in_json
+from karenina_toolkit.http.urls import complete_url, redact_url
 
 _URL = re.compile(r"@(?P<url>https?://.*)$", re.IGNORECASE)
 _INTERFACE = re.compile(r"[A-Za-z_][\w.-]*")

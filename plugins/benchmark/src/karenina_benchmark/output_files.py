@@ -11,8 +11,17 @@ from karenina_benchmark.column_roles import ID, QUESTION, RESPONSE, TRUTH, choos
 from karenina_benchmark.conversation_files import find_in_document, find_in_rows, find_in_text
 from karenina_benchmark.evaluation import NO_QUESTION, Output
 from karenina_core.errors import ConfigError
-from karenina_toolkit import bounded_files
-from karenina_toolkit.files import AUTO, LINES, SUFFIXES, Record, find_column, plain_cell, read_json, read_records
+from karenina_toolkit.files import (
+    AUTO,
+    LINES,
+    SUFFIXES,
+    Record,
+    bounded_files,
+    find_column,
+    plain_cell,
+    read_json,
+    read_records,
+)
 from karenina_toolkit.traces import (
     END_KEYS,
     add_end,

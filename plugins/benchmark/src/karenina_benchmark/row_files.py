@@ -11,8 +11,7 @@ from karenina_benchmark.text_files import to_checkpoint_error
 from karenina_benchmark.unknown_keys import nearest_key
 from karenina_benchmark.yaml_format import QUESTION_KEYS
 from karenina_core.namespaces import is_owned
-from karenina_toolkit import bounded_files
-from karenina_toolkit.files import LINES
+from karenina_toolkit.files import LINES, bounded_files
 
 _CHECKPOINT: Final = (b"dataFeedElement", b'"@context"', b'"@type"', b'"answer_template"', b'"global_rubric"')
 _BLANK: Final = b" \t\r\n\xef\xbb\xbf"

@@ -18,13 +18,12 @@ from karenina_benchmark.column_roles import ID, QUESTION, find_role
 from karenina_benchmark.errors import CheckpointError
 from karenina_benchmark.text_files import read_text, to_checkpoint_error
 from karenina_benchmark.yaml_reader import read as read_yaml
-from karenina_toolkit import bounded_files
-from karenina_toolkit.bounded_files import FileError
 from karenina_toolkit.files import (
     AUTO,
     SUFFIXES,
     Record,
     Records,
+    bounded_files,
     find_column,
     iter_rows,
     parse_json,
@@ -33,6 +32,7 @@ from karenina_toolkit.files import (
     recognize_encoding,
     suggest_rows,
 )
+from karenina_toolkit.files.bounded_files import FileError
 
 _JSON: Final = ".json"
 _YAML: Final = (".yaml", ".yml")

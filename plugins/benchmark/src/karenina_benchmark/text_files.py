@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from karenina_benchmark.errors import CheckpointError
-from karenina_toolkit import bounded_files
+from karenina_toolkit.files import bounded_files
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from karenina_benchmark.document import Document, Place, Section
 from karenina_benchmark.errors import CheckpointError, Problems
-from karenina_toolkit import bounded_files
-from karenina_toolkit.value_limits import MAX_DEPTH, find_problem
+from karenina_toolkit.files import bounded_files
+from karenina_toolkit.files.value_limits import MAX_DEPTH, find_problem
 
 if TYPE_CHECKING:
     import yaml

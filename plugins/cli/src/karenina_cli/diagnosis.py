@@ -185,7 +185,7 @@ def _problems(area: str, error: KareninaError | None) -> Iterator[Finding]:
 
 
 def _check_server(address: str) -> Finding:
-    from karenina_toolkit.urls import find_proxy, redact_url
+    from karenina_toolkit.http.urls import find_proxy, redact_url
 
     parts, shown = urlsplit(address), redact_url(address)
     host = parts.hostname or ""

@@ -150,7 +150,7 @@ def _read_template(path: Path | None) -> str | None:
     if path is None:
         return None
     from karenina_core.errors import ConfigError
-    from karenina_toolkit import bounded_files
+    from karenina_toolkit.files import bounded_files
 
     try:
         return bounded_files.read_text(path)

@@ -17,8 +17,8 @@ from karenina_engine.journal.user_state import read_own_command
 from karenina_engine.journal.view import JournalView
 from karenina_engine.run.request import RunRequest
 from karenina_engine.user.trust_store import load_trust
+from karenina_toolkit.files.state_folder import UserStateError
 from karenina_toolkit.printable import quantity
-from karenina_toolkit.state_folder import UserStateError
 
 if TYPE_CHECKING:
     from karenina_benchmark import Benchmark

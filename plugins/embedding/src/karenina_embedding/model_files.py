@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 from zipfile import BadZipFile, ZipFile
 
-from karenina_toolkit.file_names import is_plain_name
+from karenina_toolkit.files.file_names import is_plain_name
 
 WEIGHTS: Final = "model.safetensors"
 _OWNER: Final = "sentence-transformers"

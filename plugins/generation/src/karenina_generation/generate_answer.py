@@ -24,7 +24,7 @@ from karenina_core.stages.stage import ModelNeed
 from karenina_core.text import did_you_mean
 from karenina_generation.few_shot import examples_for, to_turns
 from karenina_generation.settings import GenerationSettings, few_shot_settings
-from karenina_toolkit.reply_checks import ends_empty
+from karenina_toolkit.structured.reply_checks import ends_empty
 from karenina_toolkit.traces import final_ai_message, measure_trace, render_trace, separate_reasoning, split_reasoning
 from karenina_toolkit.traces.reasoning import has_content
 

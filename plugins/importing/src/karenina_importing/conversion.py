@@ -39,9 +39,9 @@ from karenina_importing.source_files import SizeLimit
 from karenina_importing.source_row import SourceRow
 from karenina_importing.texts import as_response
 from karenina_importing.verdicts import make_label, settle_scales
-from karenina_toolkit.bounded_files import format_size, max_file_bytes, size_limit_cure
+from karenina_toolkit.files.bounded_files import format_size, max_file_bytes, size_limit_cure
+from karenina_toolkit.files.value_limits import find_problem
 from karenina_toolkit.printable import quantity
-from karenina_toolkit.value_limits import find_problem
 
 ChooseMapping = Callable[[Sequence[SourceRow], FieldMapping], tuple[FieldMapping, list[str]]]
 """A function that completes a mapping by the first rows of a source, and returns notes for the user."""

@@ -11,8 +11,7 @@ from typing import Any, Final
 
 from karenina_benchmark.errors import CheckpointError
 from karenina_importing.source_files import bounded, read_json
-from karenina_toolkit import bounded_files
-from karenina_toolkit.files import read_records
+from karenina_toolkit.files import bounded_files, read_records
 
 _LINES: Final = 50
 _BLANK: Final = b" \t\r\n\xef\xbb\xbf"

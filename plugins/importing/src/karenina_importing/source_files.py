@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from karenina_benchmark.errors import CheckpointError
 from karenina_importing.source_row import SourceRow
-from karenina_toolkit import bounded_files, files
-from karenina_toolkit.files import archives
+from karenina_toolkit import files
+from karenina_toolkit.files import archives, bounded_files
 
 _SIZE_OF_VALUE: Final = 8
 """The characters that a value counts for besides those of its text, fewer than it usually has in a file."""

@@ -10,7 +10,7 @@ from karenina_toolkit.lazy_names import lazy_names
 if TYPE_CHECKING:
     from karenina_mcp.settings import ServerOptions
     from karenina_mcp.source import MCPSource
-    from karenina_toolkit.tool_sources import ToolSource
+    from karenina_toolkit.agents.tool_sources import ToolSource
 
 __all__ = ["MCPSource", "ServerOptions", "plugin"]
 

@@ -38,16 +38,16 @@ from pydantic import ValidationError
 from karenina_core.models.ports import ErrorCategory, PortError
 from karenina_core.version import __version__
 from karenina_mcp.stdio import Output, connect_stdio
-from karenina_toolkit.reply_body import ACCEPTED_ENCODINGS, make_bounding_hook
-from karenina_toolkit.reply_bounds import ReplyTooLarge
-from karenina_toolkit.secret_masks import mask_secrets
-from karenina_toolkit.tool_error import ToolError
+from karenina_toolkit.agents.tool_sources import ToolError
+from karenina_toolkit.http.reply_body import ACCEPTED_ENCODINGS, make_bounding_hook
+from karenina_toolkit.http.secret_masks import mask_secrets
+from karenina_toolkit.replies.reply_bounds import ReplyTooLarge
 
 if TYPE_CHECKING:
     from mcp.client import ClientRequestContext, Transport
 
     from karenina_mcp.settings import Server
-    from karenina_toolkit.reply_bounds import BrokenReply, ReplyBounds, ReplyTooLarge
+    from karenina_toolkit.replies.reply_bounds import BrokenReply, ReplyBounds, ReplyTooLarge
 
 
 USUAL_VARIABLES: Final = (

@@ -18,7 +18,7 @@ from pydantic import ConfigDict, Field, SecretStr, ValidationError
 from karenina_core.models.adapters import AdapterConfigError
 from karenina_core.models.strict_settings import StrictSettings
 from karenina_core.text import did_you_mean
-from karenina_toolkit.urls import find_secret_parts, redact_url
+from karenina_toolkit.http.urls import find_secret_parts, redact_url
 
 if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig

@@ -43,7 +43,7 @@ class MCPSource:
 async def _open_session(model: ModelConfig, workspace: Path | None) -> AsyncIterator[Sequence[Tool]]:
     from karenina_mcp.connection import open_connections
     from karenina_mcp.tool_list import select_tools
-    from karenina_toolkit.reply_bounds import ReplyBounds
+    from karenina_toolkit.replies.reply_bounds import ReplyBounds
 
     async with open_connections(read_servers(model), workspace, ReplyBounds.of(model)) as connections:
         yield select_tools(connections, model)

@@ -21,12 +21,12 @@ from mcp.os.posix.utilities import terminate_posix_process_tree
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCRequest, jsonrpc_message_adapter
 
-from karenina_toolkit.reply_bounds import MOST_VALUES, count_value_marks
+from karenina_toolkit.replies.reply_bounds import MOST_VALUES, count_value_marks
 
 if TYPE_CHECKING:
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
-    from karenina_toolkit.reply_bounds import ReplyBounds
+    from karenina_toolkit.replies.reply_bounds import ReplyBounds
 
 MOST_MESSAGES: Final = 10_000
 """Maximum lines that a server may write between two requests."""

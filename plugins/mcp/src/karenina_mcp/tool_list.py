@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from karenina_core.models.ports import ErrorCategory, PortError
 from karenina_core.text import did_you_mean
-from karenina_toolkit.tools import measure_size
+from karenina_toolkit.agents.tools import measure_size
 
 if TYPE_CHECKING:
     import mcp_types

@@ -16,7 +16,7 @@ from karenina_engine.results.rates import Rate
 from karenina_engine.user.private_files import locked, read_private
 from karenina_selftest.scores import JudgeScore
 from karenina_toolkit.files import replace_file
-from karenina_toolkit.state_folder import UserStateError, make_own_folder, state_folder
+from karenina_toolkit.files.state_folder import UserStateError, make_own_folder, state_folder
 
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig

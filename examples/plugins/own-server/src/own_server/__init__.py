@@ -21,9 +21,9 @@ from karenina_core.models.ports import (
     Tool,
     Turn,
 )
-from karenina_toolkit.post_json import check_server, post_json
+from karenina_toolkit.agents.tool_loop import run_tool_loop
+from karenina_toolkit.http.post_json import check_server, post_json
 from karenina_toolkit.structured.structured_modes import append_schema
-from karenina_toolkit.tool_loop import run_tool_loop
 
 
 class OwnServer:

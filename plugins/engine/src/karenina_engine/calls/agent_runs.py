@@ -11,9 +11,9 @@ from anyio import to_thread
 from karenina_core.models.ports import AgentOptions, AgentReply, CallNotes, Message, ModelRequest, PortError, Turn
 from karenina_core.text import replace_surrogates_in
 from karenina_engine.calls.call import Call
-from karenina_toolkit.reply_checks import receive
-from karenina_toolkit.reply_sanitizer import sanitize_usage
-from karenina_toolkit.source_digest import digest_folders
+from karenina_toolkit.files.source_digest import digest_folders
+from karenina_toolkit.replies.reply_sanitizer import sanitize_usage
+from karenina_toolkit.structured.reply_checks import receive
 
 if TYPE_CHECKING:
     from karenina_engine.calls.call_runner import CallRunner

@@ -18,8 +18,8 @@ from karenina_engine.calls.call import BudgetGuard, Call, CallCounts, CallLedger
 from karenina_engine.calls.concurrency_limits import ConcurrencyLimits, ServerLimiter, is_refusal
 from karenina_engine.calls.reply_json import Reply, copy_error
 from karenina_engine.calls.retry import RetryPolicy
-from karenina_toolkit.reply_ends import NO_REASON
-from karenina_toolkit.reply_sanitizer import sanitize_usage
+from karenina_toolkit.replies.reply_ends import NO_REASON
+from karenina_toolkit.replies.reply_sanitizer import sanitize_usage
 
 logger = logging.getLogger("karenina")
 

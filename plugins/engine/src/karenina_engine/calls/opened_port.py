@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from karenina_core.models.ports import AgentOptions, ErrorCategory, ModelRequest, PortError
-from karenina_toolkit.reply_checks import check_reply, filtered_reply
+from karenina_toolkit.structured.reply_checks import check_reply, filtered_reply
 
 if TYPE_CHECKING:
     from karenina_core.models.adapters import AdapterSpec

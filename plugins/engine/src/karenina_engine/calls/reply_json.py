@@ -19,7 +19,7 @@ from karenina_core.models.ports import (
     Turn,
     Usage,
 )
-from karenina_toolkit.reply_checks import ends_empty
+from karenina_toolkit.structured.reply_checks import ends_empty
 from karenina_toolkit.structured.reply_parser import is_complete
 from karenina_toolkit.traces.reasoning import has_content
 

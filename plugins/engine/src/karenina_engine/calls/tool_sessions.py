@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig
     from karenina_core.models.ports import Tool
     from karenina_core.plugins import Plugins
-    from karenina_toolkit.tool_sources import ToolSource
+    from karenina_toolkit.agents.tool_sources import ToolSource
 
 _Key = tuple[str, str, "Path | None"]
 _OWN_FIELDS = ("mcp_urls_dict", "mcp_tool_filter", "mcp_tool_description_overrides", "mcp_server_options")

@@ -9,7 +9,7 @@ from karenina_core.config import find_adapter
 from karenina_core.errors import ConfigError, PluginError
 from karenina_engine.calls.journal_labels import ModelLabel
 from karenina_engine.calls.tool_sessions import find_tool_problems
-from karenina_toolkit.urls import complete_url, redact_url
+from karenina_toolkit.http.urls import complete_url, redact_url
 
 if TYPE_CHECKING:
     from karenina_core.models.adapters import AdapterSpec

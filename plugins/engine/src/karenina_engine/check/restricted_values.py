@@ -30,7 +30,7 @@ from karenina_engine.check.owned_fields import Kind, OwnedFields, given_fields
 from karenina_engine.journal.named_files import NamedFile, find_data, find_programs
 from karenina_engine.user.trust_store import load_trust
 from karenina_template.question_template import primitive_kinds, primitives_in
-from karenina_toolkit.file_names import is_plain_name, stays_below
+from karenina_toolkit.files.file_names import is_plain_name, stays_below
 
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from karenina_core.config import find_adapter
 from karenina_engine.cost.hookspecs import karenina_prices
 from karenina_engine.cost.price_source import FREE, OwnPrice, Tariff
-from karenina_toolkit.urls import is_loopback, redact_url
+from karenina_toolkit.http.urls import is_loopback, redact_url
 
 if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig

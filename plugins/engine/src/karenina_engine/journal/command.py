@@ -20,7 +20,7 @@ from karenina_core.errors import ConfigError
 from karenina_core.models.model import SECRECY, ModelConfig
 from karenina_engine.calls.reply_json import dump_json_bytes
 from karenina_engine.journal.fingerprint import digest_question
-from karenina_toolkit.urls import MASK, redact_url
+from karenina_toolkit.http.urls import MASK, redact_url
 
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from karenina_core.errors import RunError
 from karenina_engine.journal.schema import APPLICATION, FORMAT, create_tables, find_foreign_object
 from karenina_engine.results.result_file import free_name
-from karenina_toolkit.bounded_files import MAX_BYTES, max_file_bytes
+from karenina_toolkit.files.bounded_files import MAX_BYTES, max_file_bytes
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock

@@ -13,7 +13,7 @@ from karenina_core.version import __version__
 from karenina_engine.calls.digests import digest_json, digest_recordings
 from karenina_engine.calls.panel_model import PanelModel
 from karenina_engine.calls.reply_json import dump_json_bytes
-from karenina_toolkit.source_digest import digest_folders
+from karenina_toolkit.files.source_digest import digest_folders
 
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig

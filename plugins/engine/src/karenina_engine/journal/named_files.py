@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from karenina_core.models.source_folder import SourceFolder
-from karenina_toolkit.source_digest import digest_folder
+from karenina_toolkit.files.source_digest import digest_folder
 
 _SCRIPTS: Final = (".py", ".pyz", ".zip", ".sh", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl", ".jar", ".exe", ".bat")
 """The endings of files that interpreters are started with."""

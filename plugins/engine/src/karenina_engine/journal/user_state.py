@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from karenina_engine.journal.named_files import NamedFile
 from karenina_toolkit.files import replace_file
-from karenina_toolkit.state_folder import (
+from karenina_toolkit.files.state_folder import (
     MOST_BYTES,
     UserStateError,
     check_own_folder,

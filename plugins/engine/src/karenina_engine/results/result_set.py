@@ -22,8 +22,7 @@ from karenina_engine.results.reference_results import Rows, convert_rows, find_r
 from karenina_engine.results.result_html import set_html
 from karenina_engine.results.summary_text import GROUP_TEXTS, group_table, summary_rows
 from karenina_engine.results.tables import Table, result_table
-from karenina_toolkit import bounded_files
-from karenina_toolkit.files import read_json, read_records, replace_file
+from karenina_toolkit.files import bounded_files, read_json, read_records, replace_file
 from karenina_toolkit.printable import quantity
 from karenina_toolkit.text_layout import Facts, Grid, Title, format_repr
 

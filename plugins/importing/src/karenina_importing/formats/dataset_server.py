@@ -15,8 +15,8 @@ from urllib.parse import quote, urlencode, urlsplit
 from karenina_core.errors import ConfigError
 from karenina_importing.formats.dataset_rows import is_page, page_rows
 from karenina_importing.source_row import SourceRow
-from karenina_toolkit import bounded_files
-from karenina_toolkit.urls import is_loopback
+from karenina_toolkit.files import bounded_files
+from karenina_toolkit.http.urls import is_loopback
 
 SERVER: Final = "https://datasets-server.huggingface.co"
 """The address of the dataset server."""

@@ -20,7 +20,7 @@ from karenina_importing.formats.promptfoo.files import YAML, Folder, NotRead, re
 from karenina_importing.import_format import Fit, make_import_format
 from karenina_importing.source_files import bounded, read_lines
 from karenina_importing.source_row import SourceRow
-from karenina_toolkit import bounded_files
+from karenina_toolkit.files import bounded_files
 
 _CLASS: Final = "evals.elsuite."
 _HEAD: Final = 1 << 16

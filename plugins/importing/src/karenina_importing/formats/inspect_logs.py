@@ -20,9 +20,9 @@ from karenina_importing.formats.inspect_samples import dataset_row, describe_log
 from karenina_importing.import_format import Fit, make_import_format
 from karenina_importing.source_files import SizeLimit, bounded, open_archive, read_entry, read_json
 from karenina_importing.source_row import SourceRow
-from karenina_toolkit.bounded_files import max_file_bytes, size_limit_cure
 from karenina_toolkit.files import LINES, TABLES, Records, read_records
 from karenina_toolkit.files.archives import Archive
+from karenina_toolkit.files.bounded_files import max_file_bytes, size_limit_cure
 
 _ZIP: Final = b"PK\x03\x04"
 _HEADERS: Final = ("header.json", "_journal/start.json", "start.json")

@@ -22,8 +22,7 @@ from karenina_importing.formats.promptfoo.templates import NotFilled, fill
 from karenina_importing.import_format import Fit, make_import_format
 from karenina_importing.source_files import bounded
 from karenina_importing.source_row import SourceRow
-from karenina_toolkit import bounded_files
-from karenina_toolkit.files import LINES, TABLES
+from karenina_toolkit.files import LINES, TABLES, bounded_files
 
 _KEYS: Final = re.compile(
     r"""^["']?(task|dataset_path|doc_to_text|doc_to_target|output_type|include)["']?[ \t]*:""", re.MULTILINE

@@ -22,7 +22,7 @@ from karenina_importing.formats.structured_values import as_metadata, asked
 from karenina_importing.import_format import Fit, make_import_format
 from karenina_importing.source_files import bounded
 from karenina_importing.source_row import SourceRow
-from karenina_toolkit import bounded_files
+from karenina_toolkit.files import bounded_files
 
 _CASES: Final = re.compile(r"^cases[ \t]*:", re.MULTILINE)
 _INPUTS: Final = re.compile(r"^[ \t-]+inputs[ \t]*:", re.MULTILINE)

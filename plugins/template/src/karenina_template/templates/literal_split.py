@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from karenina_template.templates.class_build_lock import CLASS_BUILD_LOCK
-from karenina_toolkit.value_limits import find_problem
+from karenina_toolkit.files.value_limits import find_problem
 
 # The pattern begins with a set of characters, so that other characters are skipped quickly. A text that is not
 # terminated is matched up to where it would have to end: matching takes time linear in the length of the source.

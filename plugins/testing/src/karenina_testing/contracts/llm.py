@@ -14,7 +14,7 @@ from karenina_core.models.ports import CallInfo, LLMPort, LLMReply, Message, Por
 from karenina_testing.contracts.calls import CallContract
 from karenina_testing.contracts.odd_replies import OddReply
 from karenina_testing.server import Reply, Request
-from karenina_toolkit.reply_checks import receive
+from karenina_toolkit.structured.reply_checks import receive
 
 CONVERSATION = (
     Message.system("Answer in one word."),

@@ -15,7 +15,7 @@ from karenina_core.models.ports import Message, ParserPort, ParserReply, PortErr
 from karenina_testing.contracts.calls import CallContract
 from karenina_testing.contracts.odd_replies import OddReply
 from karenina_testing.server import Reply, Request
-from karenina_toolkit.reply_checks import receive
+from karenina_toolkit.structured.reply_checks import receive
 
 ASK: Final = (Message.system("Fill the form."), Message.user("The gene BRCA1 lies on 17q21 🧬."))
 SCHEMA: Final = {

@@ -11,8 +11,8 @@ from karenina_testing.contracts.odd_replies import CHAT_FORMS, CHAT_REPLIES, MES
 from karenina_testing.contracts.wire_format import Wire
 from karenina_testing.server import Request, Say
 from karenina_testing.server.formats import completion_error, completion_of, message_error, message_of
-from karenina_toolkit.traces.anthropic import read
-from karenina_toolkit.traces.openai_chat import read_message
+from karenina_toolkit.traces.formats.anthropic import read
+from karenina_toolkit.traces.formats.openai_chat import read_message
 
 
 class ChatCompletions(Wire):

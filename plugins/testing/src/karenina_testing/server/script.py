@@ -16,7 +16,7 @@ from urllib.parse import unquote_plus
 from karenina_testing.server.exchange import Reply, Request, Say
 from karenina_testing.server.faults import Fault
 from karenina_testing.server.formats import spoken
-from karenina_toolkit.urls import MASK
+from karenina_toolkit.http.urls import MASK
 
 One: TypeAlias = "str | Say | Reply | Fault | Mapping[str, Any] | Callable[[Request], Any] | None"
 """What one request is sent: what the model says, a literal reply, a JSON object (the body of a literal

@@ -4,7 +4,7 @@
 within bounds. `replace_file` writes a file in one step. Errors of files are `FileError`.
 """
 
-from karenina_toolkit.bounded_files import FileError
+from karenina_toolkit.files.bounded_files import FileError
 from karenina_toolkit.files.json_values import iter_rows, parse_json, read_json, suggest_rows
 from karenina_toolkit.files.libraries import plain_cell
 from karenina_toolkit.files.record import Record, find_column

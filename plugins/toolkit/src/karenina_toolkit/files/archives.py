@@ -15,8 +15,8 @@ from copy import copy
 from pathlib import Path
 from typing import IO, Final, cast
 
-from karenina_toolkit import bounded_files
-from karenina_toolkit.bounded_files import FileError
+from karenina_toolkit.files import bounded_files
+from karenina_toolkit.files.bounded_files import FileError
 
 _ZSTANDARD: Final = 93
 _METHODS: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, _ZSTANDARD)

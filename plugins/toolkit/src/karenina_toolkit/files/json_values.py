@@ -8,13 +8,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from karenina_toolkit import bounded_files
-from karenina_toolkit.bounded_files import FileError
+from karenina_toolkit.files import bounded_files
+from karenina_toolkit.files.bounded_files import FileError
 from karenina_toolkit.files.record import Record
 from karenina_toolkit.files.tables import CellLimit
 from karenina_toolkit.files.texts import decode
+from karenina_toolkit.files.value_limits import find_problem_in_json
 from karenina_toolkit.printable import shorten
-from karenina_toolkit.value_limits import find_problem_in_json
 
 ANY: Final = "*"
 _MOST_PATHS: Final = 3

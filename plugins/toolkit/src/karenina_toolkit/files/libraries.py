@@ -8,8 +8,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import IO, Any, Final
 
-from karenina_toolkit import bounded_files
-from karenina_toolkit.bounded_files import FileError
+from karenina_toolkit.files import bounded_files
+from karenina_toolkit.files.bounded_files import FileError
 from karenina_toolkit.files.tables import CELLS_PER_ROW, Cells, cell_limit, too_many_cells_error
 
 EXCEL: Final = "excel"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from karenina_toolkit.bounded_files import FileError
+from karenina_toolkit.files.bounded_files import FileError
 
 
 @dataclass(slots=True)

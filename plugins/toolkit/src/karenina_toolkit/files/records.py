@@ -9,9 +9,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Final, Self
 
-from karenina_toolkit import bounded_files
-from karenina_toolkit.bounded_files import FileError
-from karenina_toolkit.files import json_values, libraries, tables, texts
+from karenina_toolkit.files import bounded_files, json_values, libraries, tables, texts
+from karenina_toolkit.files.bounded_files import FileError
 from karenina_toolkit.files.record import Record
 
 LINES: Final = (".jsonl", ".ndjson")

@@ -9,8 +9,8 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, Any, Final
 
-from karenina_toolkit import bounded_files
-from karenina_toolkit.bounded_files import FileError
+from karenina_toolkit.files import bounded_files
+from karenina_toolkit.files.bounded_files import FileError
 from karenina_toolkit.files.record import Record
 from karenina_toolkit.files.texts import iter_lines
 from karenina_toolkit.printable import shorten

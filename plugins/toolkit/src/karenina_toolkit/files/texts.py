@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Final
 
-from karenina_toolkit import bounded_files
-from karenina_toolkit.bounded_files import FileError
+from karenina_toolkit.files import bounded_files
+from karenina_toolkit.files.bounded_files import FileError
 from karenina_toolkit.printable import shorten
 
 UTF8: Final = "utf-8"

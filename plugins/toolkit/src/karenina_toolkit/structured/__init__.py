@@ -4,8 +4,7 @@ Every adapter returns the raw text of its model; this package treats all of them
 """
 
 from karenina_toolkit.structured.reply_parser import read_object
-from karenina_toolkit.structured.schema_builder import object_schema
-from karenina_toolkit.structured.schema_repair import find_mismatches, repair
+from karenina_toolkit.structured.schema_repair import find_mismatches, object_schema, repair
 from karenina_toolkit.structured.structured_call import InvalidReply, StructuredResult, ask, call_structured
 
 __all__ = [

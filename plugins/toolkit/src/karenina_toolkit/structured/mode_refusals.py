@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Final
 
 from karenina_core.models.ports import ErrorCategory, StructuredMode
-from karenina_toolkit.http_errors import HTTPStatusError
+from karenina_toolkit.http.http_errors import HTTPStatusError
 
 _STATUSES: Final = frozenset({400, 404, 422, 501})
 _TOPICS: Final[dict[StructuredMode, re.Pattern[str]]] = {

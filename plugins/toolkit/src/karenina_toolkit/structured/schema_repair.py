@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from karenina_core.errors import KareninaError
 from karenina_toolkit.folding import fold
-from karenina_toolkit.schema_description import describe_type
 from karenina_toolkit.structured.exact_numbers import number_text
+from karenina_toolkit.structured.schema_description import describe_type
 
 Schema = Mapping[str, Any]
 
@@ -355,3 +355,16 @@ _ARTICLES = {
     "boolean": "true or false",
     "null": "null",
 }
+
+
+def object_schema(properties: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the JSON Schema of an object that has exactly these keys, each with its own schema.
+
+    A judge fills the keys in their order, so its reasoning must come before its decision.
+    """
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(properties),
+        "additionalProperties": False,
+    }

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeVar
 from weakref import WeakKeyDictionary
 
 from karenina_core.models.ports import ErrorCategory, Message, PortError, StructuredMode
-from karenina_toolkit.http_errors import HTTPStatusError
+from karenina_toolkit.http.http_errors import HTTPStatusError
 from karenina_toolkit.structured.mode_refusals import Refusal, classify_refusal
 
 T = TypeVar("T")

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from karenina_core.models.ports import Message, Role, ToolCall
-from karenina_toolkit.traces.openai_chat import UNREADABLE_ARGUMENTS
+from karenina_toolkit.traces.formats.openai_chat import UNREADABLE_ARGUMENTS
 
 _HEADING: Final = re.compile(
     r"^--- (?:(?P<role>AI|Human|System) Message|Tool Message \(call_id: (?P<call>.*)\)|Thinking) ---$", re.MULTILINE

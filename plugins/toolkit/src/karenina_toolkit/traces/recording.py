@@ -8,11 +8,19 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from karenina_core.models.ports import Message
-from karenina_toolkit.traces import autogen, bedrock, google, inspect_ai, openai_agents, openai_chat, opentelemetry
 from karenina_toolkit.traces.blocks import get_entries
 from karenina_toolkit.traces.delimited_text import is_delimited, read_delimited
 from karenina_toolkit.traces.format_error import TraceFormatError
 from karenina_toolkit.traces.formats import (
+    autogen,
+    bedrock,
+    google,
+    inspect_ai,
+    openai_agents,
+    openai_chat,
+    opentelemetry,
+)
+from karenina_toolkit.traces.formats.registry import (
     AUTOGEN,
     BEDROCK,
     CLAUDE_CODE,
@@ -26,7 +34,7 @@ from karenina_toolkit.traces.formats import (
     Format,
     read_entries,
 )
-from karenina_toolkit.traces.role_text import is_transcript, read_transcript
+from karenina_toolkit.traces.formats.role_text import is_transcript, read_transcript
 
 _OF_RESULTS: Final = frozenset({"session_id", "subtype", "duration_ms", "is_error"})
 _ASKING: Final = ("system", "developer", "user", "human")

@@ -19,9 +19,9 @@ from karenina_core.models.ports import (
     ParserReply,
     PortError,
 )
-from karenina_toolkit.http_errors import category_of_status
-from karenina_toolkit.reply_bounds import ReplyBounds
-from karenina_toolkit.tools import collect_tools, run_tool
+from karenina_toolkit.agents.tools import collect_tools, run_tool
+from karenina_toolkit.http.http_errors import category_of_status
+from karenina_toolkit.replies.reply_bounds import ReplyBounds
 
 
 class Teletype:

@@ -12,8 +12,8 @@ from karenina_benchmark.errors import CheckpointError
 from karenina_benchmark.text_files import read_text
 from karenina_benchmark.yaml_reader import read as read_yaml
 from karenina_importing.source_files import bounded, read_json
-from karenina_toolkit.file_names import stays_below
 from karenina_toolkit.files import LINES, TABLES, plain_cell, read_records
+from karenina_toolkit.files.file_names import stays_below
 
 YAML: Final = (".yaml", ".yml")
 FILE: Final = "file://"

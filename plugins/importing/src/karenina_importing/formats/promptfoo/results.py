@@ -27,8 +27,7 @@ from karenina_importing.formats.promptfoo.tests import EXPECTED, RUN_IT
 from karenina_importing.import_format import Fit, make_import_format
 from karenina_importing.source_files import bounded, read_json, read_lines
 from karenina_importing.source_row import SourceRow
-from karenina_toolkit import bounded_files
-from karenina_toolkit.files import TABLES
+from karenina_toolkit.files import TABLES, bounded_files
 
 _RESULT: Final = {"prompt", "success"}
 _LINE: Final = {"prompt", "success", "testIdx", "promptIdx"}

@@ -1,0 +1,221 @@
+"""The tool loop: what an adapter of the tier `tool_loop` does between its model's turns, the same for all of them.
+
+An adapter implements a `Conversation`, which makes one request and knows the message format of its provider;
+`run_tool_loop` does the rest: turns, tools, limits, and the partial trace if it stops early.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final, Protocol
+
+from karenina_core.models.ports import (
+    AgentOptions,
+    AgentReply,
+    ErrorCategory,
+    FinishReason,
+    Message,
+    PortError,
+    ToolCall,
+    Turn,
+    Usage,
+)
+from karenina_toolkit.agents.agent_timeout import AgentClock
+from karenina_toolkit.agents.marked_calls import MARKS
+from karenina_toolkit.agents.tools import collect_tools, measure_size, run_tool
+from karenina_toolkit.agents.written_calls import parse_tool_calls
+
+if TYPE_CHECKING:
+    from karenina_core.models.ports import Tool
+
+CUT_OFF = (
+    "this call was not carried out: the reply reached the limit of tokens while it was being written, so its "
+    "arguments may be incomplete; call it again, in a shorter reply"
+)
+
+
+_TAGS: Final = ("<tool_calls>", "<function_call>", *MARKS)
+MOST_OF_A_TRACE: Final = 20_000_000
+"""Maximum characters and values in all messages of one agent run: more than any model reads, and each turn sends them
+again.
+"""
+
+
+class Conversation(Protocol):
+    """One agent run in the format of its provider. It is made for one run."""
+
+    @property
+    def where(self) -> str:
+        """The model and its server, for errors."""
+
+    async def request_turn(self, tools: Mapping[str, Tool], *, first: bool) -> Turn:
+        """Send the conversation so far, and return the model's reply. Raises `PortError`.
+
+        It changes nothing, because it may be repeated after a failure. `tools` are the same in all requests of a run;
+        `first` is true for the first request.
+        """
+
+    def add_turn(self, turn: Turn) -> None:
+        """Add the model's turn to the conversation; it may also come from a journal."""
+
+    def add_results(self, results: Sequence[Message]) -> None:
+        """Add the results of all tool calls of the last turn to the conversation."""
+
+
+async def run_tool_loop(conversation: Conversation, options: AgentOptions) -> AgentReply:
+    """Run the model until it answers without a tool call, or has had `options.max_turns` turns.
+
+    Each request goes through `options.guard`, so that only the failed request is retried; the time limit counts
+    requests and tool calls, but no waiting between them (`AgentClock`). Tool calls of the last turn are not carried
+    out, as no turn is left to read their results; neither is a call that was cut off at the token limit. A turn that
+    the provider paused continues in the next one, which counts too, and both are one message of the trace. If the turn
+    after tool results stays empty, the trace ends with an empty message. Raises `PortError`, with the trace so far as
+    its `partial`.
+    """
+    try:
+        tools = collect_tools(options)
+    except ValueError as error:
+        raise PortError(f"{conversation.where}: {error}", category=ErrorCategory.PERMANENT) from None
+    work = _Work()
+    time = AgentClock(conversation.where, options)
+    return await time.limit(_work(conversation, work, time.options, tools), work.reply)
+
+
+async def _work(
+    conversation: Conversation, work: _Work, options: AgentOptions, tools: Mapping[str, Tool]
+) -> AgentReply:
+    for number in range(1, options.max_turns + 1):
+
+        async def ask(first: bool = number == 1) -> Turn:
+            return _read_written_calls(await conversation.request_turn(tools, first=first), tools)
+
+        try:
+            turn = await (options.guard(ask, work.trace) if options.guard is not None else ask())
+        except PortError as error:
+            ending = empty_ending(error, work.trace)
+            if ending is None:
+                raise
+            work.add(ending)
+            return work.reply()
+        turn = _with_ids(turn, number)
+        conversation.add_turn(turn)
+        calls = work.add(turn)
+        work.size.add(conversation.where, turn.message)
+        if turn.unfinished and not calls:
+            continue
+        if not calls:
+            return work.reply()
+        if number < options.max_turns:
+            results = []
+            for call in calls:
+                results.append(await _result(call, turn, tools))
+                work.size.add(conversation.where, results[-1])
+            conversation.add_results(results)
+            work.add_results(results)
+    return work.reply(limit_reached=True)
+
+
+def _read_written_calls(turn: Turn, tools: Mapping[str, Tool]) -> Turn:
+    """Return a turn with the calls that its model wrote into the text between tags, which its server did not read."""
+    message = turn.message
+    if message.tool_calls or not any(tag in message.content for tag in _TAGS):
+        return turn
+    found = parse_tool_calls(message.content, tools)
+    if not found.calls:
+        return turn
+    reason: FinishReason = "tool_calls" if turn.finish_reason == "stop" else turn.finish_reason
+    return replace(
+        turn, message=replace(message, content=found.text, tool_calls=found.calls), finish_reason=reason, wire=None
+    )
+
+
+def empty_ending(error: PortError, trace: Sequence[Message]) -> Turn | None:
+    """Return the empty turn that ends an agent's run if its turn right after tool results stayed empty; else None.
+
+    Whether the run has an answer is decided by the stages: it may be in the workspace.
+    """
+    if error.category is not ErrorCategory.EMPTY or not trace or trace[-1].role != "tool":
+        return None
+    return Turn(Message("assistant", notes=(str(error),)), error.usage)
+
+
+async def _result(call: ToolCall, turn: Turn, tools: Mapping[str, Tool]) -> Message:
+    if turn.finish_reason == "length" and call.id == turn.message.tool_calls[-1].id:
+        return Message.tool(CUT_OFF, call, is_error=True)
+    return await run_tool(call, tools)
+
+
+@dataclass(slots=True)
+class TraceSize:
+    """The size of the messages of one agent run so far."""
+
+    characters: int = 0
+
+    def add(self, where: str, message: Message) -> None:
+        """Count a message. Raises `PortError` if the run exceeds `MOST_OF_A_TRACE`; `where` names its server."""
+        calls = [(call.id, call.name, call.arguments) for call in message.tool_calls]
+        self.characters += measure_size([message.content, message.reasoning, calls])
+        if self.characters > MOST_OF_A_TRACE:
+            raise PortError(
+                f"{where}: the agent's conversation exceeded {MOST_OF_A_TRACE} characters and was stopped",
+                category=ErrorCategory.PERMANENT,
+            )
+
+
+@dataclass(slots=True)
+class _Work:
+    """The trace and usage of the agent so far."""
+
+    trace: list[Message] = field(default_factory=list)
+    usage: Usage = field(default_factory=Usage)
+    finish_reason: FinishReason = "other"
+    model: str | None = None
+    server_reason: str | None = None
+    paused: bool = False
+    size: TraceSize = field(default_factory=TraceSize)
+
+    def add(self, turn: Turn) -> tuple[ToolCall, ...]:
+        """Add a turn, and return its tool calls."""
+        if self.paused:
+            self.trace[-1] = _join(self.trace[-1], turn.message)
+        else:
+            self.trace.append(turn.message)
+        self.paused = turn.unfinished and not turn.message.tool_calls
+        self.usage += turn.usage
+        self.finish_reason = turn.finish_reason
+        self.server_reason = turn.server_reason
+        self.model = turn.model or self.model
+        return turn.message.tool_calls
+
+    def add_results(self, results: Sequence[Message]) -> None:
+        """Add the results of tool calls."""
+        self.trace += results
+
+    def reply(self, *, limit_reached: bool = False) -> AgentReply:
+        """Return the reply made of all turns so far."""
+        return AgentReply(
+            tuple(self.trace), self.usage, limit_reached, self.finish_reason, self.model, self.server_reason
+        )
+
+
+def _join(before: Message, after: Message) -> Message:
+    thoughts = [thought for thought in (before.reasoning, after.reasoning) if thought]
+    return replace(
+        before,
+        content=before.content + after.content,
+        tool_calls=(*before.tool_calls, *after.tool_calls),
+        reasoning="\n".join(thoughts) or None,
+        notes=(*before.notes, *after.notes),
+    )
+
+
+def _with_ids(turn: Turn, number: int) -> Turn:
+    """Return the turn with an id for each call without one: results are matched to calls by id."""
+    if all(call.id for call in turn.message.tool_calls):
+        return turn
+    calls = tuple(
+        call if call.id else replace(call, id=f"call_{number}_{place}")
+        for place, call in enumerate(turn.message.tool_calls, 1)
+    )
+    return replace(turn, message=replace(turn.message, tool_calls=calls), wire=None)

@@ -1,0 +1,111 @@
+"""Tools of an agent, and how a tool call of the model becomes a message of the trace.
+
+An adapter that runs its own tool loop gets its tools from `collect_tools` and answers every call with `run_tool`, so
+that all such adapters offer the same tools and report the failure of a tool in the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from karenina_core.models.ports import Message, PortError, Tool, ToolCall
+from karenina_core.text import did_you_mean, replace_surrogates
+from karenina_toolkit.agents.tool_sources import ToolError
+from karenina_toolkit.structured.schema_repair import allows_null, find_mismatches
+from karenina_toolkit.traces.formats.openai_chat import UNREADABLE_ARGUMENTS
+
+if TYPE_CHECKING:
+    from karenina_core.models.ports import AgentOptions
+
+LONGEST_RESULT = 200_000
+"""Maximum characters of a tool's result for the model; the rest is cut off, and the result says so."""
+MOST_ARGUMENTS: Final = 2_000_000
+"""Maximum characters and values of the arguments of one call; a larger call is not carried out."""
+_LONGEST_NAME: Final = 200
+
+
+def collect_tools(options: AgentOptions) -> dict[str, Tool]:
+    """Return the tools of an agent run by name: those of its workspace, if it has one, then `options.tools`.
+
+    Raises `ValueError` if the workspace is not a folder, or if two tools have the same name.
+    """
+    from karenina_toolkit.agents.workspace_tools import (
+        make_workspace_tools,  # it loads anyio, which few adapters need at once
+    )
+
+    found: dict[str, Tool] = {}
+    for tool in (*(make_workspace_tools(options.workspace) if options.workspace is not None else ()), *options.tools):
+        other = found.setdefault(tool.name, tool)
+        if other is not tool:
+            raise ValueError(
+                f"two tools are called {tool.name!r}: one of {describe_origin(other)}, one of {describe_origin(tool)}; "
+                "leave one of them out, or rename one at its source"
+            )
+    return found
+
+
+def describe_origin(tool: Tool) -> str:
+    """Return the origin of a tool for messages: its attribute `origin`, else its class."""
+    stated = getattr(tool, "origin", None)
+    return stated if isinstance(stated, str) else f"{type(tool).__module__}.{type(tool).__qualname__}"
+
+
+async def run_tool(call: ToolCall, tools: Mapping[str, Tool]) -> Message:
+    """Return the tool message that answers `call`; any failure is an error in it.
+
+    Raises `PortError` if the tool does: its server is lost, and the agent cannot continue without it.
+    """
+    try:
+        text = await _result(call, tools)
+    except PortError:
+        raise
+    except ToolError as error:
+        return Message.tool(replace_surrogates(str(error)), call, is_error=True)
+    except Exception as error:  # a third-party tool may fail in any way, and the agent continues
+        return Message.tool(
+            replace_surrogates(f"{call.name} failed: {type(error).__name__}: {error}"), call, is_error=True
+        )
+    if len(text) > LONGEST_RESULT:
+        text = f"{text[:LONGEST_RESULT]}\n[cut off: {LONGEST_RESULT} of {len(text)} characters are shown]"
+    return Message.tool(replace_surrogates(text), call)
+
+
+def measure_size(value: object) -> int:
+    """Return the number of characters in all texts of a JSON value, plus one for each value in it."""
+    found = 0
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        found += 1
+        if isinstance(one, str):
+            found += len(one)
+        elif isinstance(one, Mapping):
+            waiting += one.keys()
+            waiting += one.values()
+        elif isinstance(one, (list, tuple)):
+            waiting += one
+    return found
+
+
+async def _result(call: ToolCall, tools: Mapping[str, Tool]) -> str:
+    tool = tools.get(call.name)
+    if len(call.name) > _LONGEST_NAME:
+        raise ToolError(f"there is no tool with a name of {len(call.name)} characters: {call.name[:_LONGEST_NAME]}...")
+    if tool is None:
+        raise ToolError(f"there is no tool {call.name!r}{did_you_mean(call.name, tools)}")
+    if set(call.arguments) == {UNREADABLE_ARGUMENTS}:
+        raise ToolError(f"the arguments of {call.name} are not a JSON object; call it again with one")
+    if measure_size(call.arguments) > MOST_ARGUMENTS:
+        raise ToolError(f"the arguments of {call.name} are too large: {MOST_ARGUMENTS} characters are the limit")
+    # Models write null for an argument that they leave out; some tools do accept null.
+    known = tool.schema.get("properties", {})
+    arguments = {
+        name: value
+        for name, value in call.arguments.items()
+        if value is not None or (name in known and allows_null(known[name], tool.schema))
+    }
+    problems = find_mismatches(arguments, tool.schema)
+    if problems:
+        raise ToolError(f"the arguments of {call.name} do not fit: {'; '.join(problems)}")
+    return await tool.call(arguments)

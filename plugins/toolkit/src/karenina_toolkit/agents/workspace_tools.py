@@ -1,0 +1,343 @@
+"""The tools with which an agent reads and writes the files of its workspace, and no others.
+
+Every agent whose adapter runs the tool loop itself gets them, answering agents and judges alike: an agent works in its
+own copy, so it may write there.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from pathlib import Path, PurePosixPath
+from typing import IO, Any, ClassVar, Final
+
+from anyio import to_thread
+
+from karenina_core.models.ports import Tool
+from karenina_toolkit.agents.tool_sources import ToolError
+from karenina_toolkit.files import replace_file
+from karenina_toolkit.files.file_names import resolve_links
+from karenina_toolkit.files.nofollow_files import NotAFileError, open_file, open_folder
+
+MOST_CHARACTERS: Final = 50_000
+"""Maximum characters in a result of `read_file`."""
+MOST_ENTRIES: Final = 500
+"""Maximum entries in a result of `list_files`."""
+MOST_MATCHES: Final = 100
+"""Maximum lines in a result of `search_files`."""
+MOST_SEARCHED: Final = 50_000_000
+"""Maximum bytes that `search_files` searches."""
+MOST_WRITTEN: Final = 1_000_000
+"""Maximum characters that `write_file` writes."""
+SEARCH_SECONDS: Final = 10.0
+"""Time limit of `search_files` and `read_file`."""
+DEEPEST: Final = 100
+"""Maximum depth of folders in a path, and in lists and searches."""
+
+_LINE_SHOWN = 300
+_BINARY_LOOK = 8192
+_PATH = {"type": "string", "description": "Path relative to the workspace, such as data/table.csv."}
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """One entry of a folder as it was when the folder was read."""
+
+    path: Path
+    is_folder: bool
+    is_file: bool
+    is_link: bool
+    size: int
+
+    @classmethod
+    def of(cls, folder: Path, entry: os.DirEntry[str]) -> _Entry:
+        """Return the entry that a scan of `folder` found."""
+        return cls(
+            folder / entry.name,
+            entry.is_dir(follow_symlinks=False),
+            entry.is_file(follow_symlinks=False),
+            entry.is_symlink(),
+            entry.stat(follow_symlinks=False).st_size,
+        )
+
+
+class _WorkspaceTool(ABC):
+    """The base class of the tools: they never leave their folder, and work in a thread."""
+
+    name: ClassVar[str]
+    description: ClassVar[str]
+    schema: ClassVar[Mapping[str, Any]]
+    origin: ClassVar[str] = "the workspace"
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    async def call(self, arguments: Mapping[str, Any]) -> str:
+        """Return the result. Raises `ToolError`."""
+        return await to_thread.run_sync(self._run, arguments)
+
+    @abstractmethod
+    def work(self, arguments: Mapping[str, Any]) -> str:
+        """Return the result of the tool. Raises `ToolError` and `OSError`."""
+
+    def locate(self, path: str) -> Path:
+        """Return the resolved place of `path`, which may be absent.
+
+        Raises `ToolError` if it lies outside the workspace, and `OSError` if it is a loop of links.
+        """
+        wanted = PurePosixPath(path)
+        if wanted.is_absolute() or ".." in wanted.parts or "\0" in path:
+            raise ToolError(f"{path!r} is refused: give a path relative to the workspace, without '..'")
+        if len(wanted.parts) > DEEPEST:
+            raise ToolError(f"the path is refused: it names more than {DEEPEST} folders")
+        found = resolve_links(self._root / wanted)
+        if not found.is_relative_to(self._root):
+            raise ToolError(f"{path!r} is refused: it is a link that leaves the workspace")
+        return found
+
+    def show(self, place: Path) -> str:
+        """Return `place` as a path relative to the workspace, quoted if it is ambiguous."""
+        path = place.relative_to(self._root).as_posix()
+        return path if path.isprintable() else ascii(path)
+
+    def open(self, file: Path) -> IO[bytes]:
+        """Open a located file. Raises `ToolError` if it is not a file, and `OSError` if it became a link."""
+        try:
+            return open_file(self._root, file)
+        except NotAFileError:
+            raise ToolError(f"{self.show(file)!r} is not a file; list_files shows the content of a folder") from None
+
+    def below(self, folder: Path) -> Iterator[_Entry]:
+        """Yield every file, link and empty folder below `folder`, sorted by name; links are not followed."""
+        return self._below(folder, 0)
+
+    def _below(self, folder: Path, depth: int) -> Iterator[_Entry]:
+        with open_folder(self._root, folder) as handle, os.scandir(handle) as entries:
+            found = sorted((_Entry.of(folder, entry) for entry in entries), key=lambda entry: entry.path.name)
+        for entry in found:
+            inside = False
+            if entry.is_folder and depth < DEEPEST:
+                for one in self._below(entry.path, depth + 1):
+                    inside = True
+                    yield one
+            if not inside:
+                yield entry
+
+    def _run(self, arguments: Mapping[str, Any]) -> str:
+        try:
+            return self.work(arguments)
+        except OSError as error:
+            where = arguments.get("path", ".")
+            raise ToolError(f"{self.name} failed for {where!r}: {error.strerror or error}") from None
+
+    def _locate_existing(self, arguments: Mapping[str, Any]) -> Path:
+        path = arguments.get("path", ".")
+        found = self.locate(path)
+        if not found.exists():
+            raise ToolError(f"there is no {path!r} in the workspace; list_files shows what there is")
+        return found
+
+
+class ReadFile(_WorkspaceTool):
+    """The tool that reads a text file, in parts if it is long."""
+
+    name = "read_file"
+    description = (
+        f"Read a text file of the workspace. At most {MOST_CHARACTERS} characters come at once; for the rest of a "
+        "longer file call it again with start_line."
+    )
+    schema = {
+        "type": "object",
+        "properties": {
+            "path": _PATH,
+            "start_line": {"type": "integer", "description": "Line to begin with, from 1."},
+        },
+        "required": ["path"],
+    }
+
+    def work(self, arguments: Mapping[str, Any]) -> str:
+        """Return the text from `start_line` on."""
+        file = self._locate_existing(arguments)
+        if not file.is_file():
+            raise ToolError(f"{arguments['path']!r} is not a file; list_files shows the content of a folder")
+        with self.open(file) as opened:
+            if _is_binary(opened):
+                raise ToolError(f"{arguments['path']!r} is not a text file ({os.fstat(opened.fileno()).st_size} bytes)")
+            with io.TextIOWrapper(opened, encoding="utf-8", errors="replace", newline="") as lines:
+                return _read_part(lines, max(1, arguments.get("start_line", 1)))
+
+
+class ListFiles(_WorkspaceTool):
+    """The tool that lists everything below a folder."""
+
+    name = "list_files"
+    description = (
+        "List the files of the workspace, or of one of its folders, with everything below it and sizes in bytes. "
+        f"At most {MOST_ENTRIES} entries are named."
+    )
+    schema = {"type": "object", "properties": {"path": _PATH}}
+
+    def work(self, arguments: Mapping[str, Any]) -> str:
+        """Return one line for each file, empty folder and link."""
+        folder = self._locate_existing(arguments)
+        if folder.is_file():
+            return f"{self.show(folder)} ({folder.stat().st_size} bytes)"
+        lines: list[str] = []
+        for entry in self.below(folder):
+            if len(lines) == MOST_ENTRIES:
+                lines.append(f"[more than {MOST_ENTRIES} entries: list a folder of it]")
+                break
+            lines.append(self._line(entry))
+        return "\n".join(lines) or "(the folder is empty)"
+
+    def _line(self, entry: _Entry) -> str:
+        path = self.show(entry.path)
+        if entry.is_link:
+            return f"{path} (link)"
+        return f"{path}/" if entry.is_folder else f"{path} ({entry.size} bytes)"
+
+
+class SearchFiles(_WorkspaceTool):
+    """The tool that searches text files for a pattern."""
+
+    name = "search_files"
+    description = (
+        "Search the text files of the workspace, or of one of its folders, for a regular expression, line by line. "
+        f"At most {MOST_MATCHES} lines are shown, each with its file and number."
+    )
+    schema = {
+        "type": "object",
+        "properties": {
+            "pattern": {"type": "string", "description": "Regular expression, as Python writes them."},
+            "path": _PATH,
+            "glob": {"type": "string", "description": "Only files whose name fits this, such as *.py."},
+        },
+        "required": ["pattern"],
+    }
+
+    def work(self, arguments: Mapping[str, Any]) -> str:
+        """Return `file:line: text` for each match, and how many files were not searched."""
+        from karenina_toolkit.patterns import BadPattern, compile_pattern
+
+        try:
+            pattern = compile_pattern(arguments["pattern"])
+        except BadPattern as error:
+            raise ToolError(str(error)) from None
+        found: list[str] = []
+        looked, unread = 0, 0
+        end = time.monotonic() + SEARCH_SECONDS
+        for file in self._files(arguments):
+            if time.monotonic() > end:
+                raise ToolError("the search took too long: search one folder, or files whose name fits a glob")
+            content = self._content(file, MOST_SEARCHED - looked)
+            if content is None:
+                unread += 1
+                continue
+            looked += len(content)
+            text = content.decode("utf-8", "replace")
+            try:
+                for number, line in enumerate(text.splitlines(), 1):
+                    if pattern.search(line, timeout=max(0.001, end - time.monotonic())):
+                        found.append(f"{self.show(file)}:{number}: {line.strip()[:_LINE_SHOWN]}")
+                        if len(found) == MOST_MATCHES:
+                            return "\n".join([*found, f"[the first {MOST_MATCHES} matches; there may be more]"])
+            except TimeoutError:
+                raise ToolError(f"the search for {arguments['pattern']!r} took too long: make it simpler") from None
+        if unread:
+            found.append(f"[{unread} files were not searched: they are not text, or too large]")
+        return "\n".join(found) if len(found) > bool(unread) else "\n".join(["no match", *found])
+
+    def _content(self, file: Path, most: int) -> bytes | None:
+        """Return the content of a text file; None for any other, for one larger than `most` bytes, and for a
+        missing one.
+        """
+        try:
+            with self.open(file) as opened:
+                size = os.fstat(opened.fileno()).st_size
+                return None if size > most or _is_binary(opened) else opened.read(size)
+        except (OSError, ToolError):
+            return None
+
+    def _files(self, arguments: Mapping[str, Any]) -> Iterator[Path]:
+        place = self._locate_existing(arguments)
+        if place.is_file():
+            yield place
+            return
+        for entry in self.below(place):
+            if entry.is_file and fnmatch(entry.path.name, arguments.get("glob", "*")):
+                yield entry.path
+
+
+class WriteFile(_WorkspaceTool):
+    """The tool that writes a text file or replaces it."""
+
+    name = "write_file"
+    description = "Write a text file of the workspace; folders are made as needed, and what the file held is replaced."
+    schema = {
+        "type": "object",
+        "properties": {"path": _PATH, "content": {"type": "string", "description": "The whole new text."}},
+        "required": ["path", "content"],
+    }
+
+    def work(self, arguments: Mapping[str, Any]) -> str:
+        """Write the file, and return its new size."""
+        file = self.locate(arguments["path"])
+        content: str = arguments["content"]
+        if len(content) > MOST_WRITTEN:
+            raise ToolError(f"{len(content)} characters are too many for one file: {MOST_WRITTEN} are the limit")
+        if file.exists() and not file.is_file():
+            raise ToolError(f"{arguments['path']!r} is not a file and cannot be written")
+        data = content.encode("utf-8", "replace")
+        with open_folder(self._root, file.parent, make=True) as folder:
+            replace_file(file.name, lambda new: new.write(data), dir_fd=folder, sync=False)
+        return f"{self.show(file)} has {len(content)} characters now"
+
+
+def make_workspace_tools(workspace: Path) -> tuple[Tool, ...]:
+    """Return the tools for one workspace: `read_file`, `list_files`, `search_files` and `write_file`.
+
+    Paths are relative to it; `..`, absolute paths and links that lead out of it are refused. Raises `ValueError` if it
+    is not a folder.
+    """
+    root = workspace.resolve()
+    if not root.is_dir():
+        raise ValueError(f"the workspace {workspace} is not a folder")
+    return (ReadFile(root), ListFiles(root), SearchFiles(root), WriteFile(root))
+
+
+def _read_part(lines: io.TextIOWrapper, first: int) -> str:
+    """Return the text from line `first` on, up to the limit of one call."""
+    parts: list[str] = []
+    room = MOST_CHARACTERS
+    number = 0
+    end = time.monotonic() + SEARCH_SECONDS
+    while line := lines.readline(MOST_CHARACTERS + 1):
+        number += 1
+        if time.monotonic() > end:
+            raise ToolError(f"line {first} is too far down in the file to be read")
+        if number < first:
+            while line and not line.endswith("\n") and time.monotonic() <= end:
+                line = lines.readline(MOST_CHARACTERS + 1)
+            continue
+        if len(line) > room:
+            if parts:
+                parts.append(f"\n[not all is shown: go on with start_line={number}]")
+            else:
+                parts.append(f"{line[:room]}\n[line {number} is longer than {room} characters and is cut off]")
+            break
+        parts.append(line)
+        room -= len(line)
+    if not parts:
+        return "(the file is empty)" if number == 0 else f"(the file has {number} lines)"
+    return "".join(parts)
+
+
+def _is_binary(opened: IO[bytes]) -> bool:
+    found = b"\0" in opened.read(_BINARY_LOOK)
+    opened.seek(0)
+    return found

@@ -1,0 +1,262 @@
+"""Read files of unknown origin within bounds, and without waiting for a device.
+
+At most 100 MB of a file are read. The argument `max_bytes` of the reading functions, or the environment variable
+`KARENINA_MAX_FILE_BYTES`, sets another bound; the content of a file never does.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from typing import IO, Final
+
+from karenina_core.errors import ConfigError, KareninaError
+from karenina_toolkit.files.file_names import resolve_links
+
+MAX_BYTES: Final = 100_000_000
+"""The maximum number of bytes that are read from one file by default."""
+VARIABLE: Final = "KARENINA_MAX_FILE_BYTES"
+"""The environment variable that sets another bound."""
+LONGEST_LINE: Final = 64_000_000
+"""The maximum number of bytes in one line, for files that are read line by line."""
+_PIECE: Final = 1 << 20
+_PATIENCE: Final = 30.0
+"""Seconds without data after which reading from a pipe fails."""
+_KINDS: Final = (
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+    (stat.S_ISSOCK, "a socket"),
+)
+
+# Without O_NONBLOCK, opening a pipe waits for a writer; of a regular file it changes nothing.
+_FLAGS: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+
+_allowed: ContextVar[int | None] = ContextVar("karenina_max_bytes", default=None)
+_folder: ContextVar[Path | None] = ContextVar("karenina_folder", default=None)
+
+
+class FileError(KareninaError, ValueError):
+    """An error for a file that cannot be read: `where` in the file (empty for all of it), `what` is wrong, and the
+    `cure`.
+    """
+
+    def __init__(self, path: str | Path, where: str, what: str, cure: str) -> None:
+        super().__init__(f"{path}{f', {where}' if where else ''}: {what}; {cure}")
+        self.path = Path(path)
+        self.where = where
+        self.what = what
+        self.cure = cure
+
+
+@contextmanager
+def limit_file_size(max_bytes: int | None) -> Iterator[None]:
+    """Limit reading to `max_bytes` of each file inside the block; None changes nothing."""
+    if max_bytes is not None and max_bytes < 1:
+        raise ValueError(f"max_bytes must be a number of bytes above 0, not {max_bytes}")
+    before = _allowed.set(_allowed.get() if max_bytes is None else max_bytes)
+    try:
+        yield
+    finally:
+        _allowed.reset(before)
+
+
+@contextmanager
+def open_only_below(folder: Path) -> Iterator[None]:
+    """Open only files in `folder` inside the block, also if a path is exchanged for a link after it was checked."""
+    before = _folder.set(folder)
+    try:
+        yield
+    finally:
+        _folder.reset(before)
+
+
+def max_file_bytes() -> int:
+    """Return the bound in effect: that of `limit_file_size`, else of the environment, else `MAX_BYTES`.
+
+    Raises `ConfigError`.
+    """
+    allowed = _allowed.get()
+    if allowed is not None:
+        return allowed
+    text = os.environ.get(VARIABLE, "").strip()
+    if not text:
+        return MAX_BYTES
+    if not (text.isascii() and text.isdigit() and len(text) <= 18 and int(text)):
+        raise ConfigError(
+            [f"the environment variable {VARIABLE} is not a number of bytes: write {MAX_BYTES}, or unset it"]
+        )
+    return int(text)
+
+
+def read_text(path: Path, *, max_bytes: int | None = None) -> str:
+    """Return the text of a UTF-8 file, without a byte-order mark. Raises `FileError`."""
+    return decode_text(read_bytes(path, max_bytes=max_bytes), path)
+
+
+def read_bytes(path: Path, *, max_bytes: int | None = None) -> bytes:
+    """Return the content of a file or a pipe. Raises `FileError`.
+
+    Pipes are supported because `-c <(command)` is one. Reading fails after 30 seconds without data.
+    """
+    with limit_file_size(max_bytes):
+        most = max_file_bytes()
+        try:
+            with _open(path) as file:
+                if _kind(file) is None:
+                    _check_size(file, path, most)
+                    found = file.read(most + 1) or b""  # some system files return None if they have no data
+                elif stat.S_ISFIFO(os.fstat(file.fileno()).st_mode):
+                    found = _read_pipe(file, path, most)
+                else:
+                    raise _not_a_file(path, file)
+        except OSError as error:
+            raise unreadable_error(path, error) from error
+        if len(found) > most:
+            raise too_large_error(path, f"it contains more than {format_size(most)}", most)
+        return found
+
+
+def open_file(path: Path, *, any_size: bool = False) -> IO[bytes]:
+    """Open a file to read parts of it. Raises `FileError` if it is larger than the bound, unless `any_size` is set."""
+    try:
+        file = _open(path)
+        try:
+            if _kind(file) is not None:
+                raise _not_a_file(path, file)
+            if not any_size:
+                _check_size(file, path, max_file_bytes())
+        except BaseException:
+            file.close()
+            raise
+    except OSError as error:
+        raise unreadable_error(path, error) from error
+    return file
+
+
+def iter_lines(file: IO[bytes], path: Path, *, any_size: bool = False) -> Iterator[bytes]:
+    """Yield the lines of an open file. Raises `FileError` for a line longer than `LONGEST_LINE`."""
+    most, number, seen = max_file_bytes(), 0, 0
+    longest = LONGEST_LINE if any_size else min(LONGEST_LINE, most)
+    while True:
+        try:
+            line = file.readline(longest + 1) or b""
+        except OSError as error:
+            raise unreadable_error(path, error) from error
+        if not line:
+            return
+        number, seen = number + 1, seen + len(line)
+        if len(line) > longest:
+            what = f"the line is longer than {format_size(longest)}"
+            raise FileError(path, f"line {number}", what, "split it, or shorten its longest text")
+        if seen > most and not any_size:  # the file grew since it was opened
+            raise too_large_error(path, f"it contains more than {format_size(most)}", most)
+        yield line
+
+
+def decode_text(data: bytes, path: Path) -> str:
+    """Return UTF-8 bytes of a file as text, without a byte-order mark. Raises `FileError`."""
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise FileError(
+            path, f"byte {error.start}", "the text is not UTF-8", "save it with the encoding UTF-8"
+        ) from error
+
+
+def unreadable_error(path: Path, error: OSError) -> FileError:
+    """Return the error for a file that the system cannot open or read."""
+    if isinstance(error, FileNotFoundError):
+        return FileError(path, "", "there is no such file", "check the path")
+    return FileError(path, "", f"it cannot be read: {error.strerror or error}", "check the path and its permissions")
+
+
+def too_large_error(path: Path, what: str, most: int) -> FileError:
+    """Return the error for a file larger than the bound."""
+    return FileError(path, "", what, size_limit_cure(most))
+
+
+def size_limit_cure(most: int) -> str:
+    """Return how to raise a bound of `most` bytes."""
+    return (
+        f"if you trust the file, set the environment variable {VARIABLE}, or `max_bytes` in Python, to more than {most}"
+    )
+
+
+def _open(path: Path) -> IO[bytes]:
+    folder = _folder.get()
+    handle = os.open(path, _FLAGS) if folder is None else _open_below(folder, path)
+    try:
+        return os.fdopen(handle, "rb")
+    except BaseException:  # `path` is a folder
+        os.close(handle)
+        raise
+
+
+def _open_below(folder: Path, path: Path) -> int:
+    root, file = resolve_links(folder), resolve_links(path)
+    if not file.is_relative_to(root):
+        raise OSError(errno.EXDEV, f"it leads out of {folder}")
+    if os.open not in os.supports_dir_fd:  # Windows, where only administrators make links
+        return os.open(file, _FLAGS)
+    from karenina_toolkit.files.nofollow_files import open_folder
+
+    with open_folder(root, file.parent) as parent:
+        return os.open(file.name, _FLAGS | os.O_NOFOLLOW, dir_fd=parent)
+
+
+def _kind(file: IO[bytes]) -> str | None:
+    """Return what an open file is in words, or None if it is a regular file."""
+    mode = os.fstat(file.fileno()).st_mode
+    return next((name for is_one, name in _KINDS if is_one(mode)), None)
+
+
+def _not_a_file(path: Path, file: IO[bytes]) -> FileError:
+    return FileError(path, "", f"it is {_kind(file)}, not a file", "write its content to a file, and use that file")
+
+
+def _check_size(file: IO[bytes], path: Path, most: int) -> None:
+    found = os.fstat(file.fileno()).st_size
+    if found > most:
+        raise too_large_error(path, f"it has {format_size(found)}, and at most {format_size(most)} are read", most)
+
+
+def _read_pipe(file: IO[bytes], path: Path, most: int) -> bytes:
+    handle, found = file.fileno(), bytearray()
+    cure = "write its content to a file, and use that file"
+    while len(found) <= most:
+        try:
+            piece = os.read(handle, _PIECE)
+        except BlockingIOError:  # there is a writer, and nothing to read yet
+            poll = select.poll()
+            poll.register(handle, select.POLLIN | select.POLLHUP)
+            if not poll.poll(_PATIENCE * 1000):
+                raise FileError(path, "", f"the pipe sent no data for {_PATIENCE:g} seconds", cure) from None
+            continue
+        if not piece:
+            break
+        found += piece
+    if not found:
+        raise FileError(path, "", "it is a pipe without a writer", cure)
+    return bytes(found)
+
+
+def format_size(count: int) -> str:
+    """Return a number of bytes as text, such as `1.5 MB`."""
+    return f"{count / 1e6:,.1f} MB".replace(".0 MB", " MB") if count >= 1_000_000 else f"{count:,} bytes"
+
+
+def check_unpacked_size(path: Path, size: int) -> None:
+    """Raise `FileError` if `size`, that of the content of a file when unpacked, is larger than the bound."""
+    limit = max_file_bytes()
+    if size > limit:
+        unpacked, allowed = format_size(size), format_size(limit)
+        what = f"it has {unpacked} unpacked, and at most {allowed} are read"
+        raise too_large_error(path, what, limit)

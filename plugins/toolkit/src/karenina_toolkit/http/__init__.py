@@ -1,0 +1,1 @@
+"""Calls over HTTP: addresses, bounded replies, errors and their cures, secrets."""

@@ -1,0 +1,168 @@
+"""Models behind an HTTP server: their settings, base URL and API key, and where secrets may be sent. For adapters."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, ClassVar, Literal
+from urllib.parse import SplitResult, urlsplit
+
+from pydantic import ConfigDict, Field, SecretStr, field_validator
+
+from karenina_core.models.adapters import AdapterConfigError
+from karenina_core.models.from_files import FromFiles
+from karenina_core.models.strict_settings import StrictSettings
+from karenina_toolkit.http.urls import complete_url, is_loopback, redact_url
+
+if TYPE_CHECKING:
+    from karenina_core.models.model import ModelConfig
+
+_PORTS = {"http": 80, "https": 443}
+_METHODS = ("/chat/completions", "/completions", "/responses", "/messages")
+
+
+class ServerExtra(StrictSettings):
+    """Settings of any model behind an HTTP server: the base class of an adapter's `extra`.
+
+    Values of `headers` are secrets, and errors do not show them.
+    """
+
+    from_files: ClassVar[FromFiles] = "any"
+    model_config = ConfigDict(hide_input_in_errors=True)
+
+    headers: dict[str, SecretStr] = Field(
+        default_factory=dict,
+        description="HTTP headers added to each request.",
+        json_schema_extra={"from_files": "never"},
+    )
+    max_concurrency: int | None = Field(
+        default=None, ge=1, description="Maximum number of requests at once; the run adapts it if not set."
+    )
+
+    @field_validator("headers")
+    @classmethod
+    def _one_line(cls, headers: dict[str, SecretStr]) -> dict[str, SecretStr]:
+        for name, value in headers.items():
+            if not _can_be_sent(name + value.get_secret_value()):
+                raise ValueError(
+                    f"the header {name!r} contains a line break or another character that no header may have"
+                )
+        return headers
+
+    def has_header(self, *names: str) -> bool:
+        """Return whether one of these headers, given in lower case, is set."""
+        return any(header.lower() in names for header in self.headers)
+
+
+class ToolLoopExtra(ServerExtra):
+    """Settings of a model whose adapter runs the tools of agents itself and requests JSON in several modes."""
+
+    from_files: ClassVar[FromFiles] = "any"
+    structured: Literal["auto", "json_schema", "tool", "prompt"] = Field(
+        default="auto",
+        description="How JSON is requested from a judge; auto uses the best mode that the server supports.",
+    )
+    first_turn: Literal["free", "tool"] = Field(
+        default="free", description="tool: an agent must call a tool in its first turn, before it may answer."
+    )
+
+
+def check_base_url(
+    model: ModelConfig, base_url: str, *, like: str = "http://localhost:8000/v1", query: str = "give the base URL alone"
+) -> SplitResult:
+    """Return the parts of a model's base URL without a trailing slash. Raises `AdapterConfigError`, which shows no
+    secret.
+
+    `like` is an example of a valid URL, and `query` the cure if the URL has a query.
+    """
+    where = f"model {model.id!r}, endpoint_base_url"
+    meant = complete_url(base_url)
+    if meant is not None:
+        raise AdapterConfigError(f"{where}: it has no http:// or https://; did you mean {redact_url(meant)!r}?")
+    try:
+        url = urlsplit(base_url)
+        _ = url.port
+    except ValueError:  # its message may contain a part of a password
+        raise AdapterConfigError(
+            f"{where}: it is not a URL, or its port is not a number; write it like {like}"
+        ) from None
+    if url.scheme not in _PORTS or not url.hostname:
+        raise AdapterConfigError(f"{where}: it must begin with http:// or https:// and name a host")
+    if url.username is not None or url.password is not None:
+        raise AdapterConfigError(
+            f"{where}: the address contains a user name or password; remove it, and put a key into endpoint_api_key"
+        )
+    if url.query or url.fragment:
+        raise AdapterConfigError(f"{where}: it has a query; {query}")
+    if url.path.endswith(_METHODS):
+        raise AdapterConfigError(f"{where}: give the base URL, such as {like}, not the URL of one method")
+    return url
+
+
+def may_receive_secrets(base_url: str | None, own: Iterable[str]) -> bool:
+    """Return whether secrets of the user's environment may be sent to the server.
+
+    They may be sent to this machine and to the servers of the base URLs `own`: the one that the environment names, and
+    the provider's. The configuration of somebody else's benchmark cannot have them sent elsewhere. Without a base URL,
+    the SDK knows the address of the provider.
+    """
+    if base_url is None:
+        return True
+    here = _server(base_url)
+    return here is not None and (is_loopback(here[1]) or any(_server(one) == here for one in own))
+
+
+def find_api_key(model: ModelConfig, base_url: str | None, own: Iterable[str], variables: Iterable[str]) -> str | None:
+    """Return the API key: the model's, else that of the first environment variable of `variables` that is set.
+
+    Return None if there is none, or if the key of the environment may not be sent to the server: see
+    `may_receive_secrets`.
+    """
+    if model.endpoint_api_key is not None:
+        return model.endpoint_api_key.get_secret_value() or None
+    if not may_receive_secrets(base_url, own):
+        return None
+    return next((key for name in variables if (key := os.environ.get(name))), None)
+
+
+def cure_for_key(model: ModelConfig, key: str | None, variables: Iterable[str], otherwise: str) -> str:
+    """Return the cure if a server refuses `key`, found by `find_api_key` with `variables`; `otherwise` if None."""
+    if key is None:
+        return otherwise
+    if model.endpoint_api_key is not None:
+        return "correct endpoint_api_key"
+    return f"the key came from {_variable_of(key, variables)}: correct it, or set endpoint_api_key"
+
+
+def check_api_key(model: ModelConfig, key: str | None, variables: Iterable[str], *, needed: str | None = None) -> None:
+    """Raise `AdapterConfigError` if the key cannot be sent in a header, or if it is missing although it is `needed`.
+
+    `find_api_key` found the key with `variables`. `needed` is the message for a missing key; None if the server may do
+    without one.
+    """
+    if key is None:
+        if needed is not None:
+            raise AdapterConfigError(f"model {model.id!r}: {needed}")
+    elif not _can_be_sent(key):
+        source = "endpoint_api_key" if model.endpoint_api_key is not None else _variable_of(key, variables)
+        raise AdapterConfigError(
+            f"model {model.id!r}: the API key in {source} contains a line break or another character that no key may "
+            "have: copy the key again"
+        )
+
+
+def _variable_of(key: str, variables: Iterable[str]) -> str:
+    return next((name for name in variables if os.environ.get(name) == key), "the environment")
+
+
+def _server(base_url: str) -> tuple[str, str, int | None] | None:
+    """Return scheme, host and port; None if `base_url` is not a URL."""
+    try:
+        url = urlsplit(base_url)
+        return url.scheme, url.hostname or "", url.port or _PORTS.get(url.scheme)
+    except ValueError:
+        return None
+
+
+def _can_be_sent(text: str) -> bool:
+    return text.isascii() and text.isprintable()

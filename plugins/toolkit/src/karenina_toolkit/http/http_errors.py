@@ -1,0 +1,278 @@
+"""Failed HTTP calls as `PortError`s that show no secret and no prompt. For adapters."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import time
+from collections.abc import Mapping, Sequence
+from email.utils import parsedate_to_datetime
+from typing import Any, Final
+
+from karenina_core.models.ports import NO_USAGE, ErrorCategory, Message, PortError, Usage
+from karenina_toolkit.http.error_cures import NO_CREDIT, cure_for_message, has_no_credit, is_filtered, read_page_text
+from karenina_toolkit.http.secret_masks import mask_secrets
+from karenina_toolkit.replies.reply_bounds import BrokenReply
+from karenina_toolkit.replies.reply_ends import read_choice_end
+from karenina_toolkit.traces.formats.openai_completions import usage_of
+
+SHOWN_CHARACTERS = 300
+_LOOKED_AT = 2000
+_SHOWN_REASON = 80
+_LONGEST_ERROR = 1_000_000  # characters; anything longer is not an error object
+_WINDOW = 24  # characters in a row that do not match the prompt by chance
+_SHORTEST = 6
+_STATUSES_OF_FILTERS: Final = frozenset({400, 403, 406, 421, 422, 451})
+CURES: Final[Mapping[int, str]] = {
+    400: "check that the server supports all parameters in this model's configuration",
+    401: "check endpoint_api_key",
+    402: NO_CREDIT,
+    403: "check that the key may use this model",
+    404: "check model_name and endpoint_base_url",
+    503: "the server is overloaded or down: check it, or try again later",
+}
+"""The cure for each status, if the adapter has no better one."""
+
+
+class HTTPStatusError(PortError):
+    """An HTTP status of 300 or more. `server_text` is the server's whole message, which must not be shown as it is."""
+
+    def __init__(
+        self,
+        message: str,
+        server_text: str,
+        category: ErrorCategory,
+        status: int,
+        retry_after: float | None,
+        usage: Usage = NO_USAGE,
+    ) -> None:
+        super().__init__(message, category=category, status=status, retry_after=retry_after, usage=usage)
+        self.server_text = server_text
+
+
+def status_error(
+    where: str,
+    status: int,
+    headers: Mapping[str, str],
+    body: str,
+    secrets: Sequence[str],
+    prompt: Sequence[Message],
+    cures: Mapping[int, str] = CURES,
+) -> HTTPStatusError:
+    """Return the error for a reply with `status`, with the server's message from `body`.
+
+    `where` names the model and its server; `secrets` and passages of `prompt` are masked in the message; `cures` are
+    the cures by status, used unless the server's message suggests a better one. A refusal by the provider's filter has
+    the category `filtered`, also if the body is a completion that was filtered.
+    """
+    detail, codes = _read_message(body)
+    usage = _usage_of_filtered(body) if status in _STATUSES_OF_FILTERS else None
+    category = category_of_status(status) if status >= 400 else ErrorCategory.PERMANENT
+    cure = cure_for_message(status, detail, codes) or cures.get(status, "")
+    if has_no_credit(detail, codes):
+        category, cure = ErrorCategory.PERMANENT, NO_CREDIT
+    elif usage is not None or (status in _STATUSES_OF_FILTERS and is_filtered(detail, codes)):
+        category, cure = ErrorCategory.FILTERED, "the provider's content filter refused it"
+        detail = detail if usage is None else "a completion that was filtered"
+    elif status < 400:
+        cure = "the server redirects requests; set endpoint_base_url to the address that it names"
+    page = read_page_text(body)
+    shown = redact_text(detail if page is None else f"a web page, {page}", secrets, prompt)
+    message = f"{where} answered HTTP {status}{f': {shown}' if shown else ''}"
+    message = f"{message.removesuffix('.')}; {cure}" if cure else message
+    return HTTPStatusError(message, detail, category, status, retry_after(headers), usage or NO_USAGE)
+
+
+def error_in_reply(
+    where: str, error: object, usage: Usage, secrets: Sequence[str], prompt: Sequence[Message]
+) -> PortError:
+    """Return the error in a reply of status 200, in which gateways forward that of a provider, with its status inside.
+
+    `usage` is that of the reply.
+    """
+    body = json.dumps({"error": error}, default=str)
+    detail, codes = _read_message(body)
+    shown = redact_text(detail, secrets, prompt)
+    code = error.get("code") if isinstance(error, Mapping) else None
+    status = int(code) if isinstance(code, int | str) and str(code).isdecimal() and len(str(code)) == 3 else 0
+    known = 400 <= status < 600
+    category = category_of_status(status) if known else ErrorCategory.SERVER
+    message = f"{where} {f'forwarded HTTP {status}' if known else 'sent no usable reply'}: {shown}"
+    if is_filtered(detail, codes):
+        category = ErrorCategory.FILTERED
+    elif has_no_credit(detail, codes):
+        category, message = ErrorCategory.PERMANENT, f"{message}; {NO_CREDIT}"
+    return PortError(message, category=category, status=status if known else None, usage=usage)
+
+
+def _usage_of_filtered(body: str) -> Usage | None:
+    """Return the usage of a completion that was filtered; None if the body is anything else."""
+    if len(body) > _LONGEST_ERROR or '"choices"' not in body:
+        return None
+    try:
+        data: Any = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    choices = data.get("choices") if isinstance(data, dict) else None
+    if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
+        return None
+    return usage_of(data) if read_choice_end(choices[0])[0] == "content_filter" else None
+
+
+def find_prompt_filter(data: Mapping[str, Any]) -> str | None:
+    """Return what a completion without choices says of the filter that refused its prompt; None if nothing.
+
+    Azure says it in `prompt_filter_results`, Google in `promptFeedback`.
+    """
+    if data.get("choices"):
+        return None
+    feedback = data.get("promptFeedback")
+    if isinstance(feedback, Mapping) and isinstance(feedback.get("blockReason"), str):
+        return f"blockReason {feedback['blockReason'][:_SHOWN_REASON]}"
+    results = data.get("prompt_filter_results")
+    for result in results if isinstance(results, list) else ():
+        found = result.get("content_filter_results") if isinstance(result, Mapping) else None
+        for name, one in found.items() if isinstance(found, Mapping) else ():
+            if isinstance(one, Mapping) and one.get("filtered") is True:
+                return f"prompt_filter_results {str(name)[:_SHOWN_REASON]}"
+    return None
+
+
+def not_json_error(where: str, raw: bytes, secrets: Sequence[str], prompt: Sequence[Message], path: str) -> PortError:
+    """Return the error for a reply of status 200 that is not JSON, with the beginning of the reply if it may be shown.
+
+    `path` is as in `web_page_error`.
+    """
+    body = raw[:_LONGEST_ERROR].decode("utf-8", "replace")
+    page = read_page_text(body)
+    if page is not None:
+        return web_page_error(where, page, secrets, prompt, path)
+    shown = redact_text(body, secrets, prompt)
+    detail = f"its body is not JSON: {shown}" if shown else "its body is empty" if not raw.strip() else "it is not JSON"
+    return BrokenReply(f"{where} sent no usable reply: {detail}")
+
+
+def web_page_error(where: str, page: str, secrets: Sequence[str], prompt: Sequence[Message], path: str) -> PortError:
+    """Return the error for a web page with the text `page` in place of a reply; `path` is the cure for the address.
+
+    The category is permanent, because a retry would get the same page.
+    """
+    shown = redact_text(page, secrets, prompt)
+    detail = f"{where} sent a web page instead of JSON{f' ({shown})' if shown else ''}; {path}"
+    return PortError(detail, category=ErrorCategory.PERMANENT)
+
+
+def find_system_error(error: BaseException) -> OSError | None:
+    """Return the first error of the operating system below an SDK's error, or its own cause.
+
+    HTTP clients hide it as a mere context, and contexts continue with what the caller was doing: hence not the last
+    one.
+    """
+    found: BaseException | None = error
+    while found is not None and not isinstance(found, OSError):
+        found = found.__cause__ or found.__context__
+    return found.__cause__ if found is not None and isinstance(found.__cause__, OSError) else found
+
+
+def redact_text(text: str, secrets: Sequence[str], prompt: Sequence[Message] = ()) -> str:
+    """Return at most 300 characters of a server's `text` on one line, without secrets and without the prompt."""
+    text = mask_secrets(text, secrets)[:_LOOKED_AT]  # not cut earlier, or part of a secret might remain
+    text = " ".join(_mask_prompt(text, prompt).split())
+    return text if len(text) <= SHOWN_CHARACTERS else text[:SHOWN_CHARACTERS].rstrip() + "…"
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds to wait, from `retry-after-ms` or `Retry-After` (seconds or an HTTP date)."""
+    for name, unit in (("retry-after-ms", 0.001), ("Retry-After", 1.0)):
+        value = headers.get(name)
+        if value is None:
+            continue
+        try:
+            seconds = float(value) * unit
+        except ValueError:
+            seconds = _until(value)
+        if math.isfinite(seconds):
+            return max(0.0, seconds)
+    return None
+
+
+def _until(date: str) -> float:
+    try:
+        return parsedate_to_datetime(date).timestamp() - time.time()
+    except (ValueError, OverflowError, TypeError):  # a year or a time zone that does not exist
+        return math.nan
+
+
+def _read_message(body: str) -> tuple[str, frozenset[str]]:
+    """Return the server's message, and its error type and code; servers nest them differently."""
+    if len(body) > _LONGEST_ERROR:
+        return body[:_LONGEST_ERROR], frozenset()
+    try:
+        data: Any = json.loads(body)
+    except (ValueError, RecursionError):
+        return body, frozenset()
+    error = data.get("error", data) if isinstance(data, dict) else data
+    if isinstance(error, str):
+        return error, frozenset(re.findall(r"^\w+", error))  # a code, or the first word
+    if not isinstance(error, dict):
+        return body, frozenset()
+    inner = error.get("innererror")
+    codes = frozenset(
+        str(one[key])
+        for one in (error, *((inner,) if isinstance(inner, dict) else ()))
+        for key in ("type", "code")
+        if one.get(key)
+    )
+    for key in ("message", "detail", "msg"):
+        if isinstance(error.get(key), str):
+            return str(error[key]), codes
+    details = error.get("detail")
+    return _join_details(details) if isinstance(details, list) else body, codes
+
+
+def _join_details(details: Sequence[Any]) -> str:
+    """Return the problems of a list, each with its place. Quoted input is left out, as it may be the whole request."""
+    found = []
+    for detail in details:
+        place = ".".join(map(str, detail.get("loc") or ())) if isinstance(detail, dict) else ""
+        text = detail.get("msg", "") if isinstance(detail, dict) else detail
+        found.append(f"{place}: {text}" if place else str(text))
+    return "; ".join(found)
+
+
+def _mask_prompt(text: str, prompt: Sequence[Message]) -> str:
+    """Return `text` with passages of the prompt masked, also if they were written as JSON."""
+    for message in prompt:
+        if _SHORTEST <= len(message.content) < _WINDOW:
+            text = text.replace(message.content, "[prompt]")
+    contents = [message.content for message in prompt]
+    plain = "\n".join([*contents, json.dumps(contents), json.dumps(contents, ensure_ascii=False)])
+    kept: list[str] = []
+    at = 0
+    while at < len(text):
+        end = at + _WINDOW
+        if end > len(text) or text[at:end] not in plain:
+            kept.append(text[at])
+            at += 1
+            continue
+        while end < len(text) and text[at : end + 1] in plain:
+            end += 1
+        kept.append("[prompt]")
+        at = end
+    return "".join(kept)
+
+
+def category_of_status(status: int) -> ErrorCategory:
+    """Return the category of an HTTP status of 400 or more.
+
+    408 and 504 are timeouts, 429 is a rate limit, other 5xx (529 "overloaded" among them) are server errors, as are 409
+    and 425, which ask to try again. Other 4xx are permanent.
+    """
+    if status in (408, 504):
+        return ErrorCategory.TIMEOUT
+    if status == 429:
+        return ErrorCategory.RATE_LIMIT
+    if status >= 500 or status in (409, 425):
+        return ErrorCategory.SERVER
+    return ErrorCategory.PERMANENT

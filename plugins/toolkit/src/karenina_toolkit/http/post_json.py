@@ -1,0 +1,184 @@
+"""Requests of JSON over HTTP with aiohttp, for adapters: `post_json` makes one, `check_server` checks a model for it.
+
+aiohttp is imported by the first request; `karenina-toolkit[http]` installs it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+from urllib.parse import urlsplit
+
+from karenina_core.models.adapters import AdapterConfigError, extra_of
+from karenina_core.models.ports import ErrorCategory, Message, PortError
+from karenina_toolkit.http.endpoints import check_api_key, check_base_url, find_api_key
+from karenina_toolkit.http.error_cures import cure_for_tls_error
+from karenina_toolkit.http.http_errors import CURES, not_json_error, redact_text, status_error
+from karenina_toolkit.http.reply_body import ACCEPTED_ENCODINGS, bound_body
+from karenina_toolkit.http.urls import find_proxy, find_proxy_secrets, find_secret_parts, redact_url
+from karenina_toolkit.replies.reply_bounds import BrokenReply, ReplyBounds, read_json
+
+if TYPE_CHECKING:
+    from aiohttp import ClientResponse, ClientSession
+
+    from karenina_core.models.model import ModelConfig
+    from karenina_core.models.strict_settings import StrictSettings
+
+T = TypeVar("T")
+
+DEFAULT_TIMEOUT: Final = 300.0
+"""The seconds for one request of a model that sets none."""
+_MISSING: Final = "aiohttp is not installed: pip install 'karenina-toolkit[http]'"
+
+
+def check_server(
+    model: ModelConfig, *, extra: type[StrictSettings] | None = None, like: str = "http://localhost:8000"
+) -> None:
+    """Raise `AdapterConfigError` if `post_json` cannot reach a server with this configuration, or a setting is unknown.
+
+    `extra` are the adapter's own settings, and `like` is an example of a valid address.
+    """
+    if extra is not None:
+        extra_of(model, extra)
+    elif model.extra:
+        names = ", ".join(f"extra.{name}" for name in model.extra)
+        raise AdapterConfigError(f"model {model.id!r}: there are no such settings as {names}; remove them")
+    if model.endpoint_base_url is None:
+        raise AdapterConfigError(f"model {model.id!r}: endpoint_base_url is missing; set it to an address like {like}")
+    check_base_url(model, model.endpoint_base_url, like=like)
+    check_api_key(model, _key_of(model), ())
+
+
+async def post_json(
+    model: ModelConfig,
+    body: Mapping[str, Any],
+    read: Callable[[Any], T],
+    *,
+    path: str = "",
+    key_header: str = "Authorization",
+) -> T:
+    """Send `body` as JSON to the server of `model`, and return what `read` makes of the JSON that it replies.
+
+    - The address is `endpoint_base_url` with `path`, and proxies are those of the environment. A redirection is an
+      error: only the configured server gets the prompt and the key.
+    - `endpoint_api_key` is sent in `key_header`, as `Bearer KEY` if that is `Authorization`; without a key there is no
+      header. Fields of `body` that are None are not sent.
+    - The reply is read up to `max_reply_bytes`, decompressed, and within `request_timeout`.
+    - The connection is closed before this returns.
+
+    Raises `PortError`, in which neither the key nor texts of `body` are shown. If `read` raises `LookupError`,
+    `TypeError`, `ValueError` or `AttributeError`, the server has sent no usable reply.
+    """
+    base_url, key = model.endpoint_base_url or "", _key_of(model)
+    where = f"{model.display_string} at {redact_url(base_url)}"
+    headers = {"Content-Type": "application/json", "Accept-Encoding": ACCEPTED_ENCODINGS}
+    if key is not None:
+        headers[key_header] = f"Bearer {key}" if key_header.lower() == "authorization" else key
+    sender = Sender(where, model.request_timeout or DEFAULT_TIMEOUT, ReplyBounds.of(model), find_secrets(base_url, key))
+    sent = {name: value for name, value in body.items() if value is not None}
+    async with sender.open_session() as session:
+        url = f"{base_url.rstrip('/')}{path}" if path else base_url
+        response, raw = await sender.post(session, url, data=json.dumps(sent).encode(), headers=headers)
+    prompt = [Message.user(text) for text in _texts_in(sent.values())]
+    if response.status >= 300:
+        text = raw.decode("utf-8", "replace")
+        raise status_error(where, response.status, response.headers, text, sender.secrets, prompt, CURES)
+    try:
+        data = read_json(raw)
+    except json.JSONDecodeError:
+        raise not_json_error(where, raw, sender.secrets, prompt, "check endpoint_base_url") from None
+    except ValueError as error:
+        raise BrokenReply(f"{where} sent no usable reply: {error}") from None
+    try:
+        return read(data)
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        what = f"its JSON is not of the expected form ({type(error).__name__})"
+        raise BrokenReply(f"{where} sent no usable reply: {what}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Sender:
+    """Posts to one server within bounds, with its failures as `PortError`. `secrets` are masked in them."""
+
+    where: str
+    seconds: float
+    bounds: ReplyBounds
+    secrets: Sequence[str]
+
+    def open_session(self) -> ClientSession:
+        """Return a session that stores no cookies, decompresses nothing, and reads no file of passwords."""
+        try:
+            import aiohttp
+        except ImportError as error:
+            raise PortError(f"{self.where}: {_MISSING}", category=ErrorCategory.PERMANENT) from error
+
+        return aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            timeout=aiohttp.ClientTimeout(total=self.seconds),
+            trust_env=False,
+            auto_decompress=False,  # decompressed with a bound on its size
+        )
+
+    async def post(self, session: ClientSession, url: str, **request: Any) -> tuple[ClientResponse, bytes]:
+        """Return the reply to one request, and its body, with any status. Raises `PortError`."""
+        import aiohttp
+
+        proxy = find_proxy(urlsplit(url))
+        try:
+            async with session.post(url, proxy=proxy, allow_redirects=False, **request) as response:
+                pieces = response.content.iter_any()
+                encoding = response.headers.get("Content-Encoding", "")
+                return response, b"".join([one async for one in bound_body(pieces, encoding, self.where, self.bounds)])
+        except TimeoutError:
+            raise PortError(
+                f"{self.where} did not answer within {self.seconds:g} s; raise request_timeout",
+                category=ErrorCategory.TIMEOUT,
+            ) from None
+        except aiohttp.ClientHttpProxyError as error:  # its text has the address of the proxy
+            what = f"no connection; the proxy in the environment answered HTTP {error.status}"
+            raise PortError(f"{self.where}: {what}", category=ErrorCategory.CONNECTION) from None
+        except aiohttp.InvalidURL:  # its text is the whole URL
+            what = "the address" if proxy is None else "the address, or that of the proxy in the environment,"
+            raise PortError(
+                f"{self.where}: {what} is not a URL with a host and a port", category=ErrorCategory.PERMANENT
+            ) from None
+        except aiohttp.ClientSSLError as error:
+            raise self._failure("no connection is possible", error, ErrorCategory.PERMANENT) from None
+        except aiohttp.ClientConnectorError as error:
+            what = "no connection; is the server running, and is endpoint_base_url right?"
+            raise self._failure(what, error.os_error, ErrorCategory.CONNECTION) from None
+        except (aiohttp.ClientError, OSError) as error:
+            raise self._failure("the connection broke", error, ErrorCategory.CONNECTION) from None
+        except ValueError as error:  # a line break in the key, for example
+            raise self._failure("the request cannot be made", error, ErrorCategory.PERMANENT) from None
+
+    def _failure(self, what: str, error: BaseException, category: ErrorCategory) -> PortError:
+        shown = redact_text(str(error), self.secrets) or type(error).__name__
+        cure = cure_for_tls_error(str(error))
+        return PortError(f"{self.where}: {what} ({shown}){f'; {cure}' if cure else ''}", category=category)
+
+
+def find_secrets(base_url: str, *values: str | None) -> list[str]:
+    """Return what errors must not show: the values that are long enough to be secrets, and such parts of the URL and
+    of proxies.
+    """
+    found = (*values, *find_secret_parts(base_url), *find_proxy_secrets())
+    return [value for value in found if value is not None and len(value) > 3]
+
+
+def _key_of(model: ModelConfig) -> str | None:
+    return find_api_key(model, model.endpoint_base_url, (), ())
+
+
+def _texts_in(values: Any) -> Iterator[str]:
+    """Yield the texts in JSON values, which may be parts of a prompt."""
+    if isinstance(values, str):
+        yield values
+    elif isinstance(values, Mapping):
+        yield from _texts_in(values.values())
+    elif not isinstance(values, bytes) and hasattr(values, "__iter__"):
+        for value in values:
+            yield from _texts_in(value)

@@ -1,0 +1,194 @@
+"""The body of a reply, decompressed piece by piece within its bounds, for SDKs with a client of the httpx family."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterator
+from typing import Any, Final, Protocol, cast
+
+from karenina_toolkit.replies.reply_bounds import (
+    MOST_VALUES,
+    BrokenReply,
+    ReplyBounds,
+    ReplyTooLarge,
+    count_value_marks,
+)
+
+ACCEPTED_ENCODINGS: Final = "gzip, deflate"
+"""The encodings that are decompressed here, for the header `Accept-Encoding`."""
+_PIECE: Final = 65536
+_READS: Final = "_karenina_reads"
+_ENDS_OF_EVENTS: Final = (b"\n\n", b"\r\n\r\n", b"\r\r")
+_MOST_MEMBERS: Final = 1024
+"""Maximum number of members of a gzip body; each costs an object of its own."""
+
+
+class Unpacker:
+    """A decompressor for a body that arrives in pieces; it returns pieces of a bounded size. Raises `BrokenReply`.
+
+    Two deviations of servers are accepted: deflate without its wrapper, and a character set in place of an encoding.
+    """
+
+    def __init__(self, where: str, encoding: str) -> None:
+        self._where = where
+        name = encoding.strip().lower()
+        self._packed = name in ("gzip", "x-gzip", "deflate")
+        if name in ("br", "zstd", "compress", "x-compress"):
+            raise BrokenReply(f"{where} sent a reply compressed with {name!r}, which the request does not accept")
+        self._inflater = zlib.decompressobj(32 + zlib.MAX_WBITS)
+        self._begun = False
+        self._members = 1
+
+    def add(self, raw: bytes) -> Iterator[bytes]:
+        """Yield the decompressed data of `raw`."""
+        if not self._packed or not raw:
+            yield raw
+            return
+        if not self._begun:
+            self._begun = True
+            if raw[0] & 0x0F != zlib.DEFLATED and raw[0] != 0x1F:
+                self._inflater = zlib.decompressobj(-zlib.MAX_WBITS)
+        while raw:
+            try:
+                yield self._inflater.decompress(raw, _PIECE)
+            except zlib.error as error:
+                raise BrokenReply(f"{self._where} sent a reply that cannot be decompressed ({error})") from None
+            raw = self._inflater.unconsumed_tail
+            if self._inflater.eof:
+                raw = self._next_member()
+
+    def end(self) -> None:
+        """Raise `BrokenReply` if the body is incomplete."""
+        if self._begun and not self._inflater.eof:
+            raise BrokenReply(f"{self._where} sent a compressed reply that is incomplete")
+
+    def _next_member(self) -> bytes:
+        rest = self._inflater.unused_data
+        if not rest.startswith(b"\x1f\x8b"):
+            return b""
+        self._members += 1
+        if self._members > _MOST_MEMBERS:
+            raise BrokenReply(f"{self._where} sent a compressed reply with too many parts")
+        self._inflater = zlib.decompressobj(32 + zlib.MAX_WBITS)
+        return rest
+
+
+async def bound_body(
+    pieces: AsyncIterable[bytes], encoding: str, where: str, bounds: ReplyBounds, *, by_event: bool = False
+) -> AsyncIterator[bytes]:
+    """Yield the decompressed body of a reply from the server `where`. Raises `ReplyTooLarge` and `BrokenReply`.
+
+    With `by_event` the bounds apply to each event of a stream, which may be endless.
+    """
+    unpacker = Unpacker(where, encoding)
+    packed = size = marks = 0
+    tail = b""
+    async for piece in pieces:
+        packed += len(piece)
+        bounds.check_size(where, packed)  # compressed data may decompress to nothing
+        for unpacked in unpacker.add(piece):
+            size += len(unpacked)
+            marks += count_value_marks(unpacked)
+            bounds.check_size(where, size)
+            if marks > MOST_VALUES:
+                raise ReplyTooLarge(f"{where} sent a reply of more than {MOST_VALUES} JSON values, which was discarded")
+            if by_event:
+                tail += unpacked
+                if any(end in tail for end in _ENDS_OF_EVENTS):
+                    packed = size = marks = 0
+                tail = tail[-3:]
+            yield unpacked
+    unpacker.end()
+
+
+class _Stream(Protocol):
+    """A body as the clients of the httpx family define it."""
+
+    def __aiter__(self) -> AsyncIterator[bytes]: ...
+
+    async def aclose(self) -> None: ...
+
+
+class _BoundedStream:
+    def __init__(self, stream: _Stream, pieces: AsyncIterator[bytes], on_error: OnError | None) -> None:
+        self._stream = stream
+        self._pieces = pieces
+        self._on_error = on_error
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        try:
+            async for piece in self._pieces:
+                yield piece
+        except (BrokenReply, ReplyTooLarge) as error:
+            if self._on_error is not None:
+                self._on_error(error)
+            raise
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+OnError = Callable[[BrokenReply | ReplyTooLarge], None]
+"""Called with the error of a body that exceeds its bounds or cannot be unpacked, before it is raised."""
+
+
+def make_bounding_hook(
+    stream_type: type[object],
+    where: str,
+    bounds: ReplyBounds,
+    *,
+    by_event: bool = False,
+    on_error: OnError | None = None,
+    keep: Callable[[], bytearray | None] | None = None,
+) -> Callable[[Any], Awaitable[None]]:
+    """Return a response hook for a client of the httpx family, which bounds and decompresses the bodies.
+
+    `stream_type` is the client's `AsyncByteStream`. The client must send `ACCEPTED_ENCODINGS` in `Accept-Encoding`.
+    With `by_event`, the bounds of an event stream apply to each event. `on_error` is for libraries that do not raise
+    the error of a body where their caller can see it. `keep` may return a buffer for a copy of the body.
+    """
+    kind = cast("type[_BoundedStream]", type("BoundedStream", (_BoundedStream, stream_type), {}))
+
+    async def bound(response: Any) -> None:
+        _check_requested(response.extensions.get("network_stream"), where)
+        encoding = response.headers.pop("content-encoding", "")
+        events = by_event and response.headers.get("content-type", "").startswith("text/event-stream")
+        pieces = bound_body(response.stream, encoding, where, bounds, by_event=events)
+        if keep is not None and (kept := keep()) is not None:
+            pieces = _copy(pieces, kept)
+        response.stream = kind(response.stream, pieces, on_error)
+
+    return bound
+
+
+async def _copy(pieces: AsyncIterator[bytes], kept: bytearray) -> AsyncIterator[bytes]:
+    async for piece in pieces:
+        kept += piece
+        yield piece
+
+
+def _check_requested(stream: Any, where: str) -> None:
+    """Raise `BrokenReply` if the reply was sent before its request: the client buffers data that follows an earlier
+    reply.
+
+    If nothing was read after the request was written, the reply can only be such data.
+    """
+    if stream is None:
+        return
+    reads: int | None = getattr(stream, _READS, None)
+    if reads == 0:
+        raise BrokenReply(f"{where} sent data without a request; its connection was closed")
+    if reads is None:
+        setattr(stream, _READS, 1)
+        stream.read = _count_reads(stream, stream.read, writes=False)
+        stream.write = _count_reads(stream, stream.write, writes=True)
+
+
+def _count_reads(stream: Any, method: Callable[..., Awaitable[Any]], *, writes: bool) -> Callable[..., Any]:
+    """Wrap a method of a connection so that it counts the reads since the last write."""
+
+    async def counted(*arguments: Any, **named: Any) -> Any:
+        setattr(stream, _READS, 0 if writes else getattr(stream, _READS) + 1)
+        return await method(*arguments, **named)
+
+    return counted

@@ -1,0 +1,165 @@
+"""How replies end: the reasons that servers give, sorted by what they mean, with the server that documents each.
+
+Adapters pass what their server said to `read_end`; what a reply with such an end comes to is decided once, in
+`karenina_toolkit.structured.reply_checks`. A gateway may rename reasons, so any reason may come from any server.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from karenina_core.models.ports import FinishReason
+
+NO_REASON: Final = "(none)"
+"""The server's reason of a reply that gives none."""
+
+PAUSED: Final = frozenset({"pause_turn"})
+"""Reasons (Anthropic) of a turn that goes on after another request. To an adapter that cannot continue it, the reply is
+cut off.
+"""
+
+ENDS: Final[Mapping[FinishReason, Mapping[str, str]]] = {
+    "stop": {
+        "stop": "OpenAI, Azure, Mistral, xAI, DeepSeek, vLLM, SGLang, llama.cpp, Ollama, OpenRouter; Google: STOP",
+        "end_turn": "Anthropic, Bedrock",
+        "stop_sequence": "Anthropic, Bedrock, Cohere, Hugging Face TGI",
+        "complete": "Cohere: COMPLETE",
+        "completed": "OpenAI Responses (status)",
+        "eos": "Together",
+        "eos_token": "Hugging Face TGI",
+        "endoftext": "AI21",
+        "finish": "Bedrock Titan: FINISH",
+    },
+    "tool_calls": {
+        "tool_calls": "OpenAI and all servers like it",
+        "function_call": "OpenAI before November 2023",
+        "tool_use": "Anthropic, Bedrock",
+        "tool_call": "Cohere v2: TOOL_CALL",
+    },
+    "length": {
+        "length": "OpenAI and all servers like it",
+        "max_tokens": "Anthropic, Bedrock, Cohere; Google: MAX_TOKENS",
+        "max_output_tokens": "OpenAI Responses (incomplete_details)",
+        "model_length": "Mistral: the context window is full",
+        "model_context_window_exceeded": "Anthropic, Bedrock, Zhipu",
+        "error_limit": "Cohere: ERROR_LIMIT",
+        "limit": "llama.cpp (stop_type)",
+        "time_limit": "IBM watsonx",
+        "incomplete": "OpenAI Responses (status)",
+        "repetition": "vLLM: a loop was detected and cut off",
+        "compaction": "Anthropic: the context is compacted before the answer goes on",
+        "pause_turn": "Anthropic",
+    },
+    "content_filter": {
+        "content_filter": "OpenAI, Azure, DeepSeek, Moonshot; Google: 'content_filter: RECITATION' and the like",
+        "content_filtered": "Bedrock",
+        "guardrail_intervened": "Bedrock",
+        "refusal": "Anthropic",
+        "sensitive": "Zhipu",
+        "error_toxic": "Cohere: ERROR_TOXIC",
+        "safety": "Google: SAFETY",
+        "recitation": "Google: RECITATION",
+        "blocklist": "Google: BLOCKLIST",
+        "prohibited_content": "Google: PROHIBITED_CONTENT",
+        "spii": "Google: SPII",
+        "language": "Google: LANGUAGE, one that is not supported",
+        "jailbreak": "Google: JAILBREAK",
+        "model_armor": "Google: MODEL_ARMOR",
+        "image_safety": "Google: IMAGE_SAFETY",
+        "image_prohibited_content": "Google: IMAGE_PROHIBITED_CONTENT",
+        "image_recitation": "Google: IMAGE_RECITATION",
+        "content_policy_violation": "OpenAI, LiteLLM (error code)",
+    },
+    "failed": {
+        "error": "OpenRouter, Mistral, Together, vLLM, Cohere, IBM watsonx: an error in the middle of the reply",
+        "network_error": "Zhipu",
+        "stream_error": "gateways: the stream of the provider broke",
+        "insufficient_system_resource": "DeepSeek",
+        "abort": "vLLM, SGLang",
+        "aborted": "gateways before vLLM and SGLang",
+        "cancelled": "IBM watsonx, OpenAI Responses (status)",
+        "canceled": "gateways",
+        "user_cancel": "Cohere: USER_CANCEL",
+        "timeout": "Cohere v2: TIMEOUT",
+        "failed": "OpenAI Responses (status)",
+        "server_error": "OpenAI Responses (error code)",
+        "load": "Ollama: the model was loaded, and nothing generated",
+        "unload": "Ollama",
+        "other": "Google: OTHER, 'all other reasons that stopped the token generation'",
+        "malformed_function_call": "Google; its OpenAI endpoint: 'function_call_filter: MALFORMED_FUNCTION_CALL'",
+        "malformed_response": "Google: MALFORMED_RESPONSE",
+        "unexpected_tool_call": "Google: UNEXPECTED_TOOL_CALL",
+        "too_many_tool_calls": "Google: TOO_MANY_TOOL_CALLS",
+        "missing_thought_signature": "Google: MISSING_THOUGHT_SIGNATURE",
+        "malformed_model_output": "Bedrock",
+        "malformed_tool_use": "Bedrock",
+    },
+}
+"""The known reasons in lower case, with `_` between words, by what they mean; with the servers that give them."""
+
+_MEANINGS: Final[dict[str, FinishReason]] = {reason: end for end, reasons in ENDS.items() for reason in reasons}
+_ERRORS: Final = frozenset({"error", "stream_error"})
+_LONGEST: Final = 80
+_SERIOUSNESS: Final[tuple[FinishReason, ...]] = ("other", "stop", "tool_calls", "length", "content_filter", "failed")
+
+
+def read_end(given: object) -> tuple[FinishReason, str | None]:
+    """Return what a server's reason for the end of a reply means, and the reason itself if it is not a normal one.
+
+    The case and the signs between words do not matter, nor does the name of an enumeration before it
+    (`FinishReason.MAX_TOKENS`). A reason with a category before it (`content_filter: RECITATION`) is read from its end,
+    unless the category is an error; an object is read by its `type`. An unknown reason is "other".
+    """
+    if isinstance(given, str):
+        known = _MEANINGS.get(given)
+        if known is not None:
+            return known, (given if known == "failed" else None)
+    elif isinstance(given, Mapping) and isinstance(given.get("type"), str):
+        return read_end(given["type"])
+    if given is None or given == "":
+        return "other", NO_REASON
+    written = str(given)[:_LONGEST]
+    category, *parts = map(_spell, written.split(":"))
+    for part in (category, *parts) if category in _ERRORS else (*reversed(parts), category):
+        known = _MEANINGS.get(part)
+        if known is not None:
+            return known, (written if known == "failed" else None)
+    return "other", written
+
+
+def _spell(reason: str) -> str:
+    """Return a reason in lower case with `_` between words, without the name of an enumeration before it."""
+    words = re.findall(r"[^\W_]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", reason))
+    return "_".join(words).lower().removeprefix("finish_reason_")
+
+
+def read_choice_end(choice: Mapping[str, Any]) -> tuple[FinishReason, str | None]:
+    """Return the end of a choice of a chat completion, as `read_end` does.
+
+    Gateways write `stop` for reasons that OpenAI does not have, and the provider's own beside it (OpenRouter:
+    `native_finish_reason`; LiteLLM: the same in `provider_specific_fields`): if that one is no normal end, it counts.
+    """
+    end = read_end(choice.get("finish_reason"))
+    if end[0] not in ("stop", "other"):
+        return end
+    native = choice.get("native_finish_reason")
+    if native is None and isinstance(beside := choice.get("provider_specific_fields"), Mapping):
+        native = beside.get("native_finish_reason")
+    if native:
+        theirs = read_end(native)
+        if theirs[0] in ("length", "content_filter", "failed") or (end[0] == "other" and theirs[0] != "other"):
+            return theirs
+    return end
+
+
+def more_serious(before: object, after: object) -> object:
+    """Return that of two reasons of one stream which says more of what went wrong; the later one of equal ones.
+
+    A stream that was filtered, cut off or failed stays so if a normal end follows.
+    """
+    if not before or not after:
+        return after or before
+    first, second = (_SERIOUSNESS.index(read_end(reason)[0]) for reason in (before, after))
+    return before if first > second else after

@@ -1,0 +1,161 @@
+"""What a reply comes to: an answer, or an error with the cause that can be seen. The same for all adapters.
+
+The first rule that applies: a filter of the provider stopped the reply; it failed; it was cut off; it is empty. The
+run passes the replies of every adapter through `check_reply`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from typing import Any, Final, Literal, Protocol, TypeVar, cast
+
+from karenina_core.models.ports import (
+    AgentReply,
+    ErrorCategory,
+    FinishReason,
+    LLMReply,
+    Message,
+    ParserReply,
+    PortError,
+    Turn,
+    Usage,
+)
+from karenina_toolkit.replies.reply_sanitizer import (
+    sanitize_agent_reply,
+    sanitize_llm_reply,
+    sanitize_parser_reply,
+    sanitize_turn,
+)
+from karenina_toolkit.structured.reply_parser import read_object
+from karenina_toolkit.traces.reasoning import has_content
+
+R = TypeVar("R", bound=LLMReply | ParserReply | AgentReply | Turn)
+ReplyKind = Literal["llm", "parser", "agent", "turn"]
+
+_REASONING: Final = (
+    "the server put everything into reasoning_content (or thoughts): check its reasoning parser, or raise max_tokens"
+)
+
+
+class EmptyReply(PortError):
+    """An error for a reply without content. The call is retried once."""
+
+    def __init__(self, message: str, usage: Usage) -> None:
+        super().__init__(message, category=ErrorCategory.EMPTY, usage=usage)
+
+
+class ReadReply(Protocol):
+    """A reply as an adapter has read it."""
+
+    @property
+    def message(self) -> Message:
+        """The message of the model."""
+
+    @property
+    def usage(self) -> Usage:
+        """The tokens."""
+
+    @property
+    def finish_reason(self) -> FinishReason:
+        """The reason for the end."""
+
+    @property
+    def model(self) -> str | None:
+        """The name that the provider reports."""
+
+    @property
+    def server_reason(self) -> str | None:
+        """The server's own reason for the end, if it is not a normal one."""
+
+
+def text_reply(reply: ReadReply) -> LLMReply:
+    """Return a reply as that of a port for text."""
+    said = reply.message
+    return LLMReply(
+        said.content, reply.usage, reply.finish_reason, reply.model, said.reasoning, reply.server_reason, said.notes
+    )
+
+
+async def receive(where: str, kind: ReplyKind, ask: Callable[[], Awaitable[R]], max_tokens: int | None = None) -> R:
+    """Return the reply that `ask` requests from the model and server `where`, if it can be used. Raises `PortError`."""
+    try:
+        reply = await ask()
+    except PortError as error:
+        reply = filtered_reply(kind, error)
+    return check_reply(where, reply, max_tokens)
+
+
+def filtered_reply(kind: ReplyKind, error: PortError) -> Any:
+    """Return the reply for a request that the provider's filter refused. Raises any other error."""
+    if error.category is not ErrorCategory.FILTERED or kind == "agent":
+        raise error
+    if kind == "llm":
+        return LLMReply("", error.usage, "content_filter", notes=(str(error),))
+    if kind == "parser":
+        return ParserReply("", "prompt", error.usage, "content_filter", server_reason=str(error))
+    return Turn(Message.assistant(), error.usage, "content_filter")
+
+
+def check_reply(where: str, reply: R, max_tokens: int | None = None) -> R:
+    """Return the reply of the model and server `where`, sanitized, if it can be used. Raises `PortError`.
+
+    The thoughts of a judge are not stored; if its only JSON object is there, it is read from there. A reply without
+    text counts as cut off if thoughts used all tokens of the model, whatever the server says.
+    """
+    checked: LLMReply | ParserReply | AgentReply | Turn
+    notes: tuple[str, ...] = ()
+    if isinstance(reply, AgentReply):
+        return cast("R", sanitize_agent_reply(where, reply))
+    if isinstance(reply, Turn):
+        checked = sanitize_turn(where, reply)
+        said = checked.message
+        thoughts, notes = said.reasoning, said.notes
+        usable = bool(said.tool_calls) or checked.unfinished or has_content(said.content)
+    elif isinstance(reply, LLMReply):
+        checked = sanitize_llm_reply(reply)
+        thoughts, notes, usable = checked.reasoning, checked.notes, has_content(checked.text)
+    else:
+        checked = sanitize_parser_reply(reply)
+        thoughts, usable = checked.reasoning, has_content(checked.text)
+        if thoughts is not None:
+            checked = replace(checked, reasoning=None)
+    if checked.finish_reason == "failed":
+        raise PortError(
+            f"{where} broke off its reply (finish reason {checked.server_reason or 'error'!r}), which is not used",
+            category=ErrorCategory.SERVER,
+            usage=checked.usage,
+        )
+    if not usable:
+        if thoughts and max_tokens is not None and checked.usage.output_tokens >= max_tokens:
+            checked = replace(checked, finish_reason="length")
+        if checked.finish_reason not in ("content_filter", "length"):
+            if not (isinstance(checked, ParserReply) and thoughts and _holds_object(thoughts)):
+                called = isinstance(checked, LLMReply) and checked.finish_reason == "tool_calls"
+                raise EmptyReply(_explain_empty(where, thoughts, called=called, notes=notes), checked.usage)
+            checked = replace(checked, text=thoughts)
+    return cast("R", checked)
+
+
+def ends_empty(trace: Sequence[Message]) -> bool:
+    """Return whether an agent's trace ends with a message of the assistant that has neither text nor tool calls."""
+    last = trace[-1] if trace else Message.assistant()
+    return last.role == "assistant" and not last.tool_calls and not has_content(last.content)
+
+
+def _holds_object(text: str) -> bool:
+    try:
+        read_object(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _explain_empty(where: str, reasoning: str | None, *, called: bool, notes: tuple[str, ...]) -> str:
+    if called:
+        why = "it calls a tool that was not offered"
+    elif reasoning:
+        why = _REASONING
+    else:
+        why = "; ".join(notes) or "it has neither text nor thoughts: check the server and its chat template"
+    return f"{where} sent an empty reply: {why}"

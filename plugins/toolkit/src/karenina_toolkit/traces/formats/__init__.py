@@ -1,0 +1,1 @@
+"""The shapes of conversations that other programs write, each read by a module of its own."""

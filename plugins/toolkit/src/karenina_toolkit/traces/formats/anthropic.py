@@ -1,0 +1,188 @@
+"""Messages in the format of Anthropic's Messages API: lists of content blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import count
+from typing import Any
+
+from karenina_core.models.ports import Message, ToolCall, Usage
+from karenina_toolkit.replies.reply_sanitizer import read_token_count
+from karenina_toolkit.traces.blocks import as_json, describe_block
+from karenina_toolkit.traces.format_error import TraceFormatError
+from karenina_toolkit.traces.formats.openai_chat import Parts
+from karenina_toolkit.traces.turn_builder import TurnBuilder
+
+Entry = Mapping[str, Any]
+_THOUGHTS = ("thinking", "redacted_thinking")
+_MEDIA = ("image", "document", "container_upload", "search_result")
+
+
+def claims(entry: Entry) -> bool:
+    """Return whether `entry` has a block that only Anthropic's format has."""
+    return any(_is_distinctive(block) for block in _blocks(entry.get("content")))
+
+
+def read(entries: Sequence[Entry], numbers: Iterable[int] | None = None) -> Iterator[Message]:
+    """Yield the messages of `entries`, with one message for each turn of the assistant.
+
+    Consecutive assistant entries, as agents write them one for each block, are merged. Results of tools become tool
+    messages; those of tools that the server ran inside a turn divide that turn. Pictures and documents are kept as
+    `describe_block` writes them, and other blocks of the assistant are in its `notes`; citations and signatures are
+    left out. `numbers` are those of the entries in messages, if others were left out before.
+    """
+    turn = TurnBuilder()
+    names: dict[str, str] = {}
+    for number, entry in zip(numbers or count(1), entries, strict=False):
+        try:
+            if entry["role"] == "assistant":
+                yield from _add_to_turn(turn, _blocks_of(entry), names)
+                continue
+            yield from turn.close()
+            yield from _read_user_entry(entry, names)
+        except TraceFormatError as error:
+            raise TraceFormatError(f"entry {number}: {error}") from None
+    yield from turn.close()
+
+
+def _add_to_turn(turn: TurnBuilder, blocks: Sequence[Entry], names: dict[str, str]) -> Iterator[Message]:
+    """Add an entry of the assistant to its turn; text continues a line only after text of the same entry."""
+    if not blocks:
+        turn.begin()
+    previous = ""
+    for block in blocks:
+        kind = block["type"]
+        if kind.endswith("tool_result"):
+            yield from turn.close()
+            yield _result(block, names)
+        elif kind == "text":
+            turn.add_text(_text(block), same_line=previous == "text")
+        elif kind.endswith("tool_use"):
+            call = _call(block)
+            names[call.id] = call.name
+            turn.add_call(call)
+        elif kind == "thinking":
+            turn.add_thought(str(block.get("thinking") or ""))
+        elif kind == "redacted_thinking":
+            turn.add_thought("[redacted_thinking]")
+        elif kind in _MEDIA:
+            turn.add_text(describe_block(kind, block))
+        else:
+            turn.add_note(Parts(unknown=[block]).notes[0])
+        previous = kind
+
+
+def _read_user_entry(entry: Entry, names: Mapping[str, str]) -> Iterator[Message]:
+    """Yield the messages of a user's entry: the results of tools one by one, and the text between them."""
+    role = entry["role"]
+    blocks = _blocks_of(entry)
+    if role == "tool" and blocks and all(block["type"].endswith("tool_result") for block in blocks):
+        role = "user"  # the reference project writes such blocks with the role "tool"
+    if role not in ("user", "system"):
+        raise TraceFormatError(f"its role is {role!r}; Anthropic's are user and assistant")
+    texts: list[str] = []
+    for block in blocks:
+        if not block["type"].endswith("tool_result"):
+            texts.append(_text(block) if block["type"] == "text" else describe_block(block["type"], block))
+            continue
+        if texts:
+            yield Message(role, "\n".join(texts))
+            texts = []
+        yield _result(block, names)
+    if texts or not blocks:
+        yield Message(role, "\n".join(texts))
+
+
+def _result(block: Entry, names: Mapping[str, str]) -> Message:
+    call_id = block.get("tool_use_id")
+    if not isinstance(call_id, str):
+        raise TraceFormatError("a tool_result has no tool_use_id")
+    content = block.get("content")
+    failed = isinstance(content, Mapping) and (
+        str(content.get("type", "")).endswith("error") or bool(content.get("return_code"))
+    )
+    return Message(
+        "tool",
+        _result_text(content),
+        tool_call_id=call_id,
+        tool_name=names.get(call_id),
+        is_error=bool(block.get("is_error")) or failed,
+    )
+
+
+def _result_text(content: Any) -> str:
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, Sequence):
+        return "\n".join(_result_text(item) for item in content)
+    if isinstance(content, Mapping):
+        if isinstance(content.get("text"), str):
+            return str(content["text"])
+        if content.get("type") in ("image", "document"):
+            return describe_block(content["type"], content)
+    return as_json(content)
+
+
+def _call(block: Entry) -> ToolCall:
+    arguments = block.get("input") or {}
+    if not isinstance(block.get("name"), str) or not isinstance(arguments, Mapping):
+        raise TraceFormatError("a tool_use has no name, or its input is not an object")
+    return ToolCall(str(block.get("id") or ""), block["name"], dict(arguments))
+
+
+def _text(block: Entry) -> str:
+    if not isinstance(block.get("text"), str):
+        raise TraceFormatError("a text block has no text")
+    return str(block["text"])
+
+
+def _blocks_of(entry: Entry) -> list[Entry]:
+    content = entry.get("content")
+    blocks = _blocks(content)
+    if content is not None and not isinstance(content, (str, Sequence)):
+        raise TraceFormatError(f"its content is {type(content).__name__}, not text or a list of blocks")
+    if isinstance(content, Sequence) and not isinstance(content, str) and len(blocks) < len(content):
+        raise TraceFormatError("a block of its content has no type")
+    return blocks
+
+
+def _blocks(content: Any) -> list[Entry]:
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}] if content else []
+    if not isinstance(content, Sequence):
+        return []
+    return [block for block in content if isinstance(block, Mapping) and isinstance(block.get("type"), str)]
+
+
+def _is_distinctive(block: Entry) -> bool:
+    kind = block["type"]
+    # Inspect writes calls that a server carried out as such blocks, with a `tool_type`.
+    return kind in _THOUGHTS or (kind.endswith(("tool_use", "tool_result")) and "tool_type" not in block)
+
+
+def read_usage(counted: Any) -> Usage:
+    """Return the usage of one call from a reply's `usage`; missing numbers are 0.
+
+    The API counts tokens read from and written to its cache apart from the other input; here they are part of it.
+    """
+    if not isinstance(counted, Mapping):
+        return Usage(calls=1)
+    cached = _count(counted, "cache_read_input_tokens")
+    lifetimes = counted.get("cache_creation")
+    by_lifetime = sum(_count(lifetimes, f"ephemeral_{time}_input_tokens") for time in ("5m", "1h"))
+    written = max(_count(counted, "cache_creation_input_tokens"), by_lifetime)
+    output = _count(counted, "output_tokens")
+    return Usage(
+        _count(counted, "input_tokens") + written + cached,
+        output,
+        cached,
+        min(_count(counted.get("output_tokens_details"), "thinking_tokens"), output),
+        calls=1,
+        cache_write_tokens=written,
+    )
+
+
+def _count(counted: Any, key: str) -> int:
+    return read_token_count(counted.get(key)) if isinstance(counted, Mapping) else 0

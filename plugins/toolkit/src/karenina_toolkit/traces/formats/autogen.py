@@ -1,0 +1,238 @@
+"""Messages and events of AutoGen's agents and teams, and the messages of its model clients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from karenina_core.models.ports import Message, ToolCall
+from karenina_toolkit.traces.blocks import as_json, describe_block, get_entries
+from karenina_toolkit.traces.format_error import TraceFormatError
+from karenina_toolkit.traces.formats.openai_chat import read_arguments
+
+Entry = Mapping[str, Any]
+CODE_TOOL: Final = "code_execution"
+"""The tool name of calls for code that a code executor ran."""
+
+_TEXTS: Final = ("TextMessage", "MultiModalMessage", "HandoffMessage", "ToolCallSummaryMessage")
+_STRUCTURED: Final = "StructuredMessage"
+_REQUESTS: Final = ("ToolCallRequestEvent", "ToolCallMessage")
+_RESULTS: Final = ("ToolCallExecutionEvent", "ToolCallResultMessage", "FunctionExecutionResultMessage")
+_REPEATED: Final = ("ModelClientStreamingChunkEvent", "UserInputRequestedEvent")
+_OTHERS: Final = (
+    *("StopMessage", "ThoughtEvent", "MemoryQueryEvent", "SelectSpeakerEvent", "SelectorEvent"),
+    *("CodeGenerationEvent", "CodeExecutionEvent"),
+)
+_OF_CLIENTS: Final = ("SystemMessage", "UserMessage", "AssistantMessage")
+_KINDS: Final = frozenset({*_TEXTS, *_REQUESTS, *_RESULTS, *_REPEATED, *_OTHERS, *_OF_CLIENTS})
+_TERMINATE: Final = "TERMINATE"
+_LONGEST_NAMES: Final = 200
+_USERS: Final = ("user", "user_proxy", "userproxy", "human")
+
+
+def claims(entry: Entry) -> bool:
+    """Return whether `entry` has the type of a message or an event of AutoGen."""
+    kind = entry.get("type")
+    return isinstance(kind, str) and "role" not in entry and (kind in _KINDS or kind.startswith(_STRUCTURED))
+
+
+def read(entries: Sequence[Entry]) -> Iterator[Message]:
+    """Yield the messages of `entries`.
+
+    Messages of the source `user` (also `user_proxy` and `human`), and of agents that ask a person, are the user's, and
+    all others the assistant's. A thought belongs to the next message. Why a team stopped is in the notes of the message
+    before. Pieces of streams, which are repeated as a whole, and token counts are left out, and so are names of agents.
+    """
+    yield from _Reader(entries).read()
+
+
+class _Reader:
+    """The state of one reading: the thoughts for the next message, and the names of calls by their ids."""
+
+    def __init__(self, entries: Sequence[Entry]) -> None:
+        self._entries = entries
+        self._names: dict[str, str] = {}
+        self._thoughts: list[str] = []
+        self._last: Message | None = None
+        self._code: ToolCall | None = None
+        self._speakers: list[str] = []
+        asking = (entry for entry in entries if entry.get("type") == "UserInputRequestedEvent")
+        self._users = {*_USERS, *(str(entry.get("source")).lower() for entry in asking)}
+
+    def read(self) -> Iterator[Message]:
+        for number, entry in enumerate(self._entries, 1):
+            try:
+                for message in self._read_entry(entry):
+                    if self._last is not None:
+                        yield self._last
+                    self._last = message
+            except TraceFormatError as error:
+                raise TraceFormatError(f"entry {number}: {error}") from None
+        if self._last is not None:
+            yield self._note_speakers(self._last)
+        if self._thoughts:
+            yield self._say("")
+
+    def _read_entry(self, entry: Entry) -> Iterator[Message]:
+        kind, content = str(entry.get("type")), entry.get("content")
+        if (kind in _TEXTS or kind.startswith(_STRUCTURED)) and not self._is_user(entry):
+            self._speakers.append(str(entry.get("source")))
+        if kind in _TEXTS:
+            text = _read_text(content)
+            yield Message.user(text) if self._is_user(entry) else self._say(text)
+        elif kind.startswith(_STRUCTURED):
+            text = content if isinstance(content, str) else as_json(content)
+            yield Message.user(text) if self._is_user(entry) else self._say(text)
+        elif kind in _REQUESTS:
+            yield self._call(_objects(content, "call"))
+        elif kind in _RESULTS:
+            yield from (self._result(one) for one in _objects(content, "result"))
+        elif kind == "ThoughtEvent":
+            self._thoughts.append(_read_text(content))
+        elif kind in ("CodeGenerationEvent", "CodeExecutionEvent"):
+            yield self._run_code(kind, entry)
+        elif kind == "StopMessage":
+            yield from self._stop(_read_text(content))
+        elif kind in _OF_CLIENTS:
+            yield self._read_client_message(kind, entry)
+        elif kind in _KINDS:
+            if kind not in _REPEATED:
+                yield Message.system(describe_block(kind, {"content": content}))
+        else:
+            raise TraceFormatError(f"its type is {kind!r:.80}, not that of a message or an event")
+
+    def _note_speakers(self, last: Message) -> Message:
+        if last.role != "assistant" or last.tool_calls or not self._speakers:
+            return last
+        if last.content.strip() == _TERMINATE:
+            raise TraceFormatError(f"its last message says only {_TERMINATE}, which ends a chat: leave it out")
+        return replace(last, notes=(*_name_speakers(self._speakers), *last.notes))
+
+    def _is_user(self, entry: Entry) -> bool:
+        return str(entry.get("source")).lower() in self._users
+
+    def _say(self, text: str, calls: Sequence[ToolCall] = ()) -> Message:
+        thoughts, self._thoughts = "\n".join(filter(None, self._thoughts)), []
+        return Message.assistant(text, calls, thoughts or None)
+
+    def _call(self, given: Sequence[Entry]) -> Message:
+        calls = [_read_call(call) for call in given]
+        self._names.update((call.id, call.name) for call in calls)
+        return self._say("", calls)
+
+    def _result(self, result: Entry) -> Message:
+        call_id = str(result.get("call_id") or "")
+        name = result.get("name")
+        return Message(
+            "tool",
+            _read_text(result.get("content")),
+            tool_call_id=call_id or None,
+            tool_name=str(name) if name else self._names.get(call_id),
+            is_error=result.get("is_error") is True,
+        )
+
+    def _run_code(self, kind: str, entry: Entry) -> Message:
+        if kind == "CodeGenerationEvent":
+            number = entry.get("retry_attempt") or 0
+            self._code = ToolCall(f"code_{number}", CODE_TOOL, {"code_blocks": list(get_entries(entry, "code_blocks"))})
+            return self._say(_read_text(entry.get("content")), [self._code])
+        result = entry.get("result")
+        result = result if isinstance(result, Mapping) else {}
+        call, self._code = self._code or ToolCall("", CODE_TOOL, {}), None
+        return Message.tool(_read_text(result.get("output")), call, is_error=bool(result.get("exit_code")))
+
+    def _stop(self, why: str) -> Iterator[Message]:
+        if self._last is None or self._last.role != "assistant":
+            yield Message.system(f"[StopMessage] {why}")
+            return
+        last = self._last
+        notes = (*last.notes, f"the conversation was stopped: {why[:300]}")
+        self._last = Message("assistant", last.content, last.tool_calls, reasoning=last.reasoning, notes=notes)
+
+    def _read_client_message(self, kind: str, entry: Entry) -> Message:
+        content = entry.get("content")
+        if kind != "AssistantMessage":
+            text = _read_text(content)
+            return Message.user(text) if kind == "UserMessage" else Message.system(text)
+        if isinstance(entry.get("thought"), str):
+            self._thoughts.append(entry["thought"])
+        called = isinstance(content, Sequence) and not isinstance(content, str)
+        return self._call(_objects(content, "call")) if called else self._say(_read_text(content))
+
+
+def _read_text(content: Any) -> str:
+    """Return the text of a message: a string, or a list of strings and images."""
+    if content is None or isinstance(content, str):
+        return content or ""
+    if isinstance(content, Mapping) or not isinstance(content, Sequence):
+        raise TraceFormatError(f"its content is {type(content).__name__}, not text")
+    return "\n".join(part if isinstance(part, str) else _describe(part) for part in content)
+
+
+def _describe(part: Any) -> str:
+    return describe_block("image", part if isinstance(part, Mapping) else {"value": part})
+
+
+def _objects(content: Any, what: str) -> Sequence[Entry]:
+    listed = isinstance(content, Sequence) and not isinstance(content, str)
+    if not listed or not all(isinstance(one, Mapping) for one in content):
+        raise TraceFormatError(f"its content is not a list of objects, each a {what}")
+    return list(content)
+
+
+def _read_call(call: Entry) -> ToolCall:
+    if not isinstance(call.get("name"), str):
+        raise TraceFormatError("one of its calls has no name")
+    return ToolCall(str(call.get("id") or ""), call["name"], read_arguments(call.get("arguments")))
+
+
+def check_history(entries: Sequence[Entry]) -> None:
+    """Raise `TraceFormatError` for a history of AutoGen 0.2, in chat messages, whose last answer is not the answer.
+
+    Its agents keep a history with their own messages as the assistant's, so that of a user's proxy has the roles
+    exchanged, and the message that ends a chat says nothing else.
+    """
+    for number, entry in enumerate(entries, 1):
+        name = entry.get("name")
+        if entry.get("role") == "assistant" and isinstance(name, str) and name.lower() in _USERS:
+            raise TraceFormatError(
+                f"entry {number} is of the assistant, but its name is {name!r}: AutoGen 0.2 keeps the roles from the "
+                "side of the agent that began the chat; exchange the roles `assistant` and `user`"
+            )
+    last = entries[-1] if entries else {}
+    if last.get("content") == _TERMINATE and isinstance(last.get("name"), str):
+        raise TraceFormatError(
+            f"entry {len(entries)} says only {_TERMINATE}, which ends a chat of AutoGen: leave it out"
+        )
+
+
+def _name_speakers(speakers: Sequence[str]) -> tuple[str, ...]:
+    """Return a note that names the agents which spoke before the last one, whose text is the answer."""
+    others = [name for name in dict.fromkeys(speakers) if name != speakers[-1]]
+    named = ", ".join(others)[:_LONGEST_NAMES]
+    return (f"the answer is that of {speakers[-1]!r:.80}, which spoke last; before it spoke {named}",) if others else ()
+
+
+def find_messages(document: Mapping[str, Any]) -> Sequence[Any] | None:
+    """Return the messages in a response of an agent, or in the saved state of an agent or a team; None if none."""
+    if isinstance(document.get("chat_message"), Mapping):
+        return [*get_entries(document, "inner_messages"), document["chat_message"]]
+    context = document.get("llm_context")
+    if isinstance(context, Mapping) and isinstance(context.get("messages"), Sequence):
+        return list(context["messages"])
+    if isinstance(document.get("message_thread"), Sequence):
+        return list(document["message_thread"])
+    states = document.get("agent_states")
+    if isinstance(states, Mapping):
+        threads = [find_messages(state) for state in states.values() if isinstance(state, Mapping)]
+        held = [state["message_thread"] for state in states.values() if _is_thread(state)]
+        found = held or [one for one in threads if one is not None]
+        if len(found) == 1:
+            return list(found[0])
+        raise TraceFormatError(f"its agent_states hold {len(found)} conversations; give the state of one agent")
+    return None
+
+
+def _is_thread(state: object) -> bool:
+    return isinstance(state, Mapping) and isinstance(state.get("message_thread"), Sequence)

@@ -1,0 +1,141 @@
+"""Messages in the format of Amazon Bedrock's Converse API: lists of blocks whose key is their kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from karenina_core.models.ports import Message, Role, ToolCall
+from karenina_toolkit.traces.blocks import as_json, describe_block
+from karenina_toolkit.traces.format_error import TraceFormatError
+from karenina_toolkit.traces.formats.openai_chat import Parts
+
+Entry = Mapping[str, Any]
+_MEDIA: Final = ("image", "document", "video", "audio", "searchResult")
+_CALLS: Final = ("toolUse", "toolResult")
+_KINDS: Final = frozenset({"text", *_CALLS, *_MEDIA, "reasoningContent", "guardContent", "citationsContent"})
+_ABOUT_CACHE: Final = "cachePoint"
+_ROLES: Final[Mapping[str, Role]] = {"system": "system", "user": "user", "assistant": "assistant"}
+
+
+def claims(entry: Entry) -> bool:
+    """Return whether `entry` has a block with a kind as its key; blocks of other formats have a `type`."""
+    content = entry.get("content")
+    blocks = content if isinstance(content, Sequence) and not isinstance(content, str) else ()
+    return any(isinstance(block, Mapping) and "type" not in block and block.keys() & _KINDS for block in blocks)
+
+
+def read(entries: Sequence[Entry]) -> Iterator[Message]:
+    """Yield the messages of `entries`; results of tools become tool messages.
+
+    Pictures, documents and videos are kept as `describe_block` writes them, and blocks of unknown kinds in the notes of
+    an assistant's message. Signatures, citations and cache points are left out.
+    """
+    names: dict[str, str] = {}
+    for number, entry in enumerate(entries, 1):
+        try:
+            role = _ROLES.get(entry["role"])
+            if role is None:
+                raise TraceFormatError(f"its role is {entry['role']!r:.80}; Bedrock's are user and assistant")
+            blocks = _blocks(entry.get("content"))
+            if role == "assistant":
+                message = _read_assistant(blocks)
+                names.update((call.id, call.name) for call in message.tool_calls)
+                yield message
+            else:
+                yield from _read_other(role, blocks, names)
+        except TraceFormatError as error:
+            raise TraceFormatError(f"entry {number}: {error}") from None
+
+
+def _read_assistant(blocks: Sequence[tuple[str, Any]]) -> Message:
+    parts = Parts()
+    calls: list[ToolCall] = []
+    for kind, value in blocks:
+        if kind == "text":
+            parts.add_text(_require_text(value), kind)
+        elif kind == "reasoningContent":
+            parts.add_thought(_thought(value))
+        elif kind == "toolUse":
+            calls.append(_call(value))
+        elif kind == "toolResult":
+            raise TraceFormatError("a toolResult belongs in a message of the user")
+        elif kind in _KINDS:
+            parts.add_text(_describe(kind, value), kind)
+        else:
+            parts.add_unknown({"type": kind, "value": value})
+    return parts.to_message(calls)
+
+
+def _read_other(role: Role, blocks: Sequence[tuple[str, Any]], names: Mapping[str, str]) -> Iterator[Message]:
+    """Yield the messages of a user's entry: the results of tools one by one, and the text between them."""
+    texts: list[str] = []
+    for kind, value in blocks:
+        if kind != "toolResult":
+            texts.append(_require_text(value) if kind == "text" else _describe(kind, value))
+            continue
+        if texts:
+            yield Message(role, "\n".join(texts))
+            texts = []
+        yield _result(value, names)
+    if texts or not blocks:
+        yield Message(role, "\n".join(texts))
+
+
+def _call(value: Any) -> ToolCall:
+    given = (value.get("input") or {}) if isinstance(value, Mapping) else None
+    if not isinstance(given, Mapping) or not isinstance(value.get("name"), str):
+        raise TraceFormatError("a toolUse has no name, or its input is not an object")
+    return ToolCall(str(value.get("toolUseId") or ""), value["name"], dict(given))
+
+
+def _result(value: Any, names: Mapping[str, str]) -> Message:
+    if not isinstance(value, Mapping) or not isinstance(value.get("toolUseId"), str):
+        raise TraceFormatError("a toolResult has no toolUseId")
+    call_id = value["toolUseId"]
+    texts = [
+        _require_text(item) if kind == "text" else as_json(item) if kind == "json" else _describe(kind, item)
+        for kind, item in _blocks(value.get("content"))
+    ]
+    failed = value.get("status") == "error"
+    return Message("tool", "\n".join(texts), tool_call_id=call_id, tool_name=names.get(call_id), is_error=failed)
+
+
+def _describe(kind: str, value: Any) -> str:
+    if kind == "guardContent" and isinstance(value, Mapping) and isinstance(value.get("text"), Mapping):
+        return _require_text(value["text"].get("text"))
+    if kind == "citationsContent" and isinstance(value, Mapping):
+        return "".join(_require_text(text) for _, text in _blocks(value.get("content")))
+    return describe_block(kind, value if isinstance(value, Mapping) else {"value": value})
+
+
+def _thought(value: Any) -> str:
+    """Return the text of a reasoningContent; that of a redacted one is encrypted."""
+    held = value.get("reasoningText") if isinstance(value, Mapping) else None
+    text = held.get("text") if isinstance(held, Mapping) else None
+    return text if isinstance(text, str) else ""
+
+
+def _require_text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TraceFormatError(f"a text block holds {type(value).__name__}, not text")
+    return value
+
+
+def _blocks(content: Any) -> list[tuple[str, Any]]:
+    """Return kind and value of each block."""
+    if content is None or isinstance(content, str):
+        return [("text", content)] if content else []
+    if not isinstance(content, Sequence):
+        raise TraceFormatError(f"its content is {type(content).__name__}, not a list of blocks")
+    found: list[tuple[str, Any]] = []
+    for block in content:
+        held = [(str(key), value) for key, value in block.items() if value is not None] if _is_block(block) else []
+        if len(held) != 1:
+            raise TraceFormatError("a block of its content is not an object with one key, which is its kind")
+        found += [one for one in held if one[0] != _ABOUT_CACHE]
+    return found
+
+
+def _is_block(block: object) -> bool:
+    return isinstance(block, Mapping)

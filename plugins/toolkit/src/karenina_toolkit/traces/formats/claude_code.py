@@ -1,0 +1,118 @@
+"""Transcripts of Claude Code: the lines of a session's file, or of its output as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from karenina_core.models.ports import Message
+from karenina_toolkit.traces.format_error import TraceFormatError
+from karenina_toolkit.traces.formats import anthropic
+
+Entry = Mapping[str, Any]
+_SPEAKERS: Final = ("user", "assistant")
+_SESSION: Final = ("sessionId", "session_id", "parentUuid", "leafUuid")
+
+
+def claims(entry: Entry) -> bool:
+    """Return whether `entry` is a line with a message of the session, or names the session."""
+    kind = entry.get("type")
+    if not isinstance(kind, str) or "role" in entry:
+        return False
+    return (kind in _SPEAKERS and isinstance(entry.get("message"), Mapping)) or any(key in entry for key in _SESSION)
+
+
+def read(entries: Sequence[Entry]) -> Iterator[Message]:
+    """Yield the messages of `entries`, as those of Anthropic's Messages API.
+
+    The lines of one reply are one message, with the results of its tools after it. Left out are lines without a message
+    (summaries, snapshots, progress), the conversations of subagents, of which the result of their call is kept, and
+    prompts that were taken back, with what followed them. A failed request, which the program writes like a reply, is a
+    system message. The text of a `result` is the answer if there is no other.
+    """
+    lines = list(_select_lines(entries))
+    gathered: list[tuple[int, dict[str, Any]]] = []
+    replies: dict[str, dict[str, Any]] = {}
+    for number, entry in lines:
+        message = entry["message"]
+        role, name = str(entry["type"]), message.get("id")
+        blocks = _blocks(message.get("content"), number)
+        if entry.get("isApiErrorMessage"):
+            role = "system"
+        reply = replies.get(name) if role == "assistant" and isinstance(name, str) else None
+        if reply is not None:
+            reply["content"] += [block for block in blocks if block not in reply["content"]]
+            continue
+        found = {"role": role, "content": blocks}
+        if role == "assistant" and isinstance(name, str):
+            replies[name] = found
+        gathered.append((number, found))
+    yield from anthropic.read([entry for _, entry in gathered], [number for number, _ in gathered])
+    if not any(entry["role"] == "assistant" for _, entry in gathered):
+        yield from _read_results(entries)
+
+
+def _read_results(entries: Sequence[Entry]) -> Iterator[Message]:
+    for entry in entries:
+        if entry.get("type") == "result" and isinstance(entry.get("result"), str):
+            text = entry["result"]
+            yield Message.system(text) if entry.get("is_error") else Message.assistant(text)
+
+
+def _select_lines(entries: Sequence[Entry]) -> Iterator[tuple[int, Entry]]:
+    """Yield number and entry of the lines that belong to the conversation."""
+    lines = [
+        (number, entry)
+        for number, entry in enumerate(entries, 1)
+        if entry.get("type") in _SPEAKERS and isinstance(entry.get("message"), Mapping)
+    ]
+    main = [(number, entry) for number, entry in lines if not _is_of_subagent(entry)]
+    lines = main or lines  # the file of a subagent holds nothing else
+    left = _find_taken_back([entry for _, entry in lines])
+    seen: set[str] = set()
+    for number, entry in lines:
+        name = entry.get("uuid")
+        # A program that continues a session may write its lines again. The links of a line lead to earlier ones.
+        if isinstance(name, str):
+            parent = entry.get("parentUuid")
+            if isinstance(parent, str) and parent in left:
+                left.add(name)
+            if name in seen or name in left:
+                continue
+            seen.add(name)
+        yield number, entry
+
+
+def _is_of_subagent(entry: Entry) -> bool:
+    return bool(entry.get("isSidechain") or entry.get("parent_tool_use_id"))
+
+
+def _find_taken_back(entries: Sequence[Entry]) -> set[str]:
+    """Return the ids of prompts that another prompt replaces: it follows the same line."""
+    latest: dict[str, str] = {}
+    left: set[str] = set()
+    for entry in entries:
+        name, parent = entry.get("uuid"), entry.get("parentUuid")
+        if not isinstance(name, str) or not isinstance(parent, str) or not _is_prompt(entry):
+            continue
+        if latest.get(parent, name) != name:
+            left.add(latest[parent])
+        latest[parent] = name
+    return left
+
+
+def _is_prompt(entry: Entry) -> bool:
+    if entry["type"] != "user" or entry.get("isMeta"):
+        return False
+    content = entry["message"].get("content")
+    listed = isinstance(content, Sequence) and not isinstance(content, str)
+    blocks = content if listed else ()
+    return not any(isinstance(block, Mapping) and block.get("type") == "tool_result" for block in blocks)
+
+
+def _blocks(content: Any, number: int) -> list[Any]:
+    if content is None or isinstance(content, str):
+        return [{"type": "text", "text": content}] if content else []
+    if isinstance(content, Mapping) or not isinstance(content, Sequence):
+        raise TraceFormatError(f"entry {number}: its content is {type(content).__name__}, not text or a list of blocks")
+    return list(content)

@@ -1,0 +1,133 @@
+"""Messages in the format of Inspect, as the samples of its logs hold them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from karenina_core.models.ports import Message, Role, ToolCall
+from karenina_toolkit.traces.blocks import as_json, get_entries, get_name
+from karenina_toolkit.traces.format_error import TraceFormatError
+from karenina_toolkit.traces.formats.openai_chat import Parts, read_arguments, read_content, split_parts
+
+Entry = Mapping[str, Any]
+_ROLES: Final[Mapping[str, Role]] = {"system": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
+_SOURCES: Final = ("input", "generate", "operator")
+_ATTACHMENT: Final = re.compile(r"attachment://([0-9a-f]{32})")
+
+
+def claims(entry: Entry) -> bool:
+    """Return whether `entry` has a function's name where other formats have an object, or Inspect's `source`."""
+    calls = entry.get("tool_calls")
+    if isinstance(calls, Sequence) and calls and isinstance(calls[0], Mapping):
+        return isinstance(calls[0].get("function"), str)
+    if entry.get("role") == "tool" and isinstance(entry.get("function"), str):
+        return True
+    content = entry.get("content")
+    blocks = content if isinstance(content, Sequence) and not isinstance(content, str) else ()
+    return entry.get("source") in _SOURCES or any(is_tool_use(block) for block in blocks)
+
+
+def is_tool_use(block: object) -> bool:
+    """Return whether a block of content is a call that the server carried out, with its result."""
+    return isinstance(block, Mapping) and block.get("type") == "tool_use" and "tool_type" in block
+
+
+def read(entries: Sequence[Entry]) -> Iterator[Message]:
+    """Yield the messages of `entries`. A call that the server carried out divides a message, with its result."""
+    names: dict[str, str] = {}
+    for number, entry in enumerate(entries, 1):
+        try:
+            for message in _read_entry(entry, names):
+                names.update((call.id, call.name) for call in message.tool_calls)
+                resolve_attachments(message.content, {})  # raises for one that was not resolved before
+                yield message
+        except TraceFormatError as error:
+            raise TraceFormatError(f"entry {number}: {error}") from None
+
+
+def resolve_attachments(value: Any, attachments: Mapping[str, Any]) -> Any:
+    """Return `value` with the texts that a sample keeps apart. Raises `TraceFormatError` for one that is missing."""
+    if isinstance(value, str):
+        return _ATTACHMENT.sub(lambda found: _find_attachment(found[1], attachments), value)
+    if isinstance(value, Mapping):
+        return {key: resolve_attachments(item, attachments) for key, item in value.items()}
+    if isinstance(value, Sequence):
+        return [resolve_attachments(item, attachments) for item in value]
+    return value
+
+
+def _find_attachment(name: str, attachments: Mapping[str, Any]) -> str:
+    text = attachments.get(name)
+    if not isinstance(text, str):
+        raise TraceFormatError(f"the attachment {name} is missing: give the sample with its `attachments`")
+    return text
+
+
+def _read_entry(entry: Entry, names: Mapping[str, str]) -> Iterator[Message]:
+    role = _ROLES.get(entry["role"])
+    content = entry.get("content")
+    if role is None:
+        raise TraceFormatError(f"its role is {entry['role']!r:.80}")
+    if role == "assistant":
+        yield from _read_assistant(entry)
+    elif role == "tool":
+        call_id = get_name(entry, "tool_call_id")
+        name = get_name(entry, "function") or names.get(call_id or "")
+        error = entry.get("error")
+        texts = [read_content(content)]
+        if isinstance(error, Mapping) and str(error.get("message") or "") not in texts[0]:
+            texts.append(str(error["message"]))
+        text = "\n".join(filter(None, texts))
+        yield Message("tool", text, tool_call_id=call_id, tool_name=name, is_error=bool(error))
+    else:
+        yield Message(role, read_content(content))
+
+
+def _read_assistant(entry: Entry) -> Iterator[Message]:
+    content = entry.get("content")
+    blocks: list[Any] = []
+    if isinstance(content, str) or content is None or isinstance(content, Mapping):
+        blocks = [content]
+    elif isinstance(content, Sequence):
+        blocks = list(content)
+    else:
+        raise TraceFormatError(f"its content is {type(content).__name__}, not text or a list of parts")
+    given: list[Any] = []
+    for block in blocks:
+        if not is_tool_use(block):
+            given.append(_without_encrypted(block))
+            continue
+        call = ToolCall(
+            str(block.get("id") or ""), str(block.get("name") or ""), read_arguments(block.get("arguments"))
+        )
+        yield _parts(given).to_message([call])
+        given = []
+        result, error = block.get("result"), block.get("error")
+        text = result if isinstance(result, str) else as_json(result)
+        yield Message.tool(str(error) if error else text, call, is_error=bool(error))
+    calls = [_call(call) for call in get_entries(entry, "tool_calls")]
+    notes = tuple(
+        f"the arguments of the call of {call['function']} could not be parsed: {str(call['parse_error'])[:300]}"
+        for call in get_entries(entry, "tool_calls")
+        if call.get("parse_error")
+    )
+    yield _parts(given).to_message(calls, notes=notes)
+
+
+def _parts(blocks: Sequence[Any]) -> Parts:
+    return split_parts([block for block in blocks if block is not None])
+
+
+def _without_encrypted(block: Any) -> Any:
+    """Return a block of reasoning with its summary alone if the rest is encrypted."""
+    if isinstance(block, Mapping) and block.get("type") == "reasoning" and block.get("redacted"):
+        return {"type": "reasoning", "summary": block.get("summary") or ""}
+    return block
+
+
+def _call(call: Any) -> ToolCall:
+    if not isinstance(call, Mapping) or not isinstance(call.get("function"), str):
+        raise TraceFormatError("one of its tool_calls has no function")
+    return ToolCall(str(call.get("id") or ""), call["function"], read_arguments(call.get("arguments")))

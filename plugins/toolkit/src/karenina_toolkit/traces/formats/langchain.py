@@ -1,0 +1,137 @@
+"""Messages of LangChain and LangGraph, in each of the three ways in which its programs write them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from karenina_core.models.ports import Message, Role, ToolCall
+from karenina_toolkit.traces.blocks import get_entries, get_name
+from karenina_toolkit.traces.format_error import TraceFormatError
+from karenina_toolkit.traces.formats.openai_chat import (
+    Parts,
+    read_arguments,
+    read_content,
+    read_message,
+    read_reasoning,
+    read_result,
+    read_tool_call,
+    split_parts,
+)
+
+Entry = Mapping[str, Any]
+_KINDS: Final[Mapping[str, Role]] = {
+    "human": "user",
+    "ai": "assistant",
+    "tool": "tool",
+    "function": "tool",
+    "system": "system",
+    "developer": "system",
+}
+_CLASSES: Final = {f"{kind.capitalize()}Message": kind for kind in _KINDS} | {"AIMessage": "ai", "ChatMessage": "chat"}
+_CALLS: Final = {"tool_use": "input", "tool_call": "args", "function_call": "arguments", "server_tool_use": "input"}
+"""Blocks of content that are calls, and the key of their arguments."""
+_OF_OTHERS: Final = frozenset({"uuid", "subtype", "sessionId", "session_id", "source"})
+
+
+def claims(entry: Entry) -> bool:
+    """Return whether `entry` is a message with a `type` such as `human`, its own or that of its class."""
+    if "role" in entry and entry.get("type") != "chat":
+        return False
+    kind, data = _unwrap(entry)
+    return kind is not None and data is not None and not entry.keys() & _OF_OTHERS
+
+
+def read(entries: Sequence[Entry]) -> Iterator[Message]:
+    """Yield the messages of `entries`; chat messages with a role, which LangGraph accepts, may stand among them.
+
+    Calls that could not be parsed are calls with their text as arguments. Artifacts and metadata are left out.
+    """
+    names: dict[str, str] = {}
+    for number, entry in enumerate(entries, 1):
+        kind, data = _unwrap(entry)
+        try:
+            if kind is None and "role" in entry:
+                kind, data = "chat", entry
+            if kind is None or data is None:
+                raise TraceFormatError(f"its type is {entry.get('type')!r:.80}, not that of a message")
+            message = _read_message(kind, data, names)
+        except TraceFormatError as error:
+            raise TraceFormatError(f"entry {number}: {error}") from None
+        names.update((call.id, call.name) for call in message.tool_calls)
+        yield message
+
+
+def _unwrap(entry: Entry) -> tuple[str | None, Entry | None]:
+    """Return the type of a message and its fields: of `model_dump`, `messages_to_dict` or `dumpd`."""
+    kind, data, place = entry.get("type"), entry.get("data"), entry.get("id")
+    if isinstance(entry.get("kwargs"), Mapping) and isinstance(place, Sequence) and not isinstance(place, str):
+        name = str(place[-1]) if place else ""
+        return _CLASSES.get(name.removesuffix("Chunk")), entry["kwargs"]
+    if not isinstance(kind, str):
+        return None, None
+    kind = _CLASSES.get(kind.removesuffix("Chunk"), kind) if kind.endswith("MessageChunk") else kind
+    if kind not in _KINDS and kind != "chat":
+        return None, None
+    if isinstance(data, Mapping):
+        return kind, data
+    return kind, entry if "content" in entry else None
+
+
+def _read_message(kind: str, data: Entry, names: Mapping[str, str]) -> Message:
+    if kind == "chat":
+        return read_message(data, names)
+    role = _KINDS[kind]
+    content = data.get("content")
+    if role == "assistant":
+        return _read_assistant(data)
+    if role == "tool":
+        call_id = get_name(data, "tool_call_id")
+        return Message(
+            "tool",
+            read_result(content),
+            tool_call_id=call_id,
+            tool_name=get_name(data, "name") or names.get(call_id or ""),
+            is_error=data.get("status") == "error",
+        )
+    return Message(role, read_content(content))
+
+
+def _read_assistant(data: Entry) -> Message:
+    content = data.get("content")
+    more = data.get("additional_kwargs")
+    more = more if isinstance(more, Mapping) else {}
+    in_content: list[ToolCall] = []
+    if content is not None and not isinstance(content, (str, Mapping)) and isinstance(content, Sequence):
+        in_content = [_call_of_block(block) for block in content if _is_call(block)]
+        content = [block for block in content if not _is_call(block)]
+    parts = split_parts(content)
+    calls = [_call(call, "args") for call in get_entries(data, "tool_calls")]
+    calls = calls or [read_tool_call(call) for call in get_entries(more, "tool_calls")]
+    known = {call.id for call in calls}
+    calls += [call for call in in_content if call.id not in known]
+    calls += [_call(call, "args") for call in get_entries(data, "invalid_tool_calls")]
+    if not calls and isinstance(more.get("function_call"), Mapping):
+        calls = [_call(more["function_call"], "arguments")]
+    _add_refusal(parts, more.get("refusal"))
+    return parts.to_message(calls, read_reasoning(more))
+
+
+def _add_refusal(parts: Parts, refusal: object) -> None:
+    if isinstance(refusal, str) and refusal:
+        parts.add_text(refusal, "refusal")
+
+
+def _is_call(block: object) -> bool:
+    return isinstance(block, Mapping) and str(block.get("type")) in _CALLS
+
+
+def _call_of_block(block: Entry) -> ToolCall:
+    return _call(block, _CALLS[block["type"]])
+
+
+def _call(call: Any, arguments: str) -> ToolCall:
+    name = call.get("name") if isinstance(call, Mapping) else None
+    if not isinstance(name, str):
+        raise TraceFormatError("one of its tool calls has no name")
+    return ToolCall(str(call.get("call_id") or call.get("id") or ""), name, read_arguments(call.get(arguments)))

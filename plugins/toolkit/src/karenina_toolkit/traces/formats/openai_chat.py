@@ -1,0 +1,264 @@
+"""Messages in the format of OpenAI's chat completions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, cast
+
+from karenina_core.models.ports import Message, Role, ToolCall
+from karenina_core.text import replace_surrogates_in
+from karenina_toolkit.files.value_limits import find_problem_in_json
+from karenina_toolkit.traces.blocks import as_json, describe_block, get_entries, get_name
+from karenina_toolkit.traces.format_error import TraceFormatError
+
+UNREADABLE_ARGUMENTS = "_unreadable"
+"""The key under which arguments that are not a JSON object are kept as text."""
+
+REASONING_FIELDS: Final = ("reasoning_content", "reasoning", "thinking", "reasoning_text", "reasoning_details")
+"""Names of the model's reasoning outside its answer, the first that is not empty is read."""
+
+_TEXTS: Final = ("text", "output_text", "input_text", "refusal", "summary_text")
+_CONTINUE: Final = (None, "text", "output_text", "input_text")
+_THOUGHTS: Final = ("thinking", "reasoning", "thought", "redacted_thinking")
+_MEDIA: Final = ("image", "image_url", "audio", "audio_url", "video", "video_url", "file", "file_url", "document")
+_LEFT_OUT: Final = ("reference", "citation", "citations")  # they belong to the text, which is complete without them
+_THINKING_CHANNELS: Final = ("analysis", "commentary")  # of gpt-oss, whose answer is on the channel "final"
+_LONGEST_NOTE: Final = 500
+
+_ROLES: dict[str, Role] = {
+    "system": "system",
+    "developer": "system",
+    "user": "user",
+    "human": "user",
+    "assistant": "assistant",
+    "ai": "assistant",
+    "tool": "tool",
+    "function": "tool",
+}
+
+
+def read_message(data: Mapping[str, Any], names: Mapping[str, str] | None = None) -> Message:
+    """Return one chat message. `names` has the tool's name for the id of a call, for tool messages that lack it.
+
+    Pictures, sound and files are kept as `describe_block` writes them, such as `[image_url] {...}`; a refusal and the
+    transcript of audio count as text. Thoughts among the parts of an assistant's message are reasoning, and its parts
+    of unknown types are in its `notes`. Raises `TraceFormatError` for any other shape.
+    """
+    given_role = data.get("role")
+    role = _ROLES.get(given_role) if isinstance(given_role, str) else None
+    if role is None:
+        raise TraceFormatError(f"its role is {given_role!r:.80}")
+    if role == "assistant":
+        content = data.get("content") or ""
+        thoughts: Sequence[str] = ()
+        notes: tuple[str, ...] = ()
+        if not isinstance(content, str):
+            parts = split_parts(content)
+            content, thoughts, notes = parts.text, parts.thoughts, parts.notes
+        calls = [read_tool_call(call) for call in get_entries(data, "tool_calls")]
+        if isinstance(data.get("function_call"), Mapping):
+            calls.append(_call("", data["function_call"]))
+        audio = data.get("audio")
+        texts = (content, data.get("refusal"), audio.get("transcript") if isinstance(audio, Mapping) else None)
+        content = "\n".join(text for text in texts if isinstance(text, str) and text)
+        reasoning = read_reasoning(data)
+        if data.get("channel") in _THINKING_CHANNELS:
+            thoughts, content = (*thoughts, content), ""
+        if thoughts:
+            reasoning = "\n".join(filter(None, (reasoning, *thoughts))) or None
+        return Message("assistant", content, tuple(calls), reasoning=reasoning, notes=notes)
+    if role == "tool":
+        call_id = get_name(data, "tool_call_id")
+        name = get_name(data, "name") or get_name(data, "tool_name") or (names or {}).get(call_id or "")
+        failed = bool(data.get("is_error") or data.get("tool_call_error"))
+        content = read_result(data.get("content"))
+        return Message("tool", content, tool_call_id=call_id, tool_name=name, is_error=failed)
+    return Message(role, read_content(data.get("content")))
+
+
+def read_tool_call(data: Any) -> ToolCall:
+    """Return one entry of `tool_calls`. Raises `TraceFormatError` if it names no function."""
+    function = data.get("function", data.get("custom")) if isinstance(data, Mapping) else None
+    if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
+        raise TraceFormatError("one of its tool_calls has no function with a name")
+    return _call(str(data.get("id") or ""), function)
+
+
+@dataclass(slots=True)
+class Parts:
+    """The parts of an assistant's content: its texts, its thoughts, and the parts of unknown types.
+
+    Text continues the text before it; after or before anything else, it begins a new line, which is in `texts`, too.
+    """
+
+    texts: list[str] = field(default_factory=list)
+    thoughts: list[str] = field(default_factory=list)
+    unknown: list[Mapping[str, Any]] = field(default_factory=list)
+    _continues: bool = False
+
+    @property
+    def text(self) -> str:
+        """All texts."""
+        return "".join(self.texts)
+
+    def add_text(self, text: str, kind: object = None) -> None:
+        """Add the text of a part of type `kind`; None is that of a part which is a mere string."""
+        continues = kind in _CONTINUE
+        if text:
+            self.texts += [text] if not self.texts or (continues and self._continues) else ["\n", text]
+            self._continues = continues
+
+    def add_thought(self, thought: str) -> None:
+        """Add a thought."""
+        self.thoughts.append(thought)
+        self._continues = False
+
+    def add_unknown(self, part: Mapping[str, Any]) -> None:
+        """Add a part of an unknown type."""
+        self.unknown.append(part)
+        self._continues = False
+
+    def to_message(
+        self, calls: Sequence[ToolCall] = (), reasoning: str | None = None, notes: tuple[str, ...] = ()
+    ) -> Message:
+        """Return the assistant's message of these parts, with `reasoning` and `notes` before their own."""
+        thoughts = "\n".join(filter(None, (reasoning, *self.thoughts))) or None
+        return Message("assistant", self.text, tuple(calls), reasoning=thoughts, notes=(*notes, *self.notes))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is to be said about the parts of unknown types."""
+        return tuple(
+            f"a part of the unknown type {str(part.get('type'))[:80]!r} is not in the text: "
+            f"{describe_block(str(part.get('type')), part)[:_LONGEST_NOTE]}"
+            for part in self.unknown
+        )
+
+
+def split_parts(content: Any) -> Parts:
+    """Return the parts of an assistant's `content`: a string, null, a part, or a list of parts, however nested.
+
+    Raises `TraceFormatError` for anything else.
+    """
+    parts = Parts()
+    if isinstance(content, str):
+        parts.add_text(content)
+    elif content is not None:
+        _add_parts(parts, content)
+    return parts
+
+
+def _add_parts(parts: Parts, content: Any) -> None:
+    if isinstance(content, str):
+        parts.add_text(content)
+    elif isinstance(content, Mapping):
+        _add_part(parts, content)
+    elif isinstance(content, Sequence):
+        for part in content:
+            _add_parts(parts, part)
+    else:
+        raise TraceFormatError(f"its content is {type(content).__name__}, not text or a list of parts")
+
+
+def _add_part(parts: Parts, part: Mapping[str, Any]) -> None:
+    kind = part.get("type")
+    if not isinstance(kind, str) and not isinstance(part.get("text"), str):
+        raise TraceFormatError("a part of its content has no type")
+    if part.get("thought") is True or (isinstance(kind, str) and kind.startswith(_THOUGHTS)):
+        parts.add_thought(_thought(part))
+    elif kind is None or kind in _TEXTS:
+        parts.add_text(_text_of(part), kind)
+    elif str(kind).endswith(_MEDIA):
+        parts.add_text(describe_block(str(kind), part), kind)
+    elif kind not in _LEFT_OUT:
+        parts.add_unknown(part)
+
+
+def _text_of(part: Mapping[str, Any]) -> str:
+    text = part.get("text", part.get("refusal"))
+    if isinstance(text, Mapping):
+        text = text.get("value")
+    return text if isinstance(text, str) else describe_block(str(part.get("type")), part)
+
+
+def _thought(part: Mapping[str, Any]) -> str:
+    """Return the text of a thought, which servers nest differently; a thought that is encrypted has none."""
+    for key in ("thinking", "text", "reasoning", "summary", "content"):
+        value = part.get(key)
+        if isinstance(value, str):
+            return value
+        if value:
+            inner = split_parts(value)
+            return "\n".join(filter(None, (inner.text, *inner.thoughts)))
+    return ""
+
+
+def read_content(content: Any) -> str:
+    """Return the text of `content`: a string, null, or a list of parts."""
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, Sequence):
+        raise TraceFormatError(f"its content is {type(content).__name__}, not text or a list of parts")
+    return "\n".join(_part(part) for part in content)
+
+
+def read_result(content: Any) -> str:
+    """Return the result of a tool: its text or parts, and anything else as JSON."""
+    if content is None or isinstance(content, str):
+        return content or ""
+    if isinstance(content, Mapping) or not isinstance(content, Sequence):
+        return as_json(content)
+    return "\n".join(_part(part) if _is_part(part) else as_json(part) for part in content)
+
+
+def _is_part(part: Any) -> bool:
+    return isinstance(part, str) or (isinstance(part, Mapping) and isinstance(part.get("type"), str))
+
+
+def read_reasoning(data: Mapping[str, Any]) -> str | None:
+    """Return the model's reasoning outside its answer, under the names that servers use for it."""
+    for key in REASONING_FIELDS:
+        value = data.get(key)
+        if value:
+            return value if isinstance(value, str) else _nested_reasoning(value)
+    return None
+
+
+def _nested_reasoning(value: Any) -> str | None:
+    try:
+        parts = split_parts(value)
+    except TraceFormatError:
+        return None
+    return "\n".join(filter(None, (*parts.thoughts, parts.text))) or None
+
+
+def read_arguments(arguments: Any) -> dict[str, Any]:
+    """Return a call's arguments; anything other than a JSON object is kept under `UNREADABLE_ARGUMENTS`."""
+    if isinstance(arguments, Mapping):
+        return dict(arguments)
+    try:
+        found = json.loads(arguments) if arguments else {}
+    except (TypeError, ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict) or find_problem_in_json(str(arguments), found, halves=False) is not None:
+        return {UNREADABLE_ARGUMENTS: arguments}
+    halved = isinstance(arguments, str) and "\\u" in arguments
+    return cast("dict[str, Any]", replace_surrogates_in(found)) if halved else found
+
+
+def _call(call_id: str, function: Mapping[str, Any]) -> ToolCall:
+    arguments = function.get("arguments", function.get("input"))
+    return ToolCall(call_id, str(function.get("name")), read_arguments(arguments))
+
+
+def _part(part: Any) -> str:
+    if isinstance(part, str):
+        return part
+    if not isinstance(part, Mapping) or not isinstance(part.get("type"), str):
+        raise TraceFormatError("a part of its content has no type")
+    text = part.get("text", part.get("refusal"))
+    return text if isinstance(text, str) else describe_block(part["type"], part)

@@ -1,0 +1,130 @@
+"""Items in the format of OpenAI's Responses API: input and output in one list."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import count
+from typing import Any
+
+from karenina_core.models.ports import Message, ToolCall
+from karenina_toolkit.traces.blocks import as_json, describe_block
+from karenina_toolkit.traces.format_error import TraceFormatError
+from karenina_toolkit.traces.formats.openai_chat import read_arguments, read_content, read_message
+from karenina_toolkit.traces.turn_builder import TurnBuilder
+
+Entry = Mapping[str, Any]
+_ITEMS = ("reasoning", "item_reference", "compaction")
+_ABOUT_SERVERS = ("mcp_list_tools", "mcp_approval_request", "mcp_approval_response")
+_PARTS = ("input_text", "input_image", "input_file", "output_text")
+_RESULT_KEYS = ("status", "output", "outputs", "result", "results", "error")
+
+
+def claims(entry: Entry) -> bool:
+    """Return whether `entry` is an item without a role, or a message with parts that only this format has."""
+    if "role" not in entry:
+        return _kind(entry).endswith(("_call", "_call_output")) or _kind(entry) in (*_ITEMS, *_ABOUT_SERVERS)
+    content = entry.get("content")
+    parts = content if isinstance(content, Sequence) and not isinstance(content, str) else ()
+    return any(isinstance(part, Mapping) and part.get("type") in _PARTS for part in parts)
+
+
+def read(entries: Sequence[Entry], numbers: Iterable[int] | None = None) -> Iterator[Message]:
+    """Yield the messages of `entries`, with one message for each turn of the assistant.
+
+    Consecutive reasoning, text and calls are one turn. A call that the server carried out itself (a web search, for
+    example: it has no `call_id`) is followed by its result and so divides the turn, and the message marked as the final
+    answer is a message of its own. Other items become system messages, as `describe_block` writes them, so that they
+    are never taken for the answer. Annotations, item ids and encrypted reasoning are left out. `numbers` are those of
+    the entries in messages, if others were left out before.
+    """
+    turn = TurnBuilder()
+    names: dict[str, str] = {}
+    for number, entry in zip(numbers or count(1), entries, strict=False):
+        try:
+            yield from _item(entry, turn, names)
+        except TraceFormatError as error:
+            raise TraceFormatError(f"entry {number}: {error}") from None
+    yield from turn.close()
+
+
+def _item(item: Entry, turn: TurnBuilder, names: dict[str, str]) -> Iterator[Message]:
+    kind = _kind(item)
+    if "role" in item:
+        if item["role"] == "assistant":
+            if item.get("phase") == "final_answer" and turn.text:
+                yield from turn.close()
+            _add_message(turn, item.get("content"))
+            return
+        yield from turn.close()
+        yield read_message(item)
+    elif kind == "reasoning":
+        turn.add_thought("\n".join(read_content(item.get(key)) for key in ("summary", "content") if item.get(key)))
+    elif kind.endswith("_call"):
+        call = _call(kind, item)
+        names[call.id] = call.name
+        turn.add_call(call)
+        if not item.get("call_id"):
+            yield from turn.close()
+            yield _own_result(item, call)
+    elif kind.endswith("_output") and item.get("call_id"):
+        yield from turn.close()
+        yield _result(item, names)
+    elif kind:
+        yield from turn.close()
+        yield Message.system(describe_block(kind, item))
+    else:
+        raise TraceFormatError("it has neither a role nor a type")
+
+
+def _add_message(turn: TurnBuilder, content: Any) -> None:
+    """Add a message of the assistant to its turn; text continues a line after text of the same message."""
+    turn.begin()
+    if content is None or isinstance(content, str):
+        if content:
+            turn.add_text(content)
+        return
+    if not isinstance(content, Sequence):
+        raise TraceFormatError(f"its content is {type(content).__name__}, not text or a list of parts")
+    same_line = False
+    for part in content:
+        is_text = isinstance(part, Mapping) and isinstance(part.get("text"), str)
+        turn.add_text(read_content([part]), same_line=same_line and is_text)
+        same_line = is_text
+
+
+def _call(kind: str, item: Entry) -> ToolCall:
+    if kind in ("function_call", "custom_tool_call", "mcp_call") and not isinstance(item.get("name"), str):
+        raise TraceFormatError(f"a {kind} has no name")
+    name = str(item.get("name") or kind.removesuffix("_call"))
+    call_id = str(item.get("call_id") or item.get("id") or "")
+    for key in ("arguments", "input"):
+        if key in item:
+            return ToolCall(call_id, name, read_arguments(item[key]))
+    left = ("type", "id", "call_id", "name", *_RESULT_KEYS)
+    return ToolCall(call_id, name, {key: value for key, value in item.items() if key not in left})
+
+
+def _own_result(item: Entry, call: ToolCall) -> Message:
+    """Return the result of a call that the server carried out, which is part of the same item; often only a status."""
+    given = {key: item[key] for key in _RESULT_KEYS if item.get(key) not in (None, "", [])}
+    failed = bool(given.get("error")) or given.get("status") == "failed"
+    output = given.get("output")
+    plain = isinstance(output, str) and not given.keys() - {"status", "output"}
+    return Message.tool(str(output) if plain else as_json(given), call, is_error=failed)
+
+
+def _result(item: Entry, names: Mapping[str, str]) -> Message:
+    call_id, output = str(item["call_id"]), item.get("output")
+    listed = isinstance(output, Sequence) or output is None
+    return Message(
+        "tool",
+        read_content(output) if listed else as_json(output),
+        tool_call_id=call_id,
+        tool_name=names.get(call_id),
+        is_error=item.get("status") == "failed" or bool(item.get("error")),
+    )
+
+
+def _kind(item: Entry) -> str:
+    kind = item.get("type")
+    return kind if isinstance(kind, str) else ""

@@ -1,0 +1,241 @@
+"""Messages in the format of OpenTelemetry's conventions for generative AI, and the spans that hold them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from karenina_core.models.ports import Message, Role, ToolCall
+from karenina_toolkit.traces.blocks import as_json, describe_block, get_entries, get_name
+from karenina_toolkit.traces.format_error import TraceFormatError
+from karenina_toolkit.traces.formats.openai_chat import Parts, read_arguments
+
+Entry = Mapping[str, Any]
+INPUT: Final = "gen_ai.input.messages"
+OUTPUT: Final = "gen_ai.output.messages"
+INSTRUCTIONS: Final = "gen_ai.system_instructions"
+_OPERATION: Final = "gen_ai.operation.name"
+_AGENT: Final = "invoke_agent"
+_RESULTS: Final = ("tool_call_response", "server_tool_call_response")
+_CALLS: Final = ("tool_call", "server_tool_call")
+_TEXTS: Final = ("text", "reasoning")
+_MEDIA: Final = ("blob", "uri", "file", "file_data")
+_ROLES: Final[Mapping[str, Role]] = {
+    "system": "system",
+    "developer": "system",
+    "user": "user",
+    "assistant": "assistant",
+    "model": "assistant",
+    "tool": "tool",
+}
+
+
+def claims(entry: Entry) -> bool:
+    """Return whether `entry` has parts of a type that the conventions name, with their keys."""
+    parts = entry.get("parts")
+    if "content" in entry or not isinstance(parts, Sequence) or isinstance(parts, str):
+        return False
+    return any(isinstance(part, Mapping) and _is_distinctive(part) for part in parts) or (
+        not parts and "finish_reason" in entry
+    )
+
+
+def _is_distinctive(part: Entry) -> bool:
+    kind = part.get("type")
+    return kind in (*_CALLS, *_RESULTS, *_MEDIA) or (kind in _TEXTS and "content" in part)
+
+
+def read(entries: Sequence[Entry]) -> Iterator[Message]:
+    """Yield the messages of `entries`; each response to a tool call becomes a tool message.
+
+    The conventions do not mark responses that are errors, but those with `is_error` are taken as such. Files and other
+    parts are kept as `describe_block` writes them, and parts of unknown types in the notes of an assistant's message.
+    """
+    names: dict[str, str] = {}
+    for number, entry in enumerate(entries, 1):
+        try:
+            role = _ROLES.get(entry["role"])
+            if role is None:
+                raise TraceFormatError(f"its role is {entry['role']!r:.80}")
+            for message in _read_message(role, get_entries(entry, "parts"), names):
+                names.update((call.id, call.name) for call in message.tool_calls)
+                yield message
+        except TraceFormatError as error:
+            raise TraceFormatError(f"entry {number}: {error}") from None
+
+
+def _read_message(role: Role, given: Sequence[Any], names: Mapping[str, str]) -> Iterator[Message]:
+    parts, calls, begun = Parts(), list[ToolCall](), not given
+    for part in given:
+        kind = part.get("type") if isinstance(part, Mapping) else None
+        if not isinstance(kind, str):
+            raise TraceFormatError("one of its parts has no type")
+        if kind in _RESULTS:
+            if begun and (parts.texts or calls):
+                yield _close(role, parts, calls)
+                parts, calls = Parts(), []
+            begun = False
+            yield _result(kind, part, names)
+            continue
+        begun = True
+        if kind == "text":
+            parts.add_text(_text(part), kind if role == "assistant" else "block")
+        elif kind == "reasoning":
+            parts.add_thought(_text(part))
+        elif kind in _CALLS:
+            calls.append(_call(kind, part))
+        elif kind in _MEDIA or role != "assistant":
+            parts.add_text(describe_block(str(part.get("modality") or kind), part), kind)
+        else:
+            parts.add_unknown(part)
+    if begun:
+        yield _close(role, parts, calls)
+
+
+def _close(role: Role, parts: Parts, calls: list[ToolCall]) -> Message:
+    if role == "assistant" or calls:
+        return parts.to_message(calls)
+    return Message("user" if role == "tool" else role, parts.text)
+
+
+def _text(part: Entry) -> str:
+    if not isinstance(part.get("content"), str):
+        raise TraceFormatError(f"a part of the type {part['type']} has no content")
+    return str(part["content"])
+
+
+def _call(kind: str, part: Entry) -> ToolCall:
+    if not isinstance(part.get("name"), str):
+        raise TraceFormatError(f"a {kind} has no name")
+    given = part.get("server_tool_call") if kind == "server_tool_call" else part.get("arguments")
+    return ToolCall(_find_id(part) or "", part["name"], read_arguments(given))
+
+
+def _find_id(part: Entry) -> str | None:
+    """Return the id of a call; Microsoft's agents write that of the run before it."""
+    ids = part.get("id")
+    if isinstance(ids, Sequence) and not isinstance(ids, str) and ids:
+        return get_name({"id": ids[-1]}, "id")
+    return get_name(part, "id")
+
+
+def _result(kind: str, part: Entry, names: Mapping[str, str]) -> Message:
+    response = next((part[key] for key in ("response", "result", kind) if part.get(key) is not None), "")
+    text = response if isinstance(response, str) else as_json(response)
+    call_id = _find_id(part)
+    name = get_name(part, "name") or names.get(call_id or "")
+    return Message("tool", text, tool_call_id=call_id, tool_name=name, is_error=part.get("is_error") is True)
+
+
+def find_spans(document: Mapping[str, Any]) -> list[Entry]:
+    """Return the attributes of the spans of `document` that hold messages, in the order of their beginning.
+
+    The document is the attributes themselves, a span, or an export in OTLP's JSON.
+    """
+    spans = list(_iter_spans(document))
+    spans.sort(key=lambda span: _nanoseconds(span.get("startTimeUnixNano")))
+    found = [attributes for span in spans for attributes in _iter_attributes(span)]
+    return [one for one in found if INPUT in one or OUTPUT in one]
+
+
+def read_spans(spans: Sequence[Entry]) -> list[Message]:
+    """Return the one conversation of `spans`: the longest, which begins with those of all other calls.
+
+    Spans of agents repeat what the calls in them say. Raises `TraceFormatError` if there are several conversations.
+    """
+    conversations = [_read_span(span) for span in _select_calls(spans)]
+    longest = max(conversations, key=len)
+    for one in conversations:
+        if [_comparable(message) for message in one] != [_comparable(message) for message in longest[: len(one)]]:
+            raise TraceFormatError(
+                "its spans hold several conversations: give the attributes of one span, or each conversation apart"
+            )
+    return longest
+
+
+def find_last_output(spans: Sequence[Entry]) -> list[Any]:
+    """Return the output of the call with the longest conversation of `spans`. Raises `TraceFormatError`."""
+    longest = max(_select_calls(spans), key=lambda span: len(_read_span(span)))
+    output = _decode(longest.get(OUTPUT))
+    return list(output or ())
+
+
+def _select_calls(spans: Sequence[Entry]) -> Sequence[Entry]:
+    return [span for span in spans if span.get(_OPERATION) != _AGENT] or spans
+
+
+def _read_span(span: Entry) -> list[Message]:
+    entries: list[Entry] = []
+    instructions = _decode(span.get(INSTRUCTIONS))
+    if instructions:
+        parts = [{"type": "text", "content": instructions}] if isinstance(instructions, str) else instructions
+        entries.append({"role": "system", "parts": parts})
+    for key in (INPUT, OUTPUT):
+        value = _decode(span.get(key))
+        if value is not None and (isinstance(value, str) or not isinstance(value, Sequence)):
+            raise TraceFormatError(f"its {key} is {type(value).__name__}, not a list of messages")
+        for number, entry in enumerate(value or (), 1):
+            if not isinstance(entry, Mapping) or not isinstance(entry.get("role"), str) or "parts" not in entry:
+                raise TraceFormatError(f"{key}, entry {number}: it is not a message with a role and parts")
+            entries.append(entry)
+    return list(read(entries))
+
+
+def _comparable(message: Message) -> tuple[object, ...]:
+    return message.role, message.content.strip(), [(call.name, dict(call.arguments)) for call in message.tool_calls]
+
+
+def _decode(value: Any) -> Any:
+    if not isinstance(value, str) or not value.lstrip().startswith(("[", "{")):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError) as error:
+        raise TraceFormatError(f"an attribute of it is no JSON: {error}") from None
+
+
+def _iter_spans(document: Entry) -> Iterator[Entry]:
+    resources = document.get("resourceSpans")
+    if not isinstance(resources, Sequence):
+        yield document
+        return
+    for resource in resources:
+        for scope in _objects(resource, "scopeSpans"):
+            yield from _objects(scope, "spans")
+
+
+def _iter_attributes(span: Entry) -> Iterator[Entry]:
+    yield span
+    for holder in (span, *_objects(span, "events")):
+        given = holder.get("attributes")
+        if isinstance(given, Mapping):
+            yield given
+        elif isinstance(given, Sequence) and not isinstance(given, str):
+            yield {str(one["key"]): _any_value(one.get("value")) for one in given if _is_pair(one)}
+
+
+def _is_pair(value: object) -> bool:
+    return isinstance(value, Mapping) and "key" in value
+
+
+def _objects(holder: object, key: str) -> Iterator[Entry]:
+    held = holder.get(key) if isinstance(holder, Mapping) else None
+    if isinstance(held, Sequence) and not isinstance(held, str):
+        yield from (one for one in held if isinstance(one, Mapping))
+
+
+def _any_value(value: Any) -> Any:
+    """Return a value of OTLP's JSON, which is an object with its type as the key."""
+    if not isinstance(value, Mapping):
+        return value
+    if "arrayValue" in value:
+        return [_any_value(one) for one in _objects(value["arrayValue"], "values")]
+    if "kvlistValue" in value:
+        pairs = _objects(value["kvlistValue"], "values")
+        return {str(one["key"]): _any_value(one.get("value")) for one in pairs if "key" in one}
+    return next(iter(value.values()), None)
+
+
+def _nanoseconds(value: Any) -> int:
+    return int(value) if isinstance(value, (str, int)) and str(value).isdecimal() else 0

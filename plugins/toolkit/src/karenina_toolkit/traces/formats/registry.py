@@ -1,0 +1,172 @@
+"""The formats of messages that recordings may have, and how the format of a recording is detected."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Final
+
+from karenina_core.models.ports import Message
+from karenina_toolkit.traces.format_error import TraceFormatError
+from karenina_toolkit.traces.formats import (
+    anthropic,
+    autogen,
+    bedrock,
+    claude_code,
+    google,
+    inspect_ai,
+    langchain,
+    openai_agents,
+    openai_chat,
+    openai_responses,
+    opentelemetry,
+    own_messages,
+    trace_messages,
+)
+
+Entry = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Format:
+    """One format: whether an entry can only be of this format, and how all entries are read.
+
+    `read` raises `TraceFormatError`, which names the entry by its number, from 1. Entries of a format with `needs_role`
+    false may lack a role. Entries of `includes`, by its name, may stand among them.
+    """
+
+    name: str
+    claims: Callable[[Entry], bool]
+    read: Callable[[Sequence[Entry]], Iterable[Message]]
+    needs_role: bool = True
+    includes: str | None = None
+
+    def owns(self, entry: object) -> bool:
+        """Return whether `entry` can only be of this format."""
+        if not isinstance(entry, Mapping) or (self.needs_role and not isinstance(entry.get("role"), str)):
+            return False
+        return self.claims(entry)
+
+
+def _claims_openai(entry: Entry) -> bool:
+    calls = entry.get("tool_calls")
+    if isinstance(calls, Sequence) and calls and isinstance(calls[0], Mapping):
+        return isinstance(calls[0].get("function"), Mapping) or "custom" in calls[0]
+    return isinstance(entry.get("function_call"), Mapping)
+
+
+def _read_openai(entries: Sequence[Entry]) -> Iterator[Message]:
+    autogen.check_history(entries)
+    names: dict[str, str] = {}
+    for number, entry in enumerate(entries, 1):
+        try:
+            message = openai_chat.read_message(_nest_calls(entry), names)
+        except TraceFormatError as error:
+            raise TraceFormatError(f"entry {number}: {error}") from None
+        names.update((call.id, call.name) for call in message.tool_calls)
+        yield message
+
+
+def _nest_calls(entry: Entry) -> Entry:
+    """Return `entry` with a function in each call whose name and arguments stand in the call itself."""
+    calls = entry.get("tool_calls")
+    if not isinstance(calls, Sequence) or not any(_is_flat(call) for call in calls):
+        return entry
+    return {**entry, "tool_calls": [{**call, "function": call} if _is_flat(call) else call for call in calls]}
+
+
+def _is_flat(call: object) -> bool:
+    return isinstance(call, Mapping) and "function" not in call and "name" in call and "arguments" in call
+
+
+OPENAI: Final = Format("OpenAI chat messages", _claims_openai, _read_openai)
+RESPONSES: Final = Format("OpenAI Responses items", openai_responses.claims, openai_responses.read, needs_role=False)
+ANTHROPIC: Final = Format("Anthropic messages", anthropic.claims, anthropic.read)
+GOOGLE: Final = Format("Google contents", google.claims, google.read, needs_role=False)
+BEDROCK: Final = Format("Amazon Bedrock messages", bedrock.claims, bedrock.read)
+LANGCHAIN: Final = Format("LangChain messages", langchain.claims, langchain.read, False, OPENAI.name)
+OPENAI_AGENTS: Final = Format("OpenAI Agents items", openai_agents.claims, openai_agents.read, False, RESPONSES.name)
+AUTOGEN: Final = Format("AutoGen messages", autogen.claims, autogen.read, needs_role=False)
+OPENTELEMETRY: Final = Format("OpenTelemetry messages", opentelemetry.claims, opentelemetry.read)
+INSPECT: Final = Format("Inspect messages", inspect_ai.claims, inspect_ai.read)
+CLAUDE_CODE: Final = Format("Claude Code transcripts", claude_code.claims, claude_code.read, needs_role=False)
+TRACE_MESSAGES: Final = Format("trace_messages", trace_messages.claims, trace_messages.read)
+OWN: Final = Format("Karenina's own", own_messages.claims, own_messages.read)
+FORMATS: Final = (
+    OPENAI,
+    RESPONSES,
+    ANTHROPIC,
+    GOOGLE,
+    BEDROCK,
+    LANGCHAIN,
+    OPENAI_AGENTS,
+    AUTOGEN,
+    OPENTELEMETRY,
+    INSPECT,
+    CLAUDE_CODE,
+    TRACE_MESSAGES,
+    OWN,
+)
+NAMES: Final = ", ".join(known.name for known in FORMATS)
+_TIMES: Final = ("created_at", "createdAt", "timestamp", "create_time")
+_SAID: Final = (
+    "content",
+    "tool_calls",
+    "function_call",
+    "refusal",
+    "audio",
+    "tool_call_id",
+    *openai_chat.REASONING_FIELDS,
+)
+
+
+def read_entries(entries: Sequence[object], format: Format | None = None) -> list[Message]:
+    """Return the messages of `entries`, in `format` or the detected format. Raises `TraceFormatError`."""
+    shown = format or detect_format(entries)
+    needs_role = shown is None or shown.needs_role
+    checked: list[Entry] = []
+    for number, entry in enumerate(entries, 1):
+        if not isinstance(entry, Mapping) or (needs_role and not isinstance(entry.get("role"), str)):
+            raise TraceFormatError(f"entry {number} is not a message: it has no role; known formats are {NAMES}")
+        if shown is None and not entry.keys() & set(_SAID) and entry.keys() - {"role"}:
+            held = ", ".join(sorted(map(str, entry)))
+            raise TraceFormatError(f"entry {number} is of an unknown format: it has {held}; known formats are {NAMES}")
+        checked.append(entry)
+    _check_order(checked)
+    return list((shown or OPENAI).read(checked))
+
+
+def _check_order(entries: Sequence[Entry]) -> None:
+    """Raise `TraceFormatError` for entries that begin with the newest one, as lists of services and stores do."""
+    for key in _TIMES:
+        times = [entry.get(key) for entry in entries]
+        numbers = [time for time in times if isinstance(time, int | float)]
+        texts = [time for time in times if isinstance(time, str)]
+        if len(times) in (len(numbers), len(texts)) and _descends(numbers or texts):
+            raise TraceFormatError(f"its entries begin with the newest one by their {key}: put the oldest one first")
+
+
+def _descends(times: Sequence[Any]) -> bool:
+    pairs = list(pairwise(times))
+    return bool(pairs) and times[0] > times[-1] and all(first >= second for first, second in pairs)
+
+
+def detect_format(entries: Sequence[object]) -> Format | None:
+    """Return the format that entries can only be of; None if all of them can be OpenAI's, which others share.
+
+    Raises `TraceFormatError` if two entries, or two parts of one, are of different formats.
+    """
+    found: dict[str, tuple[Format, int]] = {}
+    for number, entry in enumerate(entries, 1):
+        for candidate in FORMATS:
+            if candidate.name not in found and candidate.owns(entry):
+                found[candidate.name] = (candidate, number)
+    for candidate, _ in list(found.values()):
+        found.pop(candidate.includes or "", None)
+    if len(found) > 1:
+        (one, first), (other, second), *_ = found.values()
+        raise TraceFormatError(
+            f"entry {first} is of {one.name}, entry {second} of {other.name}; a trace has one format"
+        )
+    return next((candidate for candidate, _ in found.values()), None)

@@ -1,0 +1,208 @@
+"""Conversations as text with roles, such as `User: ...`, and as LangChain prints them."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from karenina_core.models.ports import Message, ToolCall
+from karenina_toolkit.traces.format_error import TraceFormatError
+from karenina_toolkit.traces.formats.openai_chat import UNREADABLE_ARGUMENTS
+from karenina_toolkit.traces.turn_builder import TurnBuilder
+
+_LABELS: Final = {
+    "system": ("system", "developer"),
+    "user": ("user", "human"),
+    "assistant": ("assistant", "ai", "bot", "final answer"),
+    "thought": ("thinking", "thought", "reasoning"),
+    "call": ("tool call", "function call", "action"),
+    "arguments": ("action input",),
+    "result": ("tool result", "tool output", "tool response", "tool error", "tool", "function", "observation"),
+}
+_KINDS: Final = {label: kind for kind, labels in _LABELS.items() for label in labels}
+_LONGEST_FIRST: Final = "|".join(sorted(_KINDS, key=len, reverse=True))
+_LABEL: Final = re.compile(
+    rf"^(?:\#{{1,6}}[ ]|\*\*)?(?P<label>{_LONGEST_FIRST})(?:[ ]\((?P<about>[^()\n]{{1,80}})\))?"
+    r"(?:\*\*)?:(?:\*\*)?[ \t]*",
+    re.IGNORECASE | re.MULTILINE,
+)
+_PRINTED: Final = re.compile(
+    r"^={4,}[ ](?P<label>Human|User|Ai|System|Developer|Tool|Function)[ ]Message[ ]={4,}[ \t]*$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_PRINTED_NAME: Final = re.compile(r"\AName: (?P<name>[^\n]+)(?:\n|\Z)")
+_PRINTED_CALLS: Final = re.compile(r"(?:^|\n)(?:Invalid )?Tool Calls:\n(?=  \S+ \()")
+_PRINTED_CALL: Final = re.compile(r"^  (?P<name>\S+) \((?P<id>[^\n)]*)\)\n Call ID: [^\n]*\n", re.MULTILINE)
+_PRINTED_ARGUMENT: Final = re.compile(r"^    (?P<key>[^\s:]+): ?", re.MULTILINE)
+_CALLED: Final = re.compile(r"(?P<name>[\w.:/-]+)\s*(?:\((?P<inside>.*)\)|(?P<after>[{\[].*))?\s*", re.DOTALL)
+_FAILED: Final = ("error", "failed", "failure")
+
+
+def is_transcript(text: str) -> bool:
+    """Return whether `text` begins with a role of the user or the system, and the assistant speaks later."""
+    if _find_first(_PRINTED, text):
+        return any(heading["label"].lower() == "ai" for heading in _PRINTED.finditer(text))
+    first = _find_first(_LABEL, text)
+    if first is None or _kind(first) not in ("system", "user"):
+        return False
+    return any(_kind(label) == "assistant" for label in _LABEL.finditer(text))
+
+
+def read_transcript(text: str) -> list[Message]:
+    """Return the messages of a text that begins with a role.
+
+    A line that looks like a role inside a message looks the same as one between messages: read only texts that are
+    known to be transcripts, and recordings of messages if there are any. Calls (`Tool call: search({"text": "x"})`)
+    have arguments in JSON; results (`Tool (search): ...`, `Tool (search, error): ...`) belong to the first call that
+    has none. Raises `TraceFormatError` for any other text.
+    """
+    text = text.strip()
+    if _find_first(_PRINTED, text):
+        return list(_read_printed(text))
+    if _find_first(_LABEL, text) is None:
+        raise TraceFormatError("the text does not begin with a role, such as 'User:'")
+    return list(_read_labels(text))
+
+
+def _find_first(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
+    return pattern.match(text, len(text) - len(text.lstrip()))
+
+
+def _kind(label: re.Match[str]) -> str:
+    return _KINDS[label["label"].lower()]
+
+
+@dataclass
+class _Calls:
+    """The calls so far, and those without a result."""
+
+    count: int = 0
+    waiting: list[ToolCall] | None = None
+
+    def open(self, call_id: str, name: str, arguments: dict[str, Any]) -> ToolCall:
+        self.count += 1
+        call = ToolCall(call_id or f"call_{self.count}", name, arguments)
+        self.waiting = [*(self.waiting or ()), call]
+        return call
+
+    def close(self, name: str | None, content: str, *, failed: bool) -> Message:
+        waiting = self.waiting or []
+        call = next((one for one in waiting if name in (None, one.name)), None)
+        if call is None:
+            return Message("tool", content, tool_name=name, is_error=failed)
+        waiting.remove(call)
+        return Message.tool(content, call, is_error=failed)
+
+
+def _read_labels(text: str) -> Iterator[Message]:
+    turn, calls = TurnBuilder(), _Calls()
+    named: str | None = None
+    for label, content in _sections(_LABEL, text):
+        kind, about = _kind(label), label["about"]
+        if kind == "assistant" and about and _KINDS.get(about.lower()) == "thought":
+            kind = "thought"
+        if kind in ("system", "user", "result"):
+            yield from turn.close()
+        if kind == "system":
+            yield Message.system(content)
+        elif kind == "user":
+            yield Message.user(content)
+        elif kind == "thought":
+            if turn.text or turn.has_calls:
+                yield from turn.close()
+            turn.add_thought(content)
+        elif kind == "assistant":
+            if turn.text or turn.has_calls:
+                yield from turn.close()
+            turn.begin()
+            turn.add_text(content)
+        elif kind == "call":
+            if label["label"].lower() == "action":
+                named = content.strip()
+            else:
+                turn.add_call(calls.open("", *_split_call(content, about)))
+        elif kind == "arguments":
+            turn.add_call(calls.open("", named or "", _read_arguments(content)))
+        else:
+            yield _read_result(label, content, calls)
+    yield from turn.close()
+
+
+def _read_result(label: re.Match[str], content: str, calls: _Calls) -> Message:
+    about = [one.strip() for one in (label["about"] or "").split(",") if one.strip()]
+    names = [one for one in about if one.lower() not in _FAILED]
+    failed = len(names) < len(about) or label["label"].lower() == "tool error"
+    return calls.close(names[0] if names else None, content, failed=failed)
+
+
+def _split_call(content: str, about: str | None) -> tuple[str, dict[str, Any]]:
+    if about:
+        return about.strip(), _read_arguments(content)
+    found = _CALLED.fullmatch(content.strip())
+    if found is None:
+        return "", {UNREADABLE_ARGUMENTS: content}
+    return found["name"], _read_arguments(found["inside"] or found["after"] or "")
+
+
+def _read_arguments(text: str) -> dict[str, Any]:
+    """Return arguments that were written as JSON or as a Python literal; others are kept as text."""
+    if not text.strip():
+        return {}
+    for read in (json.loads, ast.literal_eval):
+        try:
+            found = read(text.strip())
+        except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
+            continue
+        if isinstance(found, dict):
+            return {str(key): value for key, value in found.items()}
+    return {UNREADABLE_ARGUMENTS: text}
+
+
+def _read_printed(text: str) -> Iterator[Message]:
+    calls = _Calls()
+    for heading, content in _sections(_PRINTED, text):
+        kind = _KINDS[heading["label"].lower()]
+        name = _PRINTED_NAME.match(content)
+        if name is not None:
+            content = content[name.end() :].strip("\n")
+        if kind == "system":
+            yield Message.system(content)
+        elif kind == "user":
+            yield Message.user(content)
+        elif kind == "assistant":
+            yield _read_printed_calls(content, calls)
+        else:
+            yield calls.close(name["name"].strip() if name else None, content, failed=False)
+
+
+def _read_printed_calls(content: str, calls: _Calls) -> Message:
+    section = _PRINTED_CALLS.search(content)
+    if section is None:
+        return Message.assistant(content)
+    called = content[section.end() :]
+    found = list(_PRINTED_CALL.finditer(called))
+    ends = [*(call.start() for call in found[1:]), len(called)][: len(found)]
+    made = [
+        calls.open(call["id"], call["name"], _printed_arguments(called[call.end() : end]))
+        for call, end in zip(found, ends, strict=True)
+    ]
+    return Message.assistant(content[: section.start()].rstrip("\n"), made)
+
+
+def _printed_arguments(text: str) -> dict[str, Any]:
+    """Return the arguments of a printed call, whose values have no types: they are texts."""
+    found = list(_PRINTED_ARGUMENT.finditer(text))
+    ends = [*(key.start() for key in found[1:]), len(text)][: len(found)]
+    return {key["key"]: text[key.end() : end].rstrip("\n") for key, end in zip(found, ends, strict=True)}
+
+
+def _sections(pattern: re.Pattern[str], text: str) -> Iterator[tuple[re.Match[str], str]]:
+    """Yield each heading with the text up to the next one."""
+    found = list(pattern.finditer(text))
+    ends = [*(heading.start() for heading in found[1:]), len(text)]
+    for heading, end in zip(found, ends, strict=True):
+        yield heading, text[heading.end() : end].strip("\n")

@@ -1,0 +1,96 @@
+"""The tokens of a reply, under all names that servers give them.
+
+Names are those of OpenAI, Azure, Mistral, xAI, Google's OpenAI endpoint, DeepSeek, Moonshot, Cohere, OpenRouter and
+LiteLLM. `karenina_toolkit.traces.formats.anthropic` reads those of the Messages API.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from karenina_core.models.ports import Usage
+from karenina_toolkit.replies.reply_sanitizer import MOST_TOKENS, read_token_count
+
+_INPUT: Final = ("prompt_tokens", "input_tokens")
+_OUTPUT: Final = ("completion_tokens", "output_tokens")
+_DETAILS: Final = frozenset(
+    {
+        *("prompt_tokens_details", "input_tokens_details", "input_token_details", "cache_creation"),
+        *("completion_tokens_details", "output_tokens_details", "output_token_details"),
+    }
+)
+_KINDS: Final = {
+    **dict.fromkeys(_INPUT, "input"),
+    **dict.fromkeys(_OUTPUT, "output"),
+    "total_tokens": "total",
+    **dict.fromkeys(("cached_tokens", "cache_read_input_tokens", "prompt_cache_hit_tokens"), "cached"),
+    **dict.fromkeys(("cache_read_tokens", "cache_read", "num_cached_tokens", "cached_prompt_tokens"), "cached"),
+    "cached_input_tokens": "cached",
+    **dict.fromkeys(("cache_creation_input_tokens", "cache_creation_tokens", "cache_write_tokens"), "written"),
+    "cache_write_input_tokens": "written",
+    "ephemeral_5m_input_tokens": "5m",
+    "ephemeral_1h_input_tokens": "1h",
+    **dict.fromkeys(("reasoning_tokens", "thinking_tokens", "reasoning"), "reasoning"),
+}
+
+
+def read_usage(data: Any) -> Usage:
+    """Return the usage of one call from the `usage` of a chat completion; missing numbers are 0.
+
+    Output is the larger of its own count and of the total without the input, since some servers count the model's
+    thoughts in the total only. Cached tokens that cannot be part of the input are added to it.
+    """
+    if not isinstance(data, Mapping):
+        return Usage(calls=1)
+    counts: dict[str, int] = {}
+    _count(data, counts)
+    given, output, total = counts.get("input"), counts.get("output", 0), counts.get("total", 0)
+    cached, reasoning = counts.get("cached", 0), counts.get("reasoning", 0)
+    written = max(counts.get("written", 0), counts.get("5m", 0) + counts.get("1h", 0))
+    if given is None:
+        given = max(total - output, 0)
+    if cached + written > given:
+        given += cached + written
+    output = max(output, total - given)
+    if reasoning > output:
+        output += reasoning
+    return Usage(
+        min(given, MOST_TOKENS),
+        min(output, MOST_TOKENS),
+        min(cached, MOST_TOKENS),
+        min(reasoning, MOST_TOKENS),
+        calls=1,
+        cache_write_tokens=min(written, MOST_TOKENS),
+    )
+
+
+def _count(data: Mapping[str, Any], counts: dict[str, int]) -> None:
+    """Add the counts of an object and of its details to `counts`, by kind; of several of one kind, the largest."""
+    for name, value in data.items():
+        kind = _KINDS.get(name)
+        if kind is not None:
+            number = value if type(value) is int and 0 <= value <= MOST_TOKENS else read_token_count(value)
+            if value is not None and number >= counts.get(kind, 0):
+                counts[kind] = number
+        elif name in _DETAILS and isinstance(value, Mapping):
+            _count(value, counts)
+
+
+def larger_usage(before: Any, after: Any) -> Any:
+    """Return the `usage` of a stream after another one came: of each count, and of each detail, the larger one.
+
+    Counts of a stream grow, and a last one may have only some of them, or zeros.
+    """
+    if not isinstance(before, Mapping):
+        return after or before
+    if not isinstance(after, Mapping):
+        return before
+    merged = dict(before)
+    for name, value in after.items():
+        old = before.get(name)
+        if name in _DETAILS:
+            merged[name] = larger_usage(old, value)
+        elif value is not None and read_token_count(value) >= read_token_count(old):
+            merged[name] = value
+    return merged
