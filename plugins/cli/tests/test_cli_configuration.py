@@ -11,7 +11,7 @@ import pytest
 import typer
 from command_runs import make_plugins, run_karenina, write_benchmark
 
-from karenina_benchmark.model_specs import parse_model
+from karenina_benchmark.config.model_specs import parse_model
 from karenina_cli.configuration import read_configuration
 from karenina_cli.model_specs import parse_models
 from karenina_core import hookimpl

@@ -140,7 +140,7 @@ def _configured_models(ctx: typer.Context) -> Iterator[str]:
 
 def _configurations(ctx: typer.Context) -> Iterator[Mapping[str, Any]]:
     """Yield the configurations that can be read; the others are errors of the command itself."""
-    from karenina_benchmark.config_files import read_config_values
+    from karenina_benchmark.config.config_files import read_config_values
     from karenina_core.config import read_environment
     from karenina_core.errors import ConfigError
 

@@ -82,7 +82,7 @@ def config(
             )
         owned = all_settings()
         if schema and name == _BENCHMARK and name not in owned:
-            from karenina_benchmark.file_schema import benchmark_schema
+            from karenina_benchmark.formats.file_schema import benchmark_schema
 
             screen.json(benchmark_schema(schema_of(owned)))
             return
@@ -104,7 +104,7 @@ def schema_of(owned: dict[str, Setting]) -> dict[str, Any]:
     """Return a JSON Schema (draft 2020-12) for a configuration file with these names."""
     from pydantic import ConfigDict, create_model
 
-    from karenina_benchmark.file_schema import with_tables
+    from karenina_benchmark.formats.file_schema import with_tables
 
     fields: dict[str, Any] = {name: (setting.info.annotation, setting.info) for name, setting in owned.items()}
     model = create_model("VerificationConfig", __config__=ConfigDict(extra="forbid", protected_namespaces=()), **fields)

@@ -36,8 +36,7 @@ def read_configuration(
     A relative `manual_traces` in a file is relative to that file, one of the command line to the working directory.
     Raises `ConfigError` (each problem with the place that it comes from) and `typer.BadParameter`.
     """
-    from karenina_benchmark.config_files import read_config_values
-    from karenina_benchmark.config_layers import ConfigLayers
+    from karenina_benchmark.config.config_files import ConfigLayers, read_config_values
     from karenina_core.config import read_environment
 
     layers = ConfigLayers()

@@ -12,11 +12,11 @@ SPEC_HELP = "interface:model_name, interface:model_name@base_url, or a JSON obje
 
 
 def parse_models(specs: Iterable[str], recordings: Iterable[Path] = ()) -> list[dict[str, Any]]:
-    """Return the models of one role, as `karenina_benchmark.model_specs.parse_models` does.
+    """Return the models of one role, as `karenina_benchmark.config.model_specs.parse_models` does.
 
     Raises `typer.BadParameter`.
     """
-    from karenina_benchmark import model_specs
+    from karenina_benchmark.config import model_specs
     from karenina_core.errors import ConfigError
 
     try:

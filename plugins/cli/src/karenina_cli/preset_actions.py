@@ -32,7 +32,7 @@ class Given:
 
     def names(self) -> set[str]:
         """Return the names of the configuration that the options set."""
-        from karenina_benchmark.config_files import read_config_values
+        from karenina_benchmark.config.config_files import read_config_values
 
         found = set(read_config_values(self.file)) if self.file is not None else set()
         found |= {setting.partition("=")[0].partition(".")[0].strip() for setting in self.settings}
@@ -85,7 +85,7 @@ def _delete(name: str) -> Path:
 
 
 def _list(screen: Screen, as_json: bool) -> None:
-    from karenina_benchmark.config_files import read_config_values
+    from karenina_benchmark.config.config_files import read_config_values
     from karenina_cli.presets import list_presets, presets_folder
     from karenina_core.errors import ConfigError
 

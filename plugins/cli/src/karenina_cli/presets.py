@@ -48,7 +48,7 @@ def save_preset(name: str, config: VerificationConfig, names: Collection[str]) -
     """
     from pydantic_core import PydanticSerializationError, to_json
 
-    from karenina_benchmark.config_files import values_to_save, warn_of_secrets
+    from karenina_benchmark.config.config_files import values_to_save, warn_of_secrets
     from karenina_core.errors import ConfigError
     from karenina_engine.user.private_files import locked
     from karenina_toolkit.files import replace_file

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from karenina_benchmark.config_files import read_config_values
+from karenina_benchmark.config.config_files import read_config_values
 from karenina_cli.configuration import resolve_recordings, with_settings
 from karenina_cli.model_specs import parse_models
 from karenina_cli.resume_request import change_to_run_folder, current_settings, existing_ids, read_commands

@@ -121,7 +121,7 @@ def current_settings(benchmark: Benchmark, command: Mapping[str, Any]) -> dict[s
 
     The settings of the benchmark's own section are included if they are the same as when the command was given.
     """
-    from karenina_benchmark.config_files import read_config_values
+    from karenina_benchmark.config.config_files import read_config_values
     from karenina_core.config import read_environment
 
     file = Path(command["config_file"]) if command["config_file"] is not None else None

@@ -162,7 +162,7 @@ def find_code(file: Path, benchmark: BenchmarkContent | None, stored: Trust) -> 
 
     Executes nothing. Raises `CheckpointError` if the file cannot be read.
     """
-    from karenina_benchmark.text_files import read_text
+    from karenina_benchmark.errors import read_text
     from karenina_core.data.trust import digest_of
     from karenina_template.templates import TemplateError, UntrustedTemplate, load_template
 

@@ -29,7 +29,7 @@ def formats(incomplete: str) -> list[str]:
 
 def mapped_names(incomplete: str) -> list[str]:
     """Return `NAME=` for each name of a mapping, and `NAME=VALUE` for those with fixed values."""
-    from karenina_benchmark.lettered_options import CHOICE_BY
+    from karenina_benchmark.tables.lettered_options import CHOICE_BY
     from karenina_importing.field_mapping import ANSWER_TYPES, NAMES
 
     fixed = {"answer": ANSWER_TYPES, "choice_by": CHOICE_BY}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from karenina_benchmark.format_registry import list_formats
+from karenina_benchmark.formats.format_registry import list_formats
 from karenina_core.errors import ConfigError
 from karenina_core.plugins import Plugins
 from karenina_core.text import did_you_mean

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from karenina_benchmark.message_texts import NotText, as_text, is_conversation
+from karenina_benchmark.tables.message_texts import NotText, as_text, is_conversation
 from karenina_toolkit import traces
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from karenina_benchmark.table_reader import find_classes, name_classes
+from karenina_benchmark.tables.table_reader import find_classes, name_classes
 from karenina_importing.source_row import SourceRow
 from karenina_importing.texts import TRUNCATED
 

@@ -13,8 +13,8 @@ from shlex import quote
 from string import ascii_uppercase
 from typing import Any, Final
 
-from karenina_benchmark.column_roles import CHOICES, CONTEXT, QUESTION, RESPONSE, TRUTH, Roles, fold_name
-from karenina_benchmark.lettered_options import (
+from karenina_benchmark.tables.column_roles import CHOICES, CONTEXT, QUESTION, RESPONSE, TRUTH, Roles, fold_name
+from karenina_benchmark.tables.lettered_options import (
     Options,
     find_right_options,
     join_options,
@@ -23,8 +23,8 @@ from karenina_benchmark.lettered_options import (
     read_options,
     strip_marks,
 )
-from karenina_benchmark.message_texts import NotText, as_text, is_conversation
-from karenina_benchmark.table_reader import Row
+from karenina_benchmark.tables.message_texts import NotText, as_text, is_conversation
+from karenina_benchmark.tables.table_reader import Row
 from karenina_toolkit.files import find_column
 from karenina_toolkit.printable import quantity, shorten
 

@@ -32,8 +32,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, Literal
 
-from karenina_benchmark.lettered_options import parse_list
-from karenina_benchmark.question_wording import (
+from karenina_benchmark.tables.lettered_options import parse_list
+from karenina_benchmark.tables.question_wording import (
     asks_a_name,
     asks_a_thing,
     asks_an_amount,

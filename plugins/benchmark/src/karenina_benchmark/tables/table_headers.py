@@ -6,11 +6,11 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from karenina_benchmark.column_roles import QUESTION, find_role
+from karenina_benchmark.tables.column_roles import QUESTION, find_role
 from karenina_toolkit.printable import shorten
 
 if TYPE_CHECKING:
-    from karenina_benchmark.table_reader import Row
+    from karenina_benchmark.tables.table_reader import Row
 
 _LOOKED_AT: Final = 9
 """The rows below the first that may be the header."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any, Final
 
 from pydantic_core import PydanticSerializationError, to_json
 
-from karenina_core.config import VerificationConfig, read_environment
+from karenina_core.config import VerificationConfig, flatten_settings, read_environment, translate_settings
 from karenina_core.errors import ConfigError
 from karenina_core.models.model import SECRECY
 from karenina_toolkit.files import bounded_files, replace_file
@@ -153,9 +154,44 @@ def _parse(file: Path, text: str) -> Any:
 
 def _parse_yaml(file: Path, text: str) -> Any:
     from karenina_benchmark.errors import CheckpointError
-    from karenina_benchmark.yaml_reader import read
+    from karenina_benchmark.yaml.yaml_reader import read
 
     try:
         return read(text, file).value
     except CheckpointError as error:
         raise ValueError(f"{error.where}: {error.what}; {error.cure}".removeprefix(": ")) from None
+
+
+class ConfigLayers:
+    """Layers of configuration values: later layers replace earlier values, and the origin of each value is kept."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, Any] = {}
+        self.origin: dict[str, str] = {}
+
+    def add(self, values: Mapping[str, Any], origin: str) -> None:
+        """Add a layer of values that come from `origin`."""
+        try:
+            flat = translate_settings(flatten_settings(values))
+        except ConfigError as error:
+            raise ConfigError([f"{origin}, {problem}" for problem in error.problems]) from error
+        self.values.update(flat)
+        self.origin.update(dict.fromkeys(flat, origin))
+
+    def names_from(self, origin: str) -> frozenset[str]:
+        """Return the names with a value from `origin`."""
+        return frozenset(name for name, source in self.origin.items() if source == origin)
+
+    def make_config(self) -> VerificationConfig:
+        """Return the configuration. Raises `ConfigError`, which names the origin of each wrong value."""
+        try:
+            return VerificationConfig(**self.values)
+        except ConfigError as error:
+            raise ConfigError([self._with_origin(problem) for problem in error.problems]) from error
+
+    def _with_origin(self, problem: str) -> str:
+        full = problem.partition(":")[0].partition(" ")[0]
+        name = full if full in self.origin else full.partition(".")[0]
+        if name not in self.origin or name in os.environ:  # the name of a variable says where it comes from
+            return problem
+        return f"{self.origin[name]}, {problem}"

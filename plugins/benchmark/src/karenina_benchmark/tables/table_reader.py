@@ -14,10 +14,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
-from karenina_benchmark.column_roles import ID, QUESTION, find_role
-from karenina_benchmark.errors import CheckpointError
-from karenina_benchmark.text_files import read_text, to_checkpoint_error
-from karenina_benchmark.yaml_reader import read as read_yaml
+from karenina_benchmark.errors import CheckpointError, read_text, to_checkpoint_error
+from karenina_benchmark.tables.column_roles import ID, QUESTION, find_role
+from karenina_benchmark.yaml.yaml_reader import read as read_yaml
 from karenina_toolkit.files import (
     AUTO,
     SUFFIXES,

@@ -6,7 +6,7 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from karenina_benchmark.yaml_reader import is_special
+from karenina_benchmark.yaml.yaml_reader import is_special
 
 if TYPE_CHECKING:
     import yaml

@@ -7,9 +7,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from karenina_benchmark.column_roles import ID, QUESTION, RESPONSE, TRUTH, choose_roles, fold_name, ranked_columns
-from karenina_benchmark.conversation_files import find_in_document, find_in_rows, find_in_text
-from karenina_benchmark.evaluation import NO_QUESTION, Output
+from karenina_benchmark.outputs.conversation_files import find_in_document, find_in_rows, find_in_text
+from karenina_benchmark.outputs.evaluation import NO_QUESTION, Output
+from karenina_benchmark.tables.column_roles import (
+    ID,
+    QUESTION,
+    RESPONSE,
+    TRUTH,
+    choose_roles,
+    fold_name,
+    ranked_columns,
+)
 from karenina_core.errors import ConfigError
 from karenina_toolkit.files import (
     AUTO,

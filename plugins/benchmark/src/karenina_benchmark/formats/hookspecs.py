@@ -9,7 +9,7 @@ from karenina_core.hooks import hookspec
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from karenina_benchmark.format import Format
+    from karenina_benchmark.formats.format import Format
 
 
 @hookspec

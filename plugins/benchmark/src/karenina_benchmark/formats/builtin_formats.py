@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
-from karenina_benchmark.checkpoint_format import read_checkpoint, serialize_checkpoint
-from karenina_benchmark.errors import CheckpointError
-from karenina_benchmark.format import Format
-from karenina_benchmark.load_warnings import find_warnings
-from karenina_benchmark.row_files import has_rows
-from karenina_benchmark.text_files import read_text
+from karenina_benchmark.errors import CheckpointError, read_text
+from karenina_benchmark.formats.checkpoint_format import read_checkpoint, serialize_checkpoint
+from karenina_benchmark.formats.format import Format
+from karenina_benchmark.formats.load_warnings import find_warnings
+from karenina_benchmark.formats.row_files import has_rows
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from karenina_benchmark.content import BenchmarkContent
-    from karenina_benchmark.format import CheckPaths
+    from karenina_benchmark.formats.format import CheckPaths
     from karenina_core.data.question import Question
 
 
@@ -33,7 +32,7 @@ def _keep_warnings(benchmark: BenchmarkContent, questions: Iterable[Question], u
 
 
 def _read_yaml(path: Path, check_paths: CheckPaths) -> BenchmarkContent:
-    from karenina_benchmark.yaml_format import read_yaml
+    from karenina_benchmark.formats.yaml_format import read_yaml
 
     benchmark = read_yaml(_read_nonempty(path), path, check_paths)
     _keep_warnings(benchmark, benchmark)
@@ -41,7 +40,7 @@ def _read_yaml(path: Path, check_paths: CheckPaths) -> BenchmarkContent:
 
 
 def _read_jsonl(path: Path, _check_paths: CheckPaths) -> BenchmarkContent:
-    from karenina_benchmark.jsonl_format import read_jsonl
+    from karenina_benchmark.formats.jsonl_format import read_jsonl
 
     if has_rows(path):
         return _read_columns(path, {})
@@ -55,7 +54,7 @@ def _read_table(path: Path, _check_paths: CheckPaths) -> BenchmarkContent:
 
 
 def _read_columns(path: Path, columns: Mapping[str, str]) -> BenchmarkContent:
-    from karenina_benchmark.table_format import read_table
+    from karenina_benchmark.formats.table_format import read_table
 
     return read_table(path, columns)
 
@@ -72,13 +71,13 @@ def _write_checkpoint(benchmark: BenchmarkContent, path: Path) -> Iterator[str]:
 
 
 def _write_yaml(benchmark: BenchmarkContent, path: Path) -> Iterator[str]:
-    from karenina_benchmark.yaml_format import serialize_yaml
+    from karenina_benchmark.formats.yaml_format import serialize_yaml
 
     yield serialize_yaml(benchmark, path)
 
 
 def _write_jsonl(benchmark: BenchmarkContent, path: Path) -> Iterator[str]:
-    from karenina_benchmark.jsonl_format import serialize_jsonl
+    from karenina_benchmark.formats.jsonl_format import serialize_jsonl
 
     yield from serialize_jsonl(benchmark, path)
 

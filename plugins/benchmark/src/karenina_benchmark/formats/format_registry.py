@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from karenina_benchmark.errors import CheckpointError
-from karenina_benchmark.format import Format
-from karenina_benchmark.hookspecs import karenina_formats
+from karenina_benchmark.formats.format import Format
+from karenina_benchmark.formats.hookspecs import karenina_formats
 from karenina_core.catalog import official_first
 from karenina_core.config.setting_owners import not_loaded
 from karenina_core.plugins import Offer
@@ -23,7 +23,7 @@ OWNER: Final = "karenina-benchmark"
 
 def list_formats(plugins: Plugins) -> list[Offer[Format]]:
     """Return the formats of all plugins. The built-in ones are included even if `plugins` does not offer them."""
-    from karenina_benchmark.builtin_formats import FORMATS
+    from karenina_benchmark.formats.builtin_formats import FORMATS
     from karenina_core.version import __version__
 
     offered = plugins.offers(karenina_formats)

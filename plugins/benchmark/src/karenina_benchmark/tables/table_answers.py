@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from karenina_benchmark.answer_kinds import KINDS, Cell
-from karenina_benchmark.column_roles import TRUTH, fold_name
-from karenina_benchmark.declare_answers import DeclaredAnswers, declare_answers, holds_alternatives
-from karenina_benchmark.question_rows import QuestionRow, QuestionRows, has_alternatives
+from karenina_benchmark.tables.answer_kinds import KINDS, Cell
+from karenina_benchmark.tables.column_roles import TRUTH, fold_name
+from karenina_benchmark.tables.declare_answers import DeclaredAnswers, declare_answers, holds_alternatives
+from karenina_benchmark.tables.question_rows import QuestionRow, QuestionRows, has_alternatives
 from karenina_toolkit.printable import quantity
 
 _TYPES: Final = ("type", "answertype", "kind", "answerkind")

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from karenina_benchmark.answer_kinds import (
+from karenina_benchmark.errors import suggest_key
+from karenina_benchmark.tables.answer_kinds import (
     KINDS,
     Answer,
     Cell,
@@ -24,9 +25,8 @@ from karenina_benchmark.answer_kinds import (
     read_as,
     read_marks,
 )
-from karenina_benchmark.lettered_options import parse_list
-from karenina_benchmark.question_wording import asked_unit, asks_true_or_false, asks_whether, offered_labels
-from karenina_benchmark.unknown_keys import suggest_key
+from karenina_benchmark.tables.lettered_options import parse_list
+from karenina_benchmark.tables.question_wording import asked_unit, asks_true_or_false, asks_whether, offered_labels
 from karenina_template.templates.primitives.date_parser import read_dates
 from karenina_template.templates.primitives.quantity_parser import read_quantity
 from karenina_toolkit.folding import fold

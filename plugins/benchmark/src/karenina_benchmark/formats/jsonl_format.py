@@ -27,11 +27,9 @@ from typing import IO, TYPE_CHECKING, Any
 
 from karenina_benchmark.content import BenchmarkContent
 from karenina_benchmark.document import Document, Place, Section
-from karenina_benchmark.errors import CheckpointError, Problems
-from karenina_benchmark.question_ids import make_question_id
-from karenina_benchmark.strict_json import parse_object
-from karenina_benchmark.text_files import to_checkpoint_error
-from karenina_benchmark.yaml_format import (
+from karenina_benchmark.errors import CheckpointError, Problems, to_checkpoint_error
+from karenina_benchmark.formats.strict_json import parse_object
+from karenina_benchmark.formats.yaml_format import (
     HEAD_KEYS,
     check_version,
     read_head,
@@ -39,6 +37,7 @@ from karenina_benchmark.yaml_format import (
     serialize_head,
     serialize_question,
 )
+from karenina_benchmark.question_ids import make_question_id
 from karenina_core.data.question import Question
 from karenina_core.text import compose
 from karenina_toolkit.files import bounded_files

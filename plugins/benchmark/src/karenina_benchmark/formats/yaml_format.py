@@ -28,20 +28,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from karenina_benchmark.content import BenchmarkContent
-from karenina_benchmark.errors import CheckpointError, Problems, describe_version, explain_error
-from karenina_benchmark.keywords import split_keywords
+from karenina_benchmark.errors import CheckpointError, Problems, describe_version, explain_error, nearest_key
 from karenina_benchmark.question_ids import make_question_id
-from karenina_benchmark.question_import import read_questions
-from karenina_benchmark.table_reader import read_rows
+from karenina_benchmark.question_import import read_questions, split_keywords
+from karenina_benchmark.tables.table_reader import read_rows
 from karenina_benchmark.template_declarations import (
     DeclarationError,
     field_at,
     keep_written_truths,
     make_template_source,
 )
-from karenina_benchmark.unknown_keys import nearest_key
-from karenina_benchmark.yaml_reader import parse
-from karenina_benchmark.yaml_writer import dump
+from karenina_benchmark.yaml.yaml_reader import parse
+from karenina_benchmark.yaml.yaml_writer import dump
 from karenina_core.data.question import Question
 from karenina_core.data.rubrics import DynamicRubric, Rubric, trait_kinds, trait_to_json
 from karenina_core.namespaces import flatten, is_owned
@@ -55,7 +53,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from karenina_benchmark.document import Section
-    from karenina_benchmark.format import CheckPaths
+    from karenina_benchmark.formats.format import CheckPaths
     from karenina_template.templates import Template
 
 FORMAT_VERSION = 1

@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from karenina_benchmark.text_files import to_checkpoint_error
-from karenina_benchmark.unknown_keys import nearest_key
-from karenina_benchmark.yaml_format import QUESTION_KEYS
+from karenina_benchmark.errors import nearest_key, to_checkpoint_error
+from karenina_benchmark.formats.yaml_format import QUESTION_KEYS
 from karenina_core.namespaces import is_owned
 from karenina_toolkit.files import LINES, bounded_files
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from karenina_benchmark.checkpoint_traits import property_value, set_callable_code
+from karenina_benchmark.formats.checkpoint_traits import property_value, set_callable_code
 
 _WORDS: Final = {
     "llm_traits": "RubricTrait",

@@ -9,7 +9,8 @@ from typing import Any, Final
 from pydantic import BaseModel
 from pydantic.errors import PydanticInvalidForJsonSchema
 
-from karenina_benchmark import template_declarations, yaml_format
+from karenina_benchmark import template_declarations
+from karenina_benchmark.formats import yaml_format
 from karenina_core.data.question import FewShotExample, Question
 from karenina_core.data.rubrics import Rubric, trait_kinds
 from karenina_core.data.rubrics.llm import owned_trait_fields

@@ -17,7 +17,10 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from karenina_benchmark.checkpoint_traits import (
+from karenina_benchmark.checkpoint_unread import check_unread
+from karenina_benchmark.content import BenchmarkContent
+from karenina_benchmark.errors import CheckpointError, describe_version, explain_error
+from karenina_benchmark.formats.checkpoint_traits import (
     REFERENCE_PROPERTY,
     Properties,
     check_unread_in_traits,
@@ -25,13 +28,10 @@ from karenina_benchmark.checkpoint_traits import (
     property_value,
     read_traits,
 )
-from karenina_benchmark.checkpoint_unread import check_unread
-from karenina_benchmark.content import BenchmarkContent
-from karenina_benchmark.errors import CheckpointError, describe_version, explain_error
-from karenina_benchmark.gui_checkpoint import as_checkpoint, plain_ratings
-from karenina_benchmark.keywords import split_keywords
-from karenina_benchmark.load_warnings import describe_scenarios, scenario_names
-from karenina_benchmark.strict_json import parse_object
+from karenina_benchmark.formats.gui_checkpoint import as_checkpoint, plain_ratings
+from karenina_benchmark.formats.load_warnings import describe_scenarios, scenario_names
+from karenina_benchmark.formats.strict_json import parse_object
+from karenina_benchmark.question_import import split_keywords
 from karenina_core.data.question import Question
 from karenina_core.data.rubrics import DynamicRubric, Rubric
 from karenina_core.namespaces import is_owned

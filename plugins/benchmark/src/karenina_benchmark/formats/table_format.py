@@ -8,7 +8,10 @@ from dataclasses import dataclass, field, replace
 from shlex import quote
 from typing import TYPE_CHECKING, Any, Final
 
-from karenina_benchmark.column_roles import (
+from karenina_benchmark.content import BenchmarkContent
+from karenina_benchmark.errors import CheckpointError, suggest_key
+from karenina_benchmark.question_import import FIELDS, is_question_field, missing_column, read_questions
+from karenina_benchmark.tables.column_roles import (
     CHOICES,
     CONTEXT,
     ID,
@@ -20,26 +23,22 @@ from karenina_benchmark.column_roles import (
     choose_roles,
     fold_name,
 )
-from karenina_benchmark.content import BenchmarkContent
-from karenina_benchmark.declare_answers import TEXT_ANSWER, WrongTypeError
-from karenina_benchmark.errors import CheckpointError
-from karenina_benchmark.lettered_options import CHOICE_BY
-from karenina_benchmark.question_import import FIELDS, is_question_field, missing_column, read_questions
-from karenina_benchmark.question_rows import QuestionRow, cell_text, make_question_rows, name_columns, names_in
-from karenina_benchmark.table_answers import declare_rows
-from karenina_benchmark.table_headers import find_header_problem
-from karenina_benchmark.table_reader import Row, Table, read_rows
+from karenina_benchmark.tables.declare_answers import TEXT_ANSWER, WrongTypeError
+from karenina_benchmark.tables.lettered_options import CHOICE_BY
+from karenina_benchmark.tables.question_rows import QuestionRow, cell_text, make_question_rows, name_columns, names_in
+from karenina_benchmark.tables.table_answers import declare_rows
+from karenina_benchmark.tables.table_headers import find_header_problem
+from karenina_benchmark.tables.table_reader import Row, Table, read_rows
 from karenina_benchmark.template_declarations import make_row_template
-from karenina_benchmark.unknown_keys import suggest_key
-from karenina_benchmark.yaml_writer import dump
+from karenina_benchmark.yaml.yaml_writer import dump
 from karenina_toolkit.files import TABLES, find_column
 from karenina_toolkit.printable import shorten
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from karenina_benchmark.column_roles import Roles
-    from karenina_benchmark.table_answers import RowTemplates
+    from karenina_benchmark.tables.column_roles import Roles
+    from karenina_benchmark.tables.table_answers import RowTemplates
 
 COLUMNS: Final = (QUESTION, TRUTH, ID, KEYWORDS, CONTEXT, CHOICES, RESPONSE, MODEL)
 """The names that columns can be mapped to."""

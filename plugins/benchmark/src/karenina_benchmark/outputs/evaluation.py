@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from karenina_benchmark.benchmark import Benchmark
-from karenina_benchmark.model_specs import parse_models, recording_interface
+from karenina_benchmark.config.model_specs import parse_models, recording_interface
 from karenina_core.config import VerificationConfig
 from karenina_core.data.rubrics import Rubric
 from karenina_core.errors import ConfigError
