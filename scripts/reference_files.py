@@ -11,8 +11,8 @@ from markdown_text import code, field_table, page, prose, table
 
 from karenina_benchmark.formats.file_schema import benchmark_schema
 from karenina_benchmark.formats.format_registry import list_formats
-from karenina_cli.config_command import schema_of
-from karenina_cli.field_listing import list_fields
+from karenina_cli.commands.config_command import schema_of
+from karenina_cli.output.field_listing import list_fields
 from karenina_core.config import all_settings
 from karenina_core.plugins import active_plugins
 from karenina_engine.journal import schema as journal_schema

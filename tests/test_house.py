@@ -23,7 +23,6 @@ LIMITS = {
 }
 MODULES = 20
 FOLDERS = {
-    "plugins/cli/src/karenina_cli": (49, MODULES),
     "plugins/template/src/karenina_template/templates": (32, MODULES),
 }
 
