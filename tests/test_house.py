@@ -25,7 +25,6 @@ MODULES = 20
 FOLDERS = {
     "plugins/benchmark/src/karenina_benchmark": (49, MODULES),
     "plugins/cli/src/karenina_cli": (49, MODULES),
-    "plugins/template/src/karenina_template/templates": (32, MODULES),
 }
 
 

@@ -20,20 +20,20 @@ from dataclasses import dataclass, field
 from threading import RLock
 from typing import Any, Final
 
-from karenina_template.templates.answer_key import AnswerKey
+from karenina_template.templates.base import AnswerKey
+from karenina_template.templates.bound_template import Template, template_id
 from karenina_template.templates.compose import Tree
-from karenina_template.templates.declaration import Declaration
-from karenina_template.templates.expressions import Scope, read_arguments, read_value
 from karenina_template.templates.field import NO_OPTIONS, UNSET, VERIFIED, FieldRule, make_rule
-from karenina_template.templates.literal_split import (
+from karenina_template.templates.shapes.declaration import Declaration
+from karenina_template.templates.shapes.expressions import Scope, read_arguments, read_value
+from karenina_template.templates.shapes.shape import Shape
+from karenina_template.templates.source.literal_split import (
     LiteralSplit,
     is_comment,
     literal_spans,
     literal_value,
     prefix_before,
 )
-from karenina_template.templates.shape import Shape
-from karenina_template.templates.template import Template, template_id
 
 _SIZE: Final = 256
 _lock: Final = RLock()

@@ -18,20 +18,20 @@ from typing import Annotated, Any, Final, Literal, Optional, Union
 from pydantic import BaseModel, Field, TypeAdapter
 from pydantic.errors import PydanticInvalidForJsonSchema
 
-from karenina_template.templates.annotation import Annotation
 from karenina_template.templates.base import OWN_FIELDS, BaseAnswer
 from karenina_template.templates.class_build_lock import CLASS_BUILD_LOCK
-from karenina_template.templates.declaration import (
+from karenina_template.templates.errors import TemplateError
+from karenina_template.templates.field import TruthCoercer
+from karenina_template.templates.shapes.declaration import (
     NO_DEFAULT,
+    Annotation,
     Declaration,
     EnumDeclaration,
     FieldDeclaration,
     ModelDeclaration,
 )
-from karenina_template.templates.errors import TemplateError
-from karenina_template.templates.field import TruthCoercer
-from karenina_template.templates.open_fields import Opener, create_class
-from karenina_template.templates.schema import Unshown, judge_object, judge_part, judge_schema, with_description
+from karenina_template.templates.shapes.open_fields import Opener, create_class
+from karenina_template.templates.shapes.schema import Unshown, judge_object, judge_part, judge_schema, with_description
 
 _CACHE_SIZE: Final = 1024
 _shapes: OrderedDict[Hashable, Shape] = OrderedDict()

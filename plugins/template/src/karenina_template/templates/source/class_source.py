@@ -11,15 +11,14 @@ import sys
 import textwrap
 from types import FunctionType
 
-from karenina_template.templates.answer_key import AnswerKey
-from karenina_template.templates.base import BaseAnswer
+from karenina_template.templates.base import AnswerKey, BaseAnswer
+from karenina_template.templates.bound_template import Template
 from karenina_template.templates.class_build_lock import CLASS_BUILD_LOCK
 from karenina_template.templates.errors import TemplateError, UntrustedTemplate
-from karenina_template.templates.expressions import is_known
-from karenina_template.templates.loading import load_template
 from karenina_template.templates.primitives import Primitive
-from karenina_template.templates.shape import Shape, shape_of_class
-from karenina_template.templates.template import Template
+from karenina_template.templates.shapes.expressions import is_known
+from karenina_template.templates.shapes.shape import Shape, shape_of_class
+from karenina_template.templates.source.loading import load_template
 
 
 def template_of_class(answer: type[BaseAnswer]) -> Template:

@@ -1,4 +1,4 @@
-"""`Template`, a loaded template, and `BoundTemplate`, which is bound to a question."""
+"""`Template`, a loaded template, and `BoundTemplate`, which is bound to a question; the keys of their artifacts."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from pydantic_core import (
     to_jsonable_python,
 )
 
-from karenina_template.templates.answer_key import AnswerKey
-from karenina_template.templates.base import BaseAnswer
+from karenina_core.artifacts.artifact import ArtifactKey
+from karenina_template.templates.base import AnswerKey, BaseAnswer
 from karenina_template.templates.errors import TemplateError
 from karenina_template.templates.field import alternatives
 from karenina_template.templates.primitives import DateMatch
 from karenina_template.templates.primitives.date_parser import read_dates
-from karenina_template.templates.shape import Shape
+from karenina_template.templates.shapes.shape import Shape
 from karenina_toolkit.structured.exact_numbers import restore_digits
 from karenina_toolkit.structured.schema_repair import repair
 
@@ -83,7 +83,7 @@ class Template:
         return self.answer_class.__base__ is not BaseAnswer
 
     def judge_schema(self) -> dict[str, Any]:
-        """Return the JSON Schema for the judge, a copy: see `karenina_template.templates.schema.judge_schema`."""
+        """Return a copy of the JSON Schema for the judge: see `judge_schema` of `templates.shapes.schema`."""
         schema: dict[str, Any] = from_json(self.shape.schema_json)
         parts = schema["properties"]
         for name, text in self.descriptions.items():
@@ -143,7 +143,7 @@ class BoundTemplate:
         return self.template.description
 
     def judge_schema(self) -> dict[str, Any]:
-        """Return the JSON Schema for the judge, a copy: see `karenina_template.templates.schema.judge_schema`."""
+        """Return a copy of the JSON Schema for the judge: see `judge_schema` of `templates.shapes.schema`."""
         return self.template.judge_schema()
 
     def hints(self) -> dict[str, str]:
@@ -350,3 +350,8 @@ def _describe_class(answer: type[BaseAnswer], shape: Shape, key: AnswerKey) -> s
         for name, rule in key.rules.items()
     }
     return json.dumps([answer.__qualname__, shape.schema_json, rules, repr(key.strategy)], sort_keys=True)
+
+
+ANSWER_CLASS: Final = ArtifactKey("answer_class", BoundTemplate)
+PARSED_ANSWER: Final = ArtifactKey("parsed_answer", BaseAnswer)
+"""These two equal the standard keys of the same names, but have the actual types."""

@@ -7,19 +7,19 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from karenina_core.text import did_you_mean
-from karenina_template.templates.annotation import read_annotation
-from karenina_template.templates.answer_key import check_strategy
-from karenina_template.templates.base import METHODS, OWN_FIELDS
+from karenina_template.templates.base import METHODS, OWN_FIELDS, check_strategy
 from karenina_template.templates.class_build_lock import CLASS_BUILD_LOCK
-from karenina_template.templates.declaration import (
+from karenina_template.templates.errors import TemplateError, missing_answer_class
+from karenina_template.templates.field import FIELD_OPTIONS, UNSET, VERIFIED, describe_parameter, is_option, make_rule
+from karenina_template.templates.shapes.declaration import (
     NO_DEFAULT,
     Declaration,
     EnumDeclaration,
     FieldDeclaration,
     ModelDeclaration,
+    read_annotation,
 )
-from karenina_template.templates.errors import TemplateError, missing_answer_class
-from karenina_template.templates.expressions import (
+from karenina_template.templates.shapes.expressions import (
     Scope,
     full_name,
     is_known_import,
@@ -28,8 +28,7 @@ from karenina_template.templates.expressions import (
     read_value,
     shorten_source,
 )
-from karenina_template.templates.field import FIELD_OPTIONS, UNSET, VERIFIED, describe_parameter, is_option, make_rule
-from karenina_template.templates.open_fields import SHOW
+from karenina_template.templates.shapes.open_fields import SHOW
 
 _CONSTRAINTS: Final = (
     "ge", "gt", "le", "lt", "max_length", "min_length", "multiple_of", "pattern",

@@ -11,7 +11,7 @@ from pydantic.json_schema import GenerateJsonSchema
 
 from karenina_template.templates.errors import TemplateError
 from karenina_template.templates.field import VERIFICATION
-from karenina_template.templates.open_fields import SHOW, is_one_option, leaves_one_value
+from karenina_template.templates.shapes.open_fields import SHOW, is_one_option, leaves_one_value
 
 REASONING_NAMES: Final = ("reasoning", "reason", "rationale", "explanation", "thinking", "evidence")
 """Names of fields that come first, also as endings after an underscore: judges that reason first decide better."""

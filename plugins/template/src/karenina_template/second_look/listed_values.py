@@ -1,7 +1,7 @@
 """The values in a response that could be its answer, as a small judge lists them.
 
 Asked for all values, a small judge lists the first and stops. So it must list two: if there is only one, the other is a
-part of a sentence, which `karenina_template.masked_values` tells apart.
+part of a sentence, which `karenina_template.second_look.masked_values` tells apart.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from karenina_core.models.prompts import PromptTask
-from karenina_template.masked_text import MaskedText, normalize_value
-from karenina_template.masked_values import LETTERS
+from karenina_template.second_look.masked_values import LETTERS, MaskedText, normalize_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
