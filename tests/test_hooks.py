@@ -33,9 +33,8 @@ from karenina_engine.calls.panel_model import PanelModel
 from karenina_engine.calls.tool_sessions import list_tool_sources
 from karenina_engine.cost.price_table import list_price_sources
 from karenina_engine.run.executor import AsyncioExecutor
-from karenina_engine.run.executor_selection import offered_executors
 from karenina_engine.run.panel import PanelAnswer
-from karenina_engine.run.plugin_offers import find_observers
+from karenina_engine.run.plugin_offers import find_observers, offered_executors
 from karenina_testing import ScriptedModels
 
 SHARED = ("karenina-benchmark", "karenina-cli", "karenina-core", "karenina-engine")

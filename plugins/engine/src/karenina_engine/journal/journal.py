@@ -25,10 +25,10 @@ from karenina_engine.calls.call import CallOutcome
 from karenina_engine.calls.reply_json import Reply, is_empty
 from karenina_engine.journal import file as journal_file
 from karenina_engine.journal import user_state
-from karenina_engine.journal.bloom_filter import BloomFilter
 from karenina_engine.journal.command import OWN_ONLY, is_same_run
 from karenina_engine.journal.file import ROW_ERRORS, JournalError, Sync, journal_errors
 from karenina_engine.journal.rows import (
+    BloomFilter,
     StoredReply,
     StoredRun,
     UnstorableRow,

@@ -1,4 +1,7 @@
-"""The first line of a result file, which names the run and its distributions. All other lines are results."""
+"""The lines of a result file: the first names the run and its distributions, all others are results.
+
+`recorded_answer` returns the answer of a result as `--recordings` of a run reads it.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,8 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
+
+from karenina_core.data.outcome import Outcome
 
 _BEGINNING: Final = b'{"run":'
 _LONGEST: Final = 1 << 16
@@ -45,3 +50,25 @@ def read_header(path: Path) -> Mapping[str, Any]:
     except (OSError, ValueError, KeyError, TypeError):
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def recorded_answer(result: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the answer of a result's JSON object; None if the model brought no answer.
+
+    The answer has `question_id`, `replicate`, `model` (the answering model's id), `question`, and `text` or, of an
+    agent, `trace`: its messages as `Message.to_dict` returns them. `finish_reason` says if it was cut off or refused.
+    """
+    if result["outcome"] == Outcome.MODEL_ERROR.value:
+        return None
+    meta, template = result["metadata"], result["template"]
+    trace = template["trace_messages"]
+    end = "content_filter" if template.get("response_refused") else ""
+    end = end or ("length" if template.get("response_truncated") else "")
+    return {
+        "question_id": meta["question_id"],
+        "replicate": meta["replicate"] or 1,
+        "model": meta["answering_id"],
+        "question": meta["question_text"],
+        **({"trace": trace} if trace else {"text": template["raw_llm_response"]}),
+        **({"finish_reason": end} if end else {}),
+    }

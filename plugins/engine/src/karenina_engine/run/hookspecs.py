@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from karenina_core.data.sections import StageRecord
     from karenina_core.plugins import Plugins
     from karenina_engine.calls.call import CallOutcome
-    from karenina_engine.progress.events import (
+    from karenina_engine.progress.observers import (
         AnswerStarted,
         CallStarted,
         ItemStarted,

@@ -23,7 +23,6 @@ from karenina_importing.import_format import Fit, make_import_format
 from karenina_importing.source_files import FileHead, SourceRow, head_of, read_json
 from karenina_toolkit.files import LINES, TABLES, suggest_rows
 
-
 _PARQUET: Final = b"PAR1"
 _LOOKED_AT: Final = 1000
 """The rows that are compared with the header."""

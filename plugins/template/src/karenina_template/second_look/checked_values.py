@@ -32,12 +32,16 @@ if TYPE_CHECKING:
     from karenina_core.models.prompts import PromptTask
     from karenina_core.stages.context import VerificationContext
 
-
 _NOT_CHOSEN: Final = -10.0
 """Stands for the log-probability of options that were not chosen, if the adapter does not know it."""
 
 ListValues = Callable[[str, int], Awaitable[Sequence[str]]]
 """A function that has the judge list the values in a response, at least so many."""
+_UNIT: Final = re.compile(r"\bin ([^\W\d_]+)")
+_KINDS: Final = frozenset({"integer", "number"})
+_LIMITS: Final = frozenset({"type", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"})
+_LEAST, _MOST = 10, 10**15
+"""The bounds of numbers that may be misread: smaller ones are one word, and larger ones are not read."""
 
 
 def field_to_check(schema: Mapping[str, Any]) -> str | None:
@@ -150,13 +154,6 @@ async def _choose(context: VerificationContext, text: str, options: Sequence[str
     if known is not None and known.keys() >= set(options):
         return known
     return {option: 0.0 if option == found.value else _NOT_CHOSEN for option in options}
-
-
-_UNIT: Final = re.compile(r"\bin ([^\W\d_]+)")
-_KINDS: Final = frozenset({"integer", "number"})
-_LIMITS: Final = frozenset({"type", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"})
-_LEAST, _MOST = 10, 10**15
-"""The bounds of numbers that may be misread: smaller ones are one word, and larger ones are not read."""
 
 
 def choices_of(schema: Mapping[str, Any], values: Mapping[str, Any], response: str) -> dict[str, Any] | None:

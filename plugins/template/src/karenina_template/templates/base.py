@@ -31,6 +31,11 @@ from karenina_template.templates.field import VERIFICATION, FieldRule, TruthCoer
 from karenina_template.templates.primitives import Undecided
 from karenina_template.templates.regex_checks import RegexReport, verify_patterns
 
+OWN_FIELDS: Final = frozenset({"id", "correct", "regex"})
+"""The fields that every answer has. They are not part of schemas, and judges do not fill them."""
+METHODS: Final = frozenset({"verify", "verify_granular", "verify_regex", "field_results", "field_scores"})
+"""The names of methods that verification calls, which fields cannot have."""
+
 
 @dataclass(frozen=True, slots=True)
 class AnswerKey:
@@ -88,13 +93,6 @@ def check_strategy(strategy: object, fields: Mapping[str, FieldRule]) -> Tree:
     except ValueError as error:
         raise TemplateError(str(error)) from error
     return strategy
-
-
-OWN_FIELDS: Final = frozenset({"id", "correct", "regex"})
-"""The fields that every answer has. They are not part of schemas, and judges do not fill them."""
-
-METHODS: Final = frozenset({"verify", "verify_granular", "verify_regex", "field_results", "field_scores"})
-"""The names of methods that verification calls, which fields cannot have."""
 
 
 class BaseAnswer(BaseModel):

@@ -20,6 +20,27 @@ if TYPE_CHECKING:
 
 _HARMLESS: Final = ("lowercase", "strip", "collapse_whitespace", "exact")
 """Normalizers that remove differences of writing only."""
+_MOST_ITEMS: Final = 50
+_MOST_SHOWN: Final = 4
+_LONGEST: Final = 400
+_LIKE: Final = (
+    ("ABEKMHPCTXSJYQW", "\u0410\u0412\u0415\u041a\u041c\u041d\u0420\u0421\u0422\u0425\u0405\u0408\u0423\u051a\u051c"),
+    ("acdehijopqswxyv", "\u0430\u0441\u0501\u0435\u04bb\u0456\u0458\u043e\u0440\u051b\u0455\u051d\u0445\u0443\u0475"),
+    ("ABEZHKMNPTYX", "\u0391\u0392\u0395\u0396\u0397\u039a\u039c\u039d\u03a1\u03a4\u03a5\u03a7"),
+    ("aiovpuy", "\u03b1\u03b9\u03bf\u03bd\u03c1\u03c5\u03b3"),
+    ("onu", "\u0585\u0578\u057d"),
+    ("iagx", "\u0131\u0251\u0261\u00d7"),
+    ("00", "O\u041e"),
+    ("0", "\u039f"),
+    ("1111111", "Il|\u0406\u0399\u04cf\u01c0"),
+    ("--''", "\u2014\u2015\u00b4`"),
+)
+"""Characters that look like those before them, of the confusables of Unicode Technical Standard 39: Cyrillic, Greek and
+Armenian letters, digits and letters, dashes and accents."""
+_TABLE: Final = {ord(like): plain for plains, alike in _LIKE for plain, like in zip(plains, alike, strict=True)}
+_IGNORED: Final = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200c\u200d\u2061-\u2064\ufe00-\ufe0f\U000e0000-\U000e0fff]"
+)
 
 
 @dataclass(slots=True)
@@ -66,29 +87,6 @@ class EqualTruths:
             what = f"{rule} {does} the truths {text[:60]!r} and {first[:60]!r}{where} of {name!r} equal"
             self.found.append((question, name, what, "remove it from `normalize`"))
         equal.setdefault(written, (text, question))
-
-
-_MOST_ITEMS: Final = 50
-_MOST_SHOWN: Final = 4
-_LONGEST: Final = 400
-_LIKE: Final = (
-    ("ABEKMHPCTXSJYQW", "\u0410\u0412\u0415\u041a\u041c\u041d\u0420\u0421\u0422\u0425\u0405\u0408\u0423\u051a\u051c"),
-    ("acdehijopqswxyv", "\u0430\u0441\u0501\u0435\u04bb\u0456\u0458\u043e\u0440\u051b\u0455\u051d\u0445\u0443\u0475"),
-    ("ABEZHKMNPTYX", "\u0391\u0392\u0395\u0396\u0397\u039a\u039c\u039d\u03a1\u03a4\u03a5\u03a7"),
-    ("aiovpuy", "\u03b1\u03b9\u03bf\u03bd\u03c1\u03c5\u03b3"),
-    ("onu", "\u0585\u0578\u057d"),
-    ("iagx", "\u0131\u0251\u0261\u00d7"),
-    ("00", "O\u041e"),
-    ("0", "\u039f"),
-    ("1111111", "Il|\u0406\u0399\u04cf\u01c0"),
-    ("--''", "\u2014\u2015\u00b4`"),
-)
-"""Characters that look like those before them, of the confusables of Unicode Technical Standard 39: Cyrillic, Greek and
-Armenian letters, digits and letters, dashes and accents."""
-_TABLE: Final = {ord(like): plain for plains, alike in _LIKE for plain, like in zip(plains, alike, strict=True)}
-_IGNORED: Final = re.compile(
-    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200c\u200d\u2061-\u2064\ufe00-\ufe0f\U000e0000-\U000e0fff]"
-)
 
 
 def describe_look_alikes(value: object, truth: object) -> str | None:

@@ -15,8 +15,19 @@ from karenina_template.templates.errors import InvalidAnswer, TemplateError
 if TYPE_CHECKING:
     from karenina_template.templates.bound_template import BoundTemplate
 
-
 _VERIFY: Final = "verify()"
+Json = Mapping[str, Any]
+_TEXTS: Final = ("text", "2", "2000-01-02", "BCL2", "")
+_NUMBERS: Final = (1, 0, 2000, 37, -1)
+_LENGTHS: Final = (1, 2, 3, 0, 1)
+_FORMATS: Final = {
+    "date": "2000-01-0{n}",
+    "date-time": "2000-01-0{n}T00:00:00",
+    "time": "00:00:0{n}",
+    "duration": "PT{n}H",
+    "uuid": "00000000-0000-4000-8000-00000000000{n}",
+}
+_DEEPEST: Final = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,21 +138,6 @@ def _names_used(answer: type[BaseAnswer]) -> Iterator[str]:
 
 def _described(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
-
-
-Json = Mapping[str, Any]
-
-_TEXTS: Final = ("text", "2", "2000-01-02", "BCL2", "")
-_NUMBERS: Final = (1, 0, 2000, 37, -1)
-_LENGTHS: Final = (1, 2, 3, 0, 1)
-_FORMATS: Final = {
-    "date": "2000-01-0{n}",
-    "date-time": "2000-01-0{n}T00:00:00",
-    "time": "00:00:0{n}",
-    "duration": "PT{n}H",
-    "uuid": "00000000-0000-4000-8000-00000000000{n}",
-}
-_DEEPEST: Final = 12
 
 
 def make_samples(schema: Json) -> Iterator[dict[str, Any]]:

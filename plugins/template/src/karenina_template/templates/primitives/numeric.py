@@ -26,6 +26,10 @@ from karenina_template.templates.primitives.exact_numbers import at_most, differ
 from karenina_template.templates.primitives.values import Number, above_by, exact, number_of
 
 Mode = Literal["relative", "absolute"]
+Decay = Literal["linear", "quadratic"]
+_ROUNDED: Final = Context(prec=40, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
+_NEARLY_ALL: Final = nextafter(1.0, 0.0)  # so that rounding never results in full credit
+Positive = Annotated[Number, Field(gt=0)]
 
 
 class NumericPrimitive(Primitive):
@@ -179,12 +183,6 @@ def below(number: Decimal, bound: Decimal | float | None, exclusive: bool) -> bo
         return True
     limit = bound if isinstance(bound, Decimal) else exact(bound)
     return number < limit or (number == limit and not exclusive)
-
-
-Decay = Literal["linear", "quadratic"]
-_ROUNDED: Final = Context(prec=40, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
-_NEARLY_ALL: Final = nextafter(1.0, 0.0)  # so that rounding never results in full credit
-Positive = Annotated[Number, Field(gt=0)]
 
 
 def _falling(excess: Decimal, width: Decimal, decay: Decay) -> float:

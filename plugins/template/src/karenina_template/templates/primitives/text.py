@@ -26,6 +26,10 @@ from karenina_toolkit.patterns import Flags, compile_pattern, find_all, flag_nam
 
 Texts = Annotated[Sequence[str], Field(min_length=1), AfterValidator(tuple)]
 FlagNames = Annotated[Flags, BeforeValidator(flag_names)]
+Count = Annotated[int, Strict(), Field(ge=0)]
+_OPENING: Final = re.compile(r"[\[{]")
+_MOST_OPENINGS: Final = 1000
+"""The most places at which a response is searched for JSON."""
 
 
 def _other_words(primitive: Primitive, expected: object) -> object:
@@ -151,12 +155,6 @@ class RegexMatch(Primitive):
             return False
         forms = dict.fromkeys((text, fold(text), unicodedata.normalize("NFD", fold(text))))
         return any(search(self.pattern, form, self.flags) is not None for form in forms)
-
-
-Count = Annotated[int, Strict(), Field(ge=0)]
-_OPENING: Final = re.compile(r"[\[{]")
-_MOST_OPENINGS: Final = 1000
-"""The most places at which a response is searched for JSON."""
 
 
 class TracePrimitive(Primitive):
