@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
     from filelock import BaseFileLock
 
-    from karenina_core.data.item_id import ItemId
+    from karenina_core.data.result import ItemId
     from karenina_engine.calls.call import CallCounts, CallRecord
     from karenina_engine.calls.concurrency_limits import ConcurrencyLimits
     from karenina_engine.cost.ledger import Ledger

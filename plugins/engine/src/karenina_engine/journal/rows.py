@@ -18,7 +18,7 @@ from karenina_engine.journal.file import JournalDamaged
 from karenina_engine.journal.schema import is_intact, with_digest
 
 if TYPE_CHECKING:
-    from karenina_core.data.item_id import ItemId
+    from karenina_core.data.result import ItemId
     from karenina_engine.calls.call import CallRecord
 
 _MOST: Final = 2**63 - 1

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from karenina_core.data.item_id import ItemId
 from karenina_core.data.outcome import Outcome
+from karenina_core.data.result import ItemId
 from karenina_engine.calls.reply_json import load_error
 from karenina_engine.journal.file import JournalError, is_locked, journal_errors, open_to_read, read_owner
 from karenina_engine.journal.rows import DECODE_ERRORS, raise_damaged, read_run_row, sum_ledger_lines

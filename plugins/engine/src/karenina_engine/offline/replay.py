@@ -26,8 +26,7 @@ from karenina_engine.run.request import RunRequest
 from karenina_engine.settings import EngineSettings
 
 if TYPE_CHECKING:
-    from karenina_core.data.item_id import ItemId
-    from karenina_core.data.result import VerificationResult
+    from karenina_core.data.result import ItemId, VerificationResult
     from karenina_core.data.trust import Trust
     from karenina_core.models.ports import Message
     from karenina_engine.calls.call import CallOutcome, CallRecord

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from karenina_core.errors import StructuredError
-from karenina_core.models.special_tokens import break_special_tokens
+from karenina_core.models.prompts import break_special_tokens
 from karenina_template.second_look.listed_values import LISTED, find_known, is_bare, select_values
 from karenina_template.second_look.masked_values import (
     LEAD,
