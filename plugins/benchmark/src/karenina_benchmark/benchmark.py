@@ -214,7 +214,7 @@ class Benchmark(BenchmarkContent):
         progress: bool | None = None,
     ) -> VerificationResultSet:
         """Run the benchmark in a running event loop; the arguments are those of `run_verification`."""
-        from karenina_engine.progress.progress_display import choose_display
+        from karenina_engine.progress.run_progress import choose_display
         from karenina_engine.run.execution import collect_results
         from karenina_engine.run.prepare import open_run
         from karenina_engine.run.request import RunRequest
@@ -254,7 +254,7 @@ class Benchmark(BenchmarkContent):
         `run_verification`.
         """
         from karenina_engine.offline.rescoring import rescore
-        from karenina_engine.progress.progress_display import choose_display
+        from karenina_engine.progress.run_progress import choose_display
 
         display = choose_display(progress)
         with display if display is not None else nullcontext():
