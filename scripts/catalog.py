@@ -20,7 +20,7 @@ from karenina_core.namespaces import owned_fields
 from karenina_core.plugins import GROUPS, Plugins
 from karenina_core.stages.stage import registered_stages
 from karenina_engine.calls.hookspecs import karenina_tool_sources
-from karenina_engine.run.executor_selection import offered_executors
+from karenina_engine.run.plugin_offers import offered_executors
 
 
 def members(checkout: Path) -> list[str]:

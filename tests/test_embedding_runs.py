@@ -216,7 +216,7 @@ def test_semantic_match_compares_by_the_configured_model(model: str, extracted: 
 
 def test_semantic_match_without_its_plugin_is_refused_before_any_call(model: str) -> None:
     models = judging("myocardial infarction")
-    from karenina_template.templates.similarity import withdraw_similarity
+    from karenina_template.templates.primitives.semantic import withdraw_similarity
 
     withdraw_similarity()
     plugins = Plugins.discover()

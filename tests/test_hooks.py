@@ -20,12 +20,12 @@ from karenina_cli.app import build_app
 from karenina_cli.hookspecs import karenina_commands
 from karenina_core import ANY, ArtifactKeys, Slot, Stage, VerificationConfig, VerificationContext, hookimpl
 from karenina_core import plugins as plugin_room
-from karenina_core.artifacts.slot_rules import SLOT_RULES
 from karenina_core.config import all_settings, find_adapter, prompt_instructions
 from karenina_core.data.result import VerificationResult
 from karenina_core.errors import ConfigError, PluginError
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import CallInfo, ErrorCategory, Message, PortError
+from karenina_core.planning.selection import SLOT_RULES
 from karenina_core.plugins import Plugins, use_plugins
 from karenina_core.stages.finalize import plugin as core_plugin
 from karenina_core.stages.stage import registered_stages
@@ -33,9 +33,8 @@ from karenina_engine.calls.panel_model import PanelModel
 from karenina_engine.calls.tool_sessions import list_tool_sources
 from karenina_engine.cost.price_table import list_price_sources
 from karenina_engine.run.executor import AsyncioExecutor
-from karenina_engine.run.executor_selection import offered_executors
 from karenina_engine.run.panel import PanelAnswer
-from karenina_engine.run.plugin_offers import find_observers
+from karenina_engine.run.plugin_offers import find_observers, offered_executors
 from karenina_testing import ScriptedModels
 
 SHARED = ("karenina-benchmark", "karenina-cli", "karenina-core", "karenina-engine")

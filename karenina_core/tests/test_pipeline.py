@@ -524,7 +524,7 @@ def test_a_prompt_begins_with_all_instructions() -> None:
 
 def test_observers_hear_of_stages_that_execute() -> None:
     from karenina_core import hookimpl
-    from karenina_engine.progress.events import StageStarted
+    from karenina_engine.progress.observers import StageStarted
 
     heard = []
 

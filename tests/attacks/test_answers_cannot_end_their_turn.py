@@ -12,7 +12,7 @@ from karenina import Outcome, VerificationResult, evaluate
 from karenina.rubrics import LLMRubricTrait
 from karenina_core import plugins as plugin_room
 from karenina_core.models.ports import CallInfo, Message
-from karenina_core.models.special_tokens import break_special_tokens
+from karenina_core.models.prompts import break_special_tokens
 from karenina_core.plugins import Plugins
 from karenina_testing import ScriptedModels
 

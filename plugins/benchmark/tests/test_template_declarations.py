@@ -3,7 +3,7 @@
 import pytest
 
 from karenina_benchmark.template_declarations import DeclarationError, make_template_source
-from karenina_template.templates.loading import load_template
+from karenina_template.templates.source.loading import load_template
 
 DECLARATIONS = [
     ({"ground_truth": "BCL2"}, "str", "'BCL2'", "ExactMatch()"),

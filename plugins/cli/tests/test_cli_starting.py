@@ -42,7 +42,7 @@ MODULES = [
     "typer",
     "rich.console",
     "karenina_cli.commands.plugins_command",
-    "karenina_core.plugins.active",
+    "karenina_core.plugins.registry",
 ]
 
 

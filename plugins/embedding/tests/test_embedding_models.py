@@ -27,7 +27,7 @@ from karenina_embedding.embedding_check import EmbeddingCheck
 from karenina_embedding.model_files import PACKAGED_MODELS, ModelPackage, ModelUnavailable, PackagedModel, find_model
 from karenina_embedding.settings import DEFAULT_MODEL, EmbeddingSettings
 from karenina_template.templates import SemanticMatch
-from karenina_template.templates.similarity import SimilarityUnavailable, withdraw_similarity
+from karenina_template.templates.primitives.semantic import SimilarityUnavailable, withdraw_similarity
 
 
 @pytest.fixture

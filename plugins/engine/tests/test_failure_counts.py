@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from karenina_engine.results.failure_counts import MAX_KINDS, OTHERS, Failure, FailureCounts
+from karenina_engine.results.aggregate import MAX_KINDS, OTHERS, Failure, FailureCounts
 
 
 def ranked(*errors: str) -> list[Failure]:

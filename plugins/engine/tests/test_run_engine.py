@@ -22,7 +22,7 @@ from karenina_core.errors import RunError
 from karenina_core.models.adapters import AdapterSpec
 from karenina_core.models.ports import NO_INFO, CallInfo, ErrorCategory, LLMReply, Message, PortError
 from karenina_engine.calls.retry import RetryPolicy
-from karenina_engine.progress.events import RunFinished
+from karenina_engine.progress.observers import RunFinished
 from karenina_engine.results.aggregate import OutcomeTally
 from karenina_engine.results.result_set import VerificationResultSet
 from karenina_engine.run.blocking import run_blocking

@@ -26,7 +26,7 @@ from karenina_core.models.ports import (
 )
 from karenina_core.plugins import Plugins
 from karenina_engine.calls.retry import RetryPolicy
-from karenina_engine.check.model_checks import check_models
+from karenina_engine.check.stage_checks import check_models
 from karenina_engine.run.port_factory import PortFactory
 from karenina_engine.run.run_parts import RunParts
 from karenina_testing import ScriptedModels

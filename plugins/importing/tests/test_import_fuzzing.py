@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from karenina_benchmark import Benchmark
 from karenina_benchmark.errors import CheckpointError
 from karenina_importing import ImportFormat, convert
-from karenina_importing.file_head import FileHead
 from karenina_importing.imported_files import write_files
 from karenina_importing.plugin import FORMATS
+from karenina_importing.source_files import FileHead
 
 BY_KEY: dict[str, ImportFormat] = {one.key: one for one in FORMATS}
 TEXTS = st.sampled_from(

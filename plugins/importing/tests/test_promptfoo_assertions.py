@@ -14,7 +14,7 @@ from karenina_benchmark import Benchmark
 from karenina_core.data.rubrics import LLMRubricTrait, UnknownTrait
 from karenina_importing.formats.promptfoo.assertions import convert, expected_answer
 from karenina_importing.formats.promptfoo.tests import parse_assertion
-from karenina_template.templates.similarity import provide_similarity, withdraw_similarity
+from karenina_template.templates.primitives.semantic import provide_similarity, withdraw_similarity
 
 COMPARED: list[tuple[dict[str, Any], str, str]] = [
     ({"type": "equals", "value": "Lima"}, "The answer is Lima.", "The answer is Cusco."),

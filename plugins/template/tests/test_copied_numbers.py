@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from parse_runs import parse
 
 from karenina_core.models.ports import ParserReply
-from karenina_template.numbers_in_text import read_numbers
+from karenina_template.templates.primitives.numbers_in_text import read_numbers
 from karenina_testing import StageRun
 
 TEMPLATE = """

@@ -14,10 +14,9 @@ from parse_runs import parse
 from karenina_core import Question, VerificationConfig
 from karenina_core.data.trust import Trust
 from karenina_core.models.ports import ParserReply
-from karenina_template.listed_values import LISTED
-from karenina_template.masked_text import MaskedText
-from karenina_template.masked_values import LETTERS, MASKED, NONE
 from karenina_template.parse_template import ParseTemplate
+from karenina_template.second_look.checked_values import LISTED
+from karenina_template.second_look.masked_values import LETTERS, MASKED, NONE, MaskedText
 from karenina_testing import StageRun
 
 ONE_FIELD = """

@@ -20,7 +20,11 @@ from karenina_template.templates.primitives import (
     RegexMatch,
     SemanticMatch,
 )
-from karenina_template.templates.similarity import SimilarityUnavailable, provide_similarity, withdraw_similarity
+from karenina_template.templates.primitives.semantic import (
+    SimilarityUnavailable,
+    provide_similarity,
+    withdraw_similarity,
+)
 from karenina_toolkit.patterns import PatternTimeout
 
 NAN = float("nan")

@@ -27,9 +27,9 @@ from karenina_template.templates import (
     VerifiedField,
     load_template,
 )
-from karenina_template.templates.class_source import template_of_class
-from karenina_template.templates.open_fields import leaves_one_value
 from karenina_template.templates.self_check import find_flaws
+from karenina_template.templates.shapes.open_fields import leaves_one_value
+from karenina_template.templates.source.class_source import template_of_class
 from karenina_template.validate_template import ValidateTemplate
 from karenina_testing import ScriptedModels, run_stage
 

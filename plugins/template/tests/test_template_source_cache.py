@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 from karenina_core.data.trust import Trust, digest_of
 from karenina_template.templates import Template, TemplateError, UntrustedTemplate, load_template
-from karenina_template.templates.literal_split import (
+from karenina_template.templates.source.literal_split import (
     is_comment,
     literal_spans,
     literal_value,
     prefix_before,
     split_literals,
 )
-from karenina_template.templates.loading import read_template
+from karenina_template.templates.source.loading import read_template
 
 # t is a text, n a number, d one of a date, c a comment; o is an option that stands several times, p a pattern after r.
 LAYOUTS = [

@@ -18,7 +18,7 @@ from karenina_core.models.ports import ErrorCategory, Message, ParserReply, Port
 from karenina_core.plugins import Plugins
 from karenina_template.parse_template import ParseTemplate
 from karenina_template.templates import BoundTemplate, load_template
-from karenina_template.templates.similarity import provide_similarity, withdraw_similarity
+from karenina_template.templates.primitives.semantic import provide_similarity, withdraw_similarity
 from karenina_template.validate_template import ValidateTemplate
 from karenina_template.verify_template import VerifyTemplate
 from karenina_testing import ScriptedModels, StageRun, run_stage

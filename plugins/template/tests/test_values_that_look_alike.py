@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from karenina_template.templates import BaseAnswer, SynonymMap, VerifiedField
-from karenina_template.templates.class_source import template_of_class
 from karenina_template.templates.normalize import normalize
 from karenina_template.templates.primitives import (
     ContainsAll,
@@ -26,6 +25,7 @@ from karenina_template.templates.primitives import (
     TraceLength,
     TraceRegex,
 )
+from karenina_template.templates.source.class_source import template_of_class
 from karenina_toolkit.folding import fold
 
 LOOK_ALIKE = [

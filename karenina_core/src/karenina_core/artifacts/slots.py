@@ -1,4 +1,4 @@
-"""The thirteen slots. Their rules are in `slot_rules`, so that plugins can be listed without importing artifacts."""
+"""The thirteen slots. `planning.selection` has their rules, so that plugins are listed without importing artifacts."""
 
 from __future__ import annotations
 

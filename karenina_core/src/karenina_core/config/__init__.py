@@ -5,16 +5,22 @@ Values are taken from the first of these that has one: arguments, the environmen
 """
 
 from karenina_core.config.core_settings import CoreSettings, PluginSelection
-from karenina_core.config.environment import read_environment, read_value
-from karenina_core.config.plugin_lookup import find_adapter, plugins_of, prompt_instructions, registered_adapters
 from karenina_core.config.setting_owners import (
     Setting,
     all_settings,
     flatten_settings,
     prompt_tasks,
+    read_environment,
+    read_value,
     translate_settings,
 )
-from karenina_core.config.verification import VerificationConfig
+from karenina_core.config.verification import (
+    VerificationConfig,
+    find_adapter,
+    plugins_of,
+    prompt_instructions,
+    registered_adapters,
+)
 
 __all__ = [
     "CoreSettings",

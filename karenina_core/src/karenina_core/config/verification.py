@@ -1,4 +1,4 @@
-"""`VerificationConfig`: the configuration of a run."""
+"""`VerificationConfig`: the configuration of a run; its plugins, and their adapters and additions to prompts."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar, Union,
 
 from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError, model_validator
 
-from karenina_core.catalog import CORE, read_catalog
+from karenina_core.catalog import CORE, install_command, official_first, read_catalog
 from karenina_core.config.core_settings import CoreSettings
-from karenina_core.config.environment import read_environment
 from karenina_core.config.setting_owners import (
     PREFIX,
     Setting,
@@ -19,13 +18,19 @@ from karenina_core.config.setting_owners import (
     flatten_settings,
     not_loaded,
     prompt_tasks,
+    read_environment,
     translate_settings,
 )
-from karenina_core.errors import ConfigError
+from karenina_core.errors import ConfigError, PluginError
+from karenina_core.models.adapters import RegisteredAdapter
 from karenina_core.models.model import SECRECY
 from karenina_core.namespaces import describe_unknown, namespace_of, owned_fields, third_parties
-from karenina_core.plugins import active_plugins
+from karenina_core.plugins import Selection, active_plugins, installed_plugins
+from karenina_core.plugins.hookspecs import karenina_prompt_instructions
 from karenina_core.text import did_you_mean
+
+if TYPE_CHECKING:
+    from karenina_core.plugins import Plugins
 
 S = TypeVar("S", bound=BaseModel)
 _PLAIN = {
@@ -186,3 +191,49 @@ def _is_plain(annotation: Any) -> bool:
     if kind in (Union, UnionType, Annotated):
         return all(_is_plain(part) for part in get_args(annotation)[: 1 if kind is Annotated else None])
     return kind is Literal or annotation in (bool, int, float, Decimal, NoneType)
+
+
+def plugins_of(config: VerificationConfig) -> Plugins:
+    """Return the plugins that the configuration selects; the active ones if it selects nothing."""
+    chosen = config.core.plugins
+    if not (chosen.block or chosen.only or chosen.pick):
+        return active_plugins()
+    return installed_plugins(Selection.of(chosen.block, chosen.only, chosen.pick))
+
+
+def registered_adapters(plugins: Plugins) -> tuple[RegisteredAdapter, ...]:
+    """Return all registered adapters, sorted by interface and distribution."""
+    return tuple(RegisteredAdapter(one.value, one.distribution, one.version) for one in plugins.of_kind("adapter"))
+
+
+def find_adapter(plugins: Plugins, interface: str) -> RegisteredAdapter:
+    """Return the adapter with that interface name.
+
+    Raises `PluginError` if it is not installed (naming the distribution to install, or the nearest name), if it failed
+    to load, and if two distributions offer it.
+    """
+    offered = registered_adapters(plugins)
+    found = [one for one in offered if one.spec.interface == interface]
+    found.sort(key=lambda one: official_first(one.distribution))
+    if len(found) == 1:
+        return found[0]
+    if found:
+        names = " and ".join(f"{one.distribution} {one.version}" for one in found)
+        raise PluginError(
+            f"two plugins offer the adapter {interface!r}: {names}; block one of them: "
+            f'[plugins] block = ["{found[-1].distribution}"]'
+        )
+    bad = [info for info in plugins.describe() if (info.kind, info.name) == ("adapter", interface)]
+    problem = "; ".join(f"{one.distribution} {one.version}: {one.failure}" for one in bad if one.state != "loaded")
+    if problem:
+        raise PluginError(f"the adapter {interface!r} cannot be used: {problem}")
+    missing = f"there is no adapter {interface!r}{did_you_mean(interface, [one.spec.interface for one in offered])}"
+    if (owner := read_catalog()["adapters"].get(interface)) is not None:
+        missing = f"the adapter {interface!r} is not installed: {install_command(owner)}"
+    raise PluginError(f"{missing}{not_loaded(plugins)}")
+
+
+def prompt_instructions(plugins: Plugins, task: str, interface: str) -> tuple[str, ...]:
+    """Return what plugins add to the prompt of `task` for judges of `interface`, sorted."""
+    found = [one.value(task=task, interface=interface) for one in plugins.implementations(karenina_prompt_instructions)]
+    return tuple(sorted(text for text in found if text))

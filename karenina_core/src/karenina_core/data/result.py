@@ -1,12 +1,11 @@
-"""`VerificationResult`: the result of one item, which is an answer and its judge."""
+"""`VerificationResult`: the result of one item, which is an answer and its judge; `ItemId`, its key in a run."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, Self
 
 from pydantic import Field
 
-from karenina_core.data.item_id import ItemId
 from karenina_core.data.outcome import Outcome
 from karenina_core.data.sections import (
     RevisionRecord,
@@ -22,6 +21,20 @@ from karenina_core.data.sections import (
 from karenina_core.text import to_html
 
 SCHEMA_VERSION: Final = 1
+
+
+class ItemId(NamedTuple):
+    """The ids of an item's question, answering model and judge, and its replicate. `of` writes it."""
+
+    question: str
+    answering: str
+    judge: str
+    replicate: int
+
+    @classmethod
+    def of(cls, question: str, answering: str, judge: str | None, replicate: int | None) -> Self:
+        """Return the key of an item: without a judge the answering model takes its place, and replicates begin at 1."""
+        return cls(question, answering, judge or answering, replicate or 1)
 
 
 class VerificationResult(Section):

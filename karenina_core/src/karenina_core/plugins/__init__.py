@@ -3,9 +3,15 @@
 Failures are data: a plugin that cannot be loaded is listed with the reason, and affects only runs that need it.
 """
 
-from karenina_core.plugins.active import active_plugins, command_plugins, installed_plugins, use_plugins
 from karenina_core.plugins.discovery import GROUPS, PluginInfo, Selection
-from karenina_core.plugins.registry import Offer, Plugins
+from karenina_core.plugins.registry import (
+    Offer,
+    Plugins,
+    active_plugins,
+    command_plugins,
+    installed_plugins,
+    use_plugins,
+)
 from karenina_core.plugins.specifications import Hook
 
 __all__ = [

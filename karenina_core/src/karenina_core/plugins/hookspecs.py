@@ -5,8 +5,8 @@ entry point in one of the groups `karenina.stages`, `karenina.adapters` or `kare
 implementation may take fewer arguments than its specification.
 
 The hooks for stages are in `karenina_core.stages.hookspecs`. Others belong to the distribution that opens the extension
-point. It specifies them with `@hookspec` in a module that imports `karenina_core.hooks` and `karenina_core.hook_policy`
-at run time and nothing else, and names the module in the entry-point group `karenina.hookspecs`. It may define
+point. It specifies them with `@hookspec` in a module that imports `karenina_core.hooks` at run time and
+nothing else, and names the module in the entry-point group `karenina.hookspecs`. It may define
 `offered(plugins)`, which is called after plugins that implement one of its hooks were loaded or registered, and may set
 `karenina_api`. `karenina plugins --hooks` lists all hooks.
 """

@@ -1,14 +1,17 @@
 """`Plugins`: the registry of loaded and registered plugins, and of the objects that they offer through hooks.
 
-A failure is data: it is listed, and affects only runs that need the plugin.
+A failure is data: it is listed, and affects only runs that need the plugin. The active plugins of a program are those
+set for a `with` block, else the installed ones.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from importlib.metadata import EntryPoint
 from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar
 
@@ -18,7 +21,7 @@ from karenina_core.artifacts.declarations import name_of_adapter, name_of_stage,
 from karenina_core.artifacts.slots import STAGE_HOOKS
 from karenina_core.catalog import install_command, read_catalog
 from karenina_core.errors import PluginError, type_and_message
-from karenina_core.hook_policy import version_mismatch
+from karenina_core.hooks import version_mismatch
 from karenina_core.plugins.discovery import GROUPS, Kind, PluginInfo, Selection, canonical, installed, load_entry_points
 from karenina_core.plugins.specifications import GROUP, Specifications, installed_specifications
 from karenina_core.text import did_you_mean
@@ -39,6 +42,7 @@ _HOOKS_OF_KIND: Final[dict[Kind, tuple[Iterable[str], Callable[..., str], Callab
 }
 """For each kind of entry point: the hooks through which its plugins offer objects, and functions that return the name
 of such an object and why it is refused."""
+_active: ContextVar[Plugins | None] = ContextVar("karenina_plugins", default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,3 +267,32 @@ class Plugins:
 
     def _record(self, info: PluginInfo) -> None:
         self._infos[(info.kind, info.name, info.distribution)] = info
+
+
+def command_plugins() -> Plugins:
+    """Return the plugins that may add commands: those of the enclosing `use_plugins`, else the installed ones.
+
+    Of the installed ones, stages and adapters are not imported, so that the command line starts at once.
+    """
+    return _active.get() or Plugins.discover(kinds=["other"])
+
+
+def active_plugins() -> Plugins:
+    """Return the plugins of the enclosing `use_plugins`, else the installed ones, discovered on first need."""
+    return _active.get() or installed_plugins(Selection.of())
+
+
+@cache
+def installed_plugins(selection: Selection) -> Plugins:
+    """Return the installed plugins that a selection allows, discovered once per process."""
+    return Plugins.discover(selection)
+
+
+@contextmanager
+def use_plugins(plugins: Plugins) -> Iterator[Plugins]:
+    """Use `plugins` instead of the installed ones within the `with` block."""
+    token = _active.set(plugins)
+    try:
+        yield plugins
+    finally:
+        _active.reset(token)

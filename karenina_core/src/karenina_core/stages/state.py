@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
-from karenina_core.data.item_id import ItemId
 from karenina_core.data.outcome import Outcome
+from karenina_core.data.result import ItemId
 from karenina_core.models.ports import CallInfo, ModelRequest, Usage
 from karenina_core.namespaces import owned_fields
 

@@ -17,10 +17,10 @@ from karenina_core.data.trust import Trust
 from karenina_core.errors import ConfigError, KareninaError
 from karenina_core.plugins import active_plugins
 from karenina_template.question_template import template_of
-from karenina_template.templates.all_errors import find_errors
-from karenina_template.templates.equal_truths import EqualTruths
 from karenina_template.templates.errors import TRUST_CURE, TemplateError, UntrustedTemplate
+from karenina_template.templates.look_alikes import EqualTruths
 from karenina_template.templates.self_check import find_flaws, find_truth_errors
+from karenina_template.templates.source.loading import find_errors
 
 if TYPE_CHECKING:
     from karenina_benchmark.content import BenchmarkContent

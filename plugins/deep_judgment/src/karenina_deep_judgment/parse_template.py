@@ -22,7 +22,7 @@ from karenina_deep_judgment.prompts import (
 from karenina_deep_judgment.search_tools import check_search_tool, find_service_needs, warn_about_unused_search_settings
 from karenina_deep_judgment.settings import DeepJudgmentSettings, settings_of
 from karenina_template.parsing_stage import ParsingStage, fill_template, parsing_request, read_hints
-from karenina_template.templates.schema import is_reasoning
+from karenina_template.templates.shapes.schema import is_reasoning
 from karenina_toolkit.structured import ask, object_schema
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ class plugin:  # noqa: N801 - the entry points' name
     def karenina_primitives() -> Sequence[type[Primitive]]:
         """Offer no primitive, but provide `SemanticMatch` with its similarity function."""
         from karenina_embedding.semantic_match import compute_similarity, load_model
-        from karenina_template.templates.similarity import provide_similarity
+        from karenina_template.templates.primitives.semantic import provide_similarity
 
         provide_similarity(compute_similarity, ready=load_model)
         return []

@@ -18,7 +18,7 @@ from karenina_embedding.embedder import get_embedder
 from karenina_embedding.model_files import ModelUnavailable, explain_missing_library
 from karenina_embedding.semantic_match import CONFIGURED_MODEL
 from karenina_embedding.settings import EmbeddingSettings
-from karenina_template.templates.artifact_keys import ANSWER_CLASS, PARSED_ANSWER
+from karenina_template.templates.bound_template import ANSWER_CLASS, PARSED_ANSWER
 from karenina_toolkit.structured import InvalidReply, ask, object_schema
 
 if TYPE_CHECKING:

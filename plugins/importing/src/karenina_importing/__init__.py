@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from karenina_importing.conversion import Imported, RowProblem, convert
     from karenina_importing.field_mapping import FieldMapping
     from karenina_importing.import_format import Fit, ImportFormat, make_import_format
-    from karenina_importing.source_row import SourceRow
+    from karenina_importing.source_files import SourceRow
 
 __all__ = [
     "FieldMapping",
@@ -36,7 +36,7 @@ __getattr__ = lazy_names(
         "ImportFormat": ".import_format",
         "Imported": ".conversion",
         "RowProblem": ".conversion",
-        "SourceRow": ".source_row",
+        "SourceRow": ".source_files",
         "convert": ".conversion",
         "make_import_format": ".import_format",
     },

@@ -34,10 +34,8 @@ from karenina_importing.answer_fields import (
     with_options,
 )
 from karenina_importing.field_mapping import AUTO, GRADED, FieldMapping
-from karenina_importing.field_paths import find_first
-from karenina_importing.source_files import SizeLimit
-from karenina_importing.source_row import SourceRow
-from karenina_importing.texts import as_response
+from karenina_importing.field_paths import as_response, find_first
+from karenina_importing.source_files import SizeLimit, SourceRow
 from karenina_importing.verdicts import make_label, settle_scales
 from karenina_toolkit.files.bounded_files import format_size, max_file_bytes, size_limit_cure
 from karenina_toolkit.files.value_limits import find_problem

@@ -3,10 +3,13 @@
 A number selects an item of a list, negative ones from its end; a name on a list selects that value of each item. A key
 with dots can be written as it is. A path with braces is a text with the values of other paths, `{doc.passage} {doc.q}`,
 in which `\\n` is a new line. Paths between bars, `A|B|C`, are the options of a question in columns of their own.
+
+`as_response` converts a value that is a recorded answer.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
@@ -14,7 +17,38 @@ from typing import Any, Final
 from karenina_benchmark.tables.lettered_options import parse_list
 from karenina_benchmark.tables.message_texts import NotText, as_text, is_conversation
 from karenina_benchmark.tables.question_rows import context_text
-from karenina_importing.texts import TRUNCATED
+from karenina_toolkit import traces
+
+
+class _Truncated:
+    """The value of a cell that the source has cut."""
+
+    def __repr__(self) -> str:
+        return "a cut value"
+
+
+TRUNCATED: Final = _Truncated()
+
+
+def as_response(value: Any) -> Any:
+    """Return the recorded answer of a value: a text, or a conversation as it is, also in an object. Raises `NotText`.
+
+    An answer that is a JSON object is returned as the text of that object.
+    """
+    if is_conversation(value) or (
+        isinstance(value, Mapping) and not {"content", "role"} <= value.keys() and traces.is_conversation(value)
+    ):
+        try:
+            traces.convert_recording(value)
+        except traces.TraceFormatError as error:
+            raise NotText(f"no recording can hold it: {error}") from error
+        return value
+    if isinstance(value, Mapping):
+        return as_text(
+            value["content"] if {"content", "role"} <= value.keys() else json.dumps(value, ensure_ascii=False)
+        )
+    return as_text(value)
+
 
 _PLACEHOLDER: Final = re.compile(r"\{([^{}]+)\}")
 _INDEX: Final = re.compile(r"-?[0-9]{1,9}")

@@ -10,7 +10,7 @@ import typer
 
 from karenina_cli.input.options import Encoding, JSONObject, Rows
 from karenina_cli.screen import get_screen
-from karenina_importing import completion_values
+from karenina_importing import format_choice
 from karenina_toolkit.printable import in_one_line, quantity
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from karenina_importing.conversion import Imported, RowProblem
     from karenina_importing.import_format import ImportFormat
     from karenina_importing.imported_files import Written
-    from karenina_importing.source_row import SourceRow
+    from karenina_importing.source_files import SourceRow
 
 app = typer.Typer()
 EPILOG: Final = (
@@ -42,7 +42,7 @@ def import_(
             metavar="SOURCE",
             help="A file, or hf:NAME for a dataset of Hugging Face, which is read over the network.",
             show_default=False,
-            autocompletion=completion_values.sources,
+            autocompletion=format_choice.sources,
         ),
     ],
     from_: Annotated[
@@ -52,7 +52,7 @@ def import_(
             metavar="FORMAT",
             help="huggingface, lm-eval, inspect, openai-evals, promptfoo, or a format of a plugin. Default: detected.",
             show_default=False,
-            autocompletion=completion_values.formats,
+            autocompletion=format_choice.formats,
         ),
     ] = None,
     output: Annotated[
@@ -90,7 +90,7 @@ def import_(
             help="Map a name to a path of a row, such as question=doc.question, or set answer=auto (the "
             "default), text, number, integer, boolean, date, choice, graded or none.",
             show_default=False,
-            autocompletion=completion_values.mapped_names,
+            autocompletion=format_choice.mapped_names,
         ),
     ] = None,
     map_file: Annotated[
@@ -99,7 +99,7 @@ def import_(
             metavar="FILE",
             help="Use this mapping, which an import wrote and you have edited.",
             show_default=False,
-            autocompletion=completion_values.mapping_files,
+            autocompletion=format_choice.mapping_files,
         ),
     ] = None,
     rows: Rows = None,
@@ -165,7 +165,7 @@ def _check_options(source: str, from_: str | None, key: str | None, *, subset: s
 def _choose(source: str, key: str | None) -> ImportFormat:
     from karenina_core import plugins
     from karenina_core.errors import ConfigError
-    from karenina_importing.detection import choose_format, detect_format, import_formats
+    from karenina_importing.format_choice import choose_format, detect_format, import_formats
 
     formats = import_formats(plugins.active_plugins())
     if source.startswith(_HF):

@@ -15,8 +15,7 @@ from karenina_importing.field_mapping import FieldMapping
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from karenina_importing.file_head import FileHead
-    from karenina_importing.source_row import SourceRow
+    from karenina_importing.source_files import FileHead, SourceRow
 
 
 class Fit(IntEnum):
@@ -73,7 +72,7 @@ def make_import_format(
 
 
 def _is_surely(detect: Callable[[FileHead], Fit], path: Path) -> bool:
-    from karenina_importing.file_head import head_of
+    from karenina_importing.source_files import head_of
 
     try:
         return detect(head_of(path)) is Fit.YES

@@ -1,19 +1,50 @@
-"""Read JSON, lines of JSON and archives of other tools, within the bounds of all files."""
+"""Files of other tools: their rows, their beginning, and reading JSON, lines of JSON and archives.
+
+All of it is read within the bounds of all files.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import Any, Final
 
 from karenina_benchmark.errors import CheckpointError
-from karenina_importing.source_row import SourceRow
 from karenina_toolkit import files
-from karenina_toolkit.files import archives, bounded_files
+from karenina_toolkit.files import archives, bounded_files, read_records
 
 _SIZE_OF_VALUE: Final = 8
 """The characters that a value counts for besides those of its text, fewer than it usually has in a file."""
+_LINES: Final = 50
+_BLANK: Final = b" \t\r\n\xef\xbb\xbf"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRow:
+    """A row of a source: its place (such as `line 3`) and its values.
+
+    `problem` says why a row could not be read; it has no values then.
+
+    A format that knows more than one right answer for each row also gives `question`: keys of a question in a YAML
+    benchmark (`answer`, `strategy`, `rubric`, `keywords`, `metadata`, ...), which take the place of those that the
+    mapping would make; only an answer type that the user has chosen replaces `answer`. Rows without an id and with
+    different keys are different questions. `recordings` are the answers, in place of the mapped response: each has a
+    `response`, and optionally a `model`, a `replicate`, and as `label` a person's verdict, as keys of a line of a file
+    of labels. `left_out` names what is not carried over, by its type, and `notes` say what the user should know of the
+    whole source, once.
+    """
+
+    place: str
+    values: Mapping[str, Any]
+    problem: str = ""
+    question: Mapping[str, Any] = field(default_factory=dict)
+    recordings: Sequence[Mapping[str, Any]] | None = None
+    left_out: Sequence[str] = ()
+    notes: Sequence[str] = ()
 
 
 class SizeLimit:
@@ -80,3 +111,59 @@ def read_entry(archive: archives.Archive, name: str, path: Path) -> Any:
     """Return the JSON value of a file in an archive. Raises `CheckpointError`."""
     with bounded(path):
         return files.parse_json(archive.read(name), path, name, surrogates=True)
+
+
+def head_of(path: Path) -> FileHead:
+    """Return the beginning of a file, which all formats that are asked about it share."""
+    try:
+        about = path.stat()
+    except OSError:
+        return FileHead(path)
+    return _head_of(path, about.st_mtime_ns, about.st_size)
+
+
+@lru_cache(maxsize=1)
+def _head_of(path: Path, _changed: int, _size: int) -> FileHead:
+    return FileHead(path)
+
+
+@dataclass(frozen=True)
+class FileHead:
+    """The beginning of a file, read when it is needed."""
+
+    path: Path
+
+    @cached_property
+    def start(self) -> bytes:
+        """The first 512 bytes."""
+        with bounded(self.path), bounded_files.open_file(self.path) as file:
+            return file.read(512) or b""
+
+    @cached_property
+    def lines(self) -> list[Any]:
+        """The JSON values of the first lines; empty unless each of them is one."""
+        if not self.start.lstrip(_BLANK).startswith((b"{", b"[", b'"')):
+            return []
+        with (
+            bounded(self.path),
+            read_records(self.path, suffix=".jsonl", surrogates=True, keep_problems=True) as records,
+        ):
+            # A file cut within its first lines is still one of lines if the lines before are whole.
+            whole = takewhile(lambda record: record.problem is None, records)
+            return [record.value for record in islice(whole, _LINES)]
+
+    @cached_property
+    def record(self) -> Mapping[str, Any]:
+        """The first line, if it is a JSON object; else empty."""
+        first = self.lines[0] if self.lines else None
+        return first if isinstance(first, Mapping) else {}
+
+    @cached_property
+    def document(self) -> Any:
+        """The whole file as one JSON value; None if it is not one."""
+        if len(self.lines) > 1 or not self.start.lstrip(_BLANK).startswith((b"{", b"[")):
+            return None
+        try:
+            return read_json(self.path)
+        except CheckpointError:
+            return None

@@ -27,7 +27,7 @@ from karenina_engine.calls.panel_model import PanelModel
 from karenina_jury.jury_result import JuryRecord, as_jury, combined, make_vote, undecided
 from karenina_jury.votes import Ballot, Count, count_fields, count_verdicts
 from karenina_template.question_template import template_of
-from karenina_template.templates.schema import is_reasoning
+from karenina_template.templates.shapes.schema import is_reasoning
 from karenina_toolkit.gather_all import gather_all
 
 if TYPE_CHECKING:

@@ -26,11 +26,11 @@ from karenina_otel.telemetry import Telemetry, open_telemetry
 
 if TYPE_CHECKING:
     from karenina_core import VerificationResult
-    from karenina_core.data.item_id import ItemId
+    from karenina_core.data.result import ItemId
     from karenina_core.data.sections import StageRecord
     from karenina_core.stages.context import Item
     from karenina_engine.calls.call import CallOutcome
-    from karenina_engine.progress.events import (
+    from karenina_engine.progress.observers import (
         AnswerStarted,
         CallStarted,
         ItemStarted,

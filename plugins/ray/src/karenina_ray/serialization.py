@@ -21,8 +21,7 @@ from karenina_core.config import VerificationConfig, all_settings
 from karenina_core.data.trust import Trust
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import CallInfo, CallNotes, Usage
-from karenina_engine.calls.call import CallCounts, CallOutcome, CallRecord, Endpoint
-from karenina_engine.calls.call_size import CallSize
+from karenina_engine.calls.call import CallCounts, CallOutcome, CallRecord, CallSize, Endpoint
 from karenina_engine.calls.reply_json import dump_error, dump_json, dump_reply, load_error, load_reply
 
 _NO_SIZE = CallSize(0, 0.0, 1)  # of a run without a budget

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from karenina_core.data.rubrics.scaled_trait import ScaledTrait
+from karenina_core.data.rubrics.base import ScaledTrait
 
 if TYPE_CHECKING:
     from karenina_benchmark import Benchmark

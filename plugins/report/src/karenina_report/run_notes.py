@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from karenina_core.hook_policy import HookPolicy
-from karenina_core.hooks import hookspec
+from karenina_core.hooks import HookPolicy, hookspec
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, Final
 
-from karenina_core.data.rubrics.scaled_trait import ScaledTrait
+from karenina_core.data.rubrics.base import ScaledTrait
 from karenina_toolkit.structured import InvalidReply
 
 Json = dict[str, Any]

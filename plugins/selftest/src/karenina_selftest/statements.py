@@ -7,7 +7,7 @@ from datetime import date
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
-from karenina_template.templates.template import as_json
+from karenina_template.templates.bound_template import as_json
 
 if TYPE_CHECKING:
     from karenina_template.templates import BoundTemplate

@@ -1,19 +1,26 @@
-"""`ParseTemplate`, the stage of slot 7: a judge fills the template from the answer, without seeing the truth."""
+"""`ParseTemplate`, the stage of slot 7, with its settings: a judge fills the template without seeing the truth."""
 
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from pydantic import BaseModel, Field
 
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import VerificationContext
+from karenina_core.models.from_files import FromFiles
 from karenina_core.models.prompts import PromptTask
-from karenina_template.listed_values import LISTED
-from karenina_template.masked_values import MASKED
 from karenina_template.parsing_stage import EXTRACTION, ParsingStage, fill_template, parsing_request, read_hints
-from karenina_template.rejected_values import LISTING, checks_values, lists_rejected, with_rejected
-from karenina_template.second_look import choose_numbers, field_to_check, has_second_look, look_again
-from karenina_template.settings import TemplateSettings
+from karenina_template.second_look.checked_values import (
+    LISTED,
+    choose_numbers,
+    field_to_check,
+    has_second_look,
+    look_again,
+)
+from karenina_template.second_look.masked_values import MASKED
+from karenina_template.second_look.rejected_values import LISTING, checks_values, lists_rejected, with_rejected
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -24,9 +31,30 @@ if TYPE_CHECKING:
     from karenina_core.stages.stage import Need
     from karenina_template.templates import BaseAnswer, BoundTemplate
 
+
 logger = logging.getLogger("karenina")
 
 PARSING: Final = PromptTask("parsing", EXTRACTION)
+
+
+class TemplateSettings(BaseModel):
+    """Settings of template parsing."""
+
+    from_files: ClassVar[FromFiles] = "any"
+    include_extraction_hints: bool = Field(
+        default=True, description="Show the judge the extraction hints of templates."
+    )
+    list_rejected: bool | None = Field(
+        default=None,
+        description="Have the judge list the values that the response rejects before it fills the template. By "
+        "default, judges that an adapter declares as small do so.",
+    )
+    check_values: bool | None = Field(
+        default=None,
+        description="Have the judge look a second time: if the template has one field, for text, at the response with "
+        "its values masked by letters; and at numbers that it seems to have misread in words or in another unit. By "
+        "default, judges that an adapter declares as small do so.",
+    )
 
 
 class ParseTemplate(ParsingStage):

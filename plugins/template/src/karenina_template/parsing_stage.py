@@ -12,7 +12,7 @@ from karenina_core.data.outcome import Outcome
 from karenina_core.errors import StructuredError
 from karenina_core.models.prompts import fence
 from karenina_core.stages.stage import Skip, Stage
-from karenina_template.templates.artifact_keys import ANSWER_CLASS, PARSED_ANSWER
+from karenina_template.templates.bound_template import ANSWER_CLASS, PARSED_ANSWER
 from karenina_toolkit.judge_input import make_judge_input
 from karenina_toolkit.skipping import skip_if_failed
 from karenina_toolkit.structured import ask

@@ -12,7 +12,7 @@ from karenina_core.stages.stage import ModelNeed
 from karenina_core.text import join_problems
 from karenina_template.question_template import template_of
 from karenina_template.templates import TemplateError, UntrustedTemplate
-from karenina_template.templates.artifact_keys import ANSWER_CLASS
+from karenina_template.templates.bound_template import ANSWER_CLASS
 from karenina_template.templates.errors import TRUST_CURE
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from karenina_core import Question, Skip, Stage, VerificationConfig, Verificatio
 from karenina_core.data.trust import Trust
 from karenina_core.errors import ConfigError
 from karenina_core.stages.stage import ModelNeed
-from karenina_template.templates.artifact_keys import ANSWER_CLASS, PARSED_ANSWER
+from karenina_template.templates.bound_template import ANSWER_CLASS, PARSED_ANSWER
 from karenina_toolkit.skipping import skip_if_failed
 
 if TYPE_CHECKING:

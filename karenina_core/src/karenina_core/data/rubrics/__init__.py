@@ -1,6 +1,5 @@
 """Rubric traits: qualities of an answer that have no single correct value, as data. Stages score them."""
 
-from karenina_core.data.rubrics.agentic import AgenticRubricTrait
 from karenina_core.data.rubrics.base import (
     RubricTrait,
     UnknownTrait,
@@ -9,10 +8,13 @@ from karenina_core.data.rubrics.base import (
     trait_kinds,
     trait_to_json,
 )
-from karenina_core.data.rubrics.callables import CallableRubricTrait
-from karenina_core.data.rubrics.llm import LLMRubricTrait
-from karenina_core.data.rubrics.metric import MetricRubricTrait
-from karenina_core.data.rubrics.pattern import RegexRubricTrait
+from karenina_core.data.rubrics.kinds import (
+    AgenticRubricTrait,
+    CallableRubricTrait,
+    LLMRubricTrait,
+    MetricRubricTrait,
+    RegexRubricTrait,
+)
 from karenina_core.data.rubrics.rubric import DynamicRubric, Rubric, check_dynamic_names
 
 __all__ = [

@@ -9,12 +9,14 @@ from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, field_validator, model_validator
 
-from karenina_core.data.rubrics.agentic import AgenticRubricTrait
 from karenina_core.data.rubrics.base import RubricTrait, trait_from_json
-from karenina_core.data.rubrics.callables import CallableRubricTrait
-from karenina_core.data.rubrics.llm import LLMRubricTrait
-from karenina_core.data.rubrics.metric import MetricRubricTrait
-from karenina_core.data.rubrics.pattern import RegexRubricTrait
+from karenina_core.data.rubrics.kinds import (
+    AgenticRubricTrait,
+    CallableRubricTrait,
+    LLMRubricTrait,
+    MetricRubricTrait,
+    RegexRubricTrait,
+)
 
 _LISTS: tuple[tuple[str, type[RubricTrait]], ...] = (
     ("llm_traits", LLMRubricTrait),

@@ -13,7 +13,7 @@ from karenina_benchmark import template_declarations
 from karenina_benchmark.formats import yaml_format
 from karenina_core.data.question import FewShotExample, Question
 from karenina_core.data.rubrics import Rubric, trait_kinds
-from karenina_core.data.rubrics.llm import owned_trait_fields
+from karenina_core.data.rubrics.kinds import owned_trait_fields
 from karenina_core.plugins import active_plugins
 from karenina_engine.check.owned_fields import OwnedFields
 from karenina_template.templates import SynonymMap, known_primitives

@@ -166,10 +166,9 @@ def check_versions(found: Iterable[Distribution] | None = None) -> Iterator[Find
 def check_configured(plugins: Plugins, config: VerificationConfig) -> Iterator[Finding]:
     """Yield what is wrong with the configuration, its models and their servers."""
     from karenina_core.data.question import Question
-    from karenina_engine.check.model_checks import check_models
     from karenina_engine.check.planner import Planner
     from karenina_engine.check.plugin_checks import check_selection
-    from karenina_engine.check.stage_checks import check_configuration
+    from karenina_engine.check.stage_checks import check_configuration, check_models
 
     count = len(config.given())
     yield from _attempt("Configuration", lambda: check_selection(plugins, config), None)

@@ -113,7 +113,7 @@ def _json(plans: list[tuple[Plan, list[str]]], *, of_file: bool) -> dict[str, An
 
 
 def _print(screen: Screen, one: Plan) -> None:
-    from karenina_engine.check.plan_text import left_out_lines, plan_rows
+    from karenina_engine.check.planner import left_out_lines, plan_rows
 
     for number, name, slot, owner, waits in plan_rows(one):
         facts = Text(f"  {f'slot {slot}' if slot != '-' else 'no slot'}; {owner}", "dim")

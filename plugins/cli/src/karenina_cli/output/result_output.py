@@ -203,7 +203,7 @@ class Failures:
         """Return whether an earlier item failed for the same reason. In a file or a pipe, print a line for the item."""
         if result.outcome.judged:
             return False
-        from karenina_engine.results.failure_counts import failure_kind
+        from karenina_engine.results.aggregate import failure_kind
 
         first = self._first.setdefault(failure_kind(result.why(), result.question_id), number)
         if result.outcome is Outcome.UNDECIDED:

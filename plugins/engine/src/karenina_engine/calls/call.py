@@ -1,4 +1,4 @@
-"""A model call: what is called, what is sent, and the interfaces that handle it."""
+"""A model call: what is called, what is sent, its size, and the interfaces that handle it."""
 
 from __future__ import annotations
 
@@ -8,17 +8,42 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol
 
 from karenina_core.models.ports import CallInfo, CallNotes, Message, PortError, Usage
-from karenina_engine.calls.call_size import CallSize, measure_call
 from karenina_engine.calls.reply_json import Reply, dump_json_bytes
 
 if TYPE_CHECKING:
     from karenina_core.models.adapters import AdapterSpec
     from karenina_core.models.model import ModelConfig
 
+FRAME: Final = 64
+"""The tokens that a server adds to the messages, and those of the frame of a tool call."""
+
+_PER_CHARACTER: Final = 0.5  # tokens: more than long texts in alphabets have
+_PER_SIGN: Final = 2.0  # of texts in other scripts
 PortKind = Literal["llm", "parser", "agent", "turn", "service"]
+
+
+class CallSize(NamedTuple):
+    """The `characters` that are sent, the most tokens per character (`density`), and the most requests (`turns`) of an
+    agent that is called as a whole."""
+
+    characters: int
+    density: float
+    turns: int
+
+
+def measure_call(messages: Sequence[Message], request: object, *, is_agent: bool) -> CallSize:
+    """Return the size of a call that sends `messages` and `request`, which holds JSON values or is None."""
+    texts = [message.content for message in messages]
+    size = sum(map(len, texts)) + sum(len(message.tool_calls) * FRAME for message in messages)
+    if request is not None:
+        size += len(json.dumps(request, default=str))
+    turns = 1
+    if is_agent and isinstance(request, dict):
+        turns = max(1, int(request.get("max_turns", 1)))
+    return CallSize(size, _PER_CHARACTER if all(map(str.isascii, texts)) else _PER_SIGN, turns)
 
 
 @dataclass(frozen=True)

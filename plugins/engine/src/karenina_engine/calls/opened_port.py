@@ -1,23 +1,39 @@
 """A port of an adapter, opened for one model of a run: requests are sent to it, and its replies checked.
 
-Judges are called at temperature 0, if the user set no temperature and the server accepts one.
+Judges are called at temperature 0, if the user set no temperature and the server accepts one. The run of an agent is
+one call, or one call for each turn if the adapter guards its requests.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from karenina_core.models.ports import AgentOptions, ErrorCategory, ModelRequest, PortError
-from karenina_toolkit.structured.reply_checks import check_reply, filtered_reply
+from anyio import to_thread
+
+from karenina_core.models.ports import (
+    AgentOptions,
+    AgentReply,
+    CallNotes,
+    ErrorCategory,
+    Message,
+    ModelRequest,
+    PortError,
+    Turn,
+)
+from karenina_core.text import replace_surrogates_in
+from karenina_engine.calls.call import Call
+from karenina_toolkit.files.source_digest import digest_folders
+from karenina_toolkit.replies.reply_sanitizer import sanitize_usage
+from karenina_toolkit.structured.reply_checks import check_reply, filtered_reply, receive
 
 if TYPE_CHECKING:
     from karenina_core.models.adapters import AdapterSpec
     from karenina_core.models.model import ModelConfig
     from karenina_engine.calls.call import Endpoint
-
+    from karenina_engine.calls.call_runner import CallRunner
 
 logger = logging.getLogger("karenina")
 
@@ -73,3 +89,78 @@ def with_zero_temperature(model: ModelConfig, spec: AdapterSpec) -> ModelConfig:
 
 def _refuses_temperature(error: PortError) -> bool:
     return error.category is ErrorCategory.PERMANENT and "temperature" in str(error).lower()
+
+
+async def run_agent(opened: OpenedPort, request: ModelRequest, options: AgentOptions, calls: CallRunner) -> AgentReply:
+    """Return the result of an agent. Raises `PortError`, with the conversation so far as its `partial`."""
+    info = request.info
+    asked = _describe(options)
+    if options.workspace is not None:
+        # Questions may send the same request with different folders: a run is for one question, its turns for any.
+        asked["question_id"] = info.question_id
+        if info.sources:
+            asked["files"] = await to_thread.run_sync(digest_folders, info.sources)
+    # Judges read what an agent leaves in the workspace of an answer; nothing reads a judge's own copy.
+    self_contained = options.workspace is None or not info.shared
+    composite = bool(getattr(opened.port, "guards_calls", False))
+    call = Call(opened.endpoint, request.messages, info, asked, self_contained=self_contained, composite=composite)
+
+    def send() -> Awaitable[AgentReply]:
+        if composite:
+            return _run_turns(opened, request, options, calls, call.notes)
+        return _run_whole(opened, request, options)
+
+    try:
+        return await calls.make(call, send)
+    except PortError as error:
+        if error.partial is not None:
+            error.partial = _clean_trace(error.partial)
+        raise
+
+
+async def _run_whole(opened: OpenedPort, request: ModelRequest, options: AgentOptions) -> AgentReply:
+    """Run an agent that is limited and retried as a whole."""
+    reply: AgentReply = await opened.send(replace(request, options=await _with_tools(opened, options)))
+    return reply
+
+
+async def _run_turns(
+    opened: OpenedPort, request: ModelRequest, options: AgentOptions, calls: CallRunner, notes: CallNotes
+) -> AgentReply:
+    """Run an agent whose turns are calls of their own; their notes are also those of the whole.
+
+    A failed start of its tools is retried as calls are.
+    """
+    info, started = replace(request.info, notes=notes), CallNotes()
+    try:
+        with_tools = await calls.policy.call(lambda: _with_tools(opened, options), started)
+    finally:
+        notes.add(started)
+    endpoint, asked = replace(opened.endpoint, port="turn"), _describe(with_tools)
+
+    async def guard(send: Callable[[], Awaitable[Turn]], trace: Sequence[Message]) -> Turn:
+        call = Call(endpoint, [*request.messages, *trace], info, asked)
+        return await calls.make(call, lambda: receive(opened.where, "turn", send, endpoint.model.max_tokens))
+
+    guarded = replace(request, info=info, options=replace(with_tools, guard=guard))
+    reply: AgentReply = await opened.send(guarded)
+    return reply
+
+
+async def _with_tools(opened: OpenedPort, options: AgentOptions) -> AgentOptions:
+    """Return the options with the tools of the model's servers, which are started."""
+    return options if opened.start_tools is None else await opened.start_tools(options)
+
+
+def _describe(options: AgentOptions) -> dict[str, Any]:
+    """Return what of an agent's options decides its replies, as JSON values."""
+    return {
+        "max_turns": options.max_turns,
+        "tools": [[tool.name, tool.description, tool.schema] for tool in options.tools],
+        "workspace": options.workspace is not None,
+    }
+
+
+def _clean_trace(reply: AgentReply) -> AgentReply:
+    trace = tuple(Message.from_dict(replace_surrogates_in(one.to_dict())) for one in reply.trace)
+    return replace(reply, trace=trace, usage=sanitize_usage(reply.usage))

@@ -1,22 +1,27 @@
-"""The plan of each question. Plans are cached by their set of stages, so a run makes only a few."""
+"""The plan of each question. Plans are cached by their set of stages, so a run makes only a few.
+
+A plan as text has its stages, what each waits for, and what is left out; notebooks show it as a table.
+"""
 
 from __future__ import annotations
 
 from array import array
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Final, overload
 from weakref import ref
 
-from karenina_core.artifacts.slot_rules import SLOT_RULES
 from karenina_core.errors import ConfigError
 from karenina_core.pipeline import Pipeline
-from karenina_core.planning.plan import Plan, PlanError, make_plan
+from karenina_core.planning.plan import Plan, PlanError, PlannedStage, make_plan
+from karenina_core.planning.selection import SLOT_RULES
 from karenina_core.stages.stage import Skip, Stage, registered_stages
-from karenina_engine.check.blocked_stages import blocked_stages, requested_but_blocked
-from karenina_engine.check.plan_text import show_plans_in_notebooks
+from karenina_core.text import to_html
+from karenina_engine.check.plugin_checks import blocked_stages, requested_but_blocked
 from karenina_engine.progress.observers import NO_OBSERVERS, Observers
 from karenina_engine.settings import EngineSettings
+from karenina_toolkit.notebook_html import Cell, make_heading, make_table, make_text, render_html
+from karenina_toolkit.printable import quantity
 
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
@@ -29,6 +34,7 @@ _MAX_RECENT = 4096
 """The number of questions whose pipelines are cached: each is used before the run, and several times during it."""
 _MAX_SELECTION_KEYS = 1024
 """The most selection keys that are cached: a skip reason that names its question must not fill memory."""
+PLAN_HEAD: Final = ("#", "Stage", "Slot", "From", "Waits for")
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,3 +184,39 @@ class QuestionSubset(Sequence["Question"]):
 
     def __iter__(self) -> Iterator[Question]:
         return (self._questions[place] for place in self._places)
+
+
+def plan_rows(plan: Plan) -> Iterator[list[str]]:
+    """Yield a row for each stage, with the columns of `PLAN_HEAD`."""
+    for number, stage in enumerate(plan.stages, 1):
+        slot = stage.slot.config_name if stage.slot is not None else "-"
+        once = " (once per answer)" if stage.stage.scope == "answer" else ""
+        yield [str(number), stage.name + once, slot, f"{stage.distribution} {stage.version}", _waits(stage)]
+
+
+def left_out_lines(plan: Plan) -> Iterator[str]:
+    """Yield the stages that are left out, with the reasons."""
+    for left in plan.left_out:
+        yield f"{left.name}: {left.why}"
+
+
+def show_plans_in_notebooks() -> None:
+    """Let notebooks show a plan as `plan_html` does."""
+    to_html.register(Plan, plan_html)
+
+
+def plan_html(plan: Plan) -> str:
+    """Return a plan as HTML for a notebook."""
+    rows: list[list[Cell]] = [[*row, make_text(waits)] for *row, waits in plan_rows(plan)]
+    left = [make_heading("Left out"), make_text("\n".join(left_out_lines(plan)))] if plan.left_out else []
+    return render_html(make_heading(f"Plan of {quantity(len(rows), 'stage')}"), make_table(PLAN_HEAD, rows), *left)
+
+
+def _waits(stage: PlannedStage) -> str:
+    if stage.reads_everything:
+        return "all others: reads everything"
+    by_stage: dict[str, list[str]] = {}
+    for wait in stage.waits_for:
+        reason = f"{wait.why} {wait.artifact}" if wait.artifact is not None else wait.why
+        by_stage.setdefault(wait.stage, []).append(reason)
+    return "\n".join(f"{name}: {', '.join(reasons)}" for name, reasons in by_stage.items())

@@ -20,7 +20,7 @@ from pydantic_core import to_jsonable_python
 from karenina_core import plugins as plugin_room
 from karenina_core.config import all_settings, find_adapter, flatten_settings
 from karenina_core.data.rubrics import LLMRubricTrait, Rubric, trait_kinds
-from karenina_core.data.rubrics.llm import owned_trait_fields
+from karenina_core.data.rubrics.kinds import owned_trait_fields
 from karenina_core.data.trust import Trust, digest_of_values
 from karenina_core.errors import ConfigError, PluginError
 from karenina_core.models.from_files import FromFiles, mark_of, restricted_fields

@@ -1,18 +1,26 @@
-"""The checks before a run, which find everything that would fail every item before the first call."""
+"""The checks before a run, which find everything that would fail every item before the first call.
+
+They also warn about settings and fields of models that are set and have no effect in this run, and compare recorded
+answers with the questions.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import combinations
+from typing import TYPE_CHECKING, Final
 
-from karenina_core.config import find_adapter, registered_adapters
+from karenina_core.config import all_settings, find_adapter, registered_adapters
 from karenina_core.errors import ConfigError
-from karenina_engine.check.model_checks import check_models
+from karenina_core.models.adapters import AdapterSpec, AgentTier
+from karenina_core.models.model import ModelConfig
+from karenina_core.models.ports import CallInfo
+from karenina_core.stages.stage import registered_stages
+from karenina_engine.calls.journal_labels import ModelLabel
 from karenina_engine.check.owned_fields import OwnedFields
 from karenina_engine.check.plugin_checks import check_selection
-from karenina_engine.check.stage_checks import check_configuration, check_stages
-from karenina_engine.check.unused_values import warn_about_unused_fields, warn_about_unused_settings
+from karenina_engine.check.stage_checks import check_configuration, check_models, check_stages
 from karenina_engine.cost.price_source import to_picodollars
 from karenina_engine.cost.price_table import PriceTable
 from karenina_engine.settings import EngineSettings
@@ -21,11 +29,27 @@ if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
     from karenina_core.data.question import Question
     from karenina_core.data.trust import Trust
-    from karenina_core.models.model import ModelConfig
+    from karenina_core.planning.plan import Plan
     from karenina_core.plugins import Plugins
+    from karenina_core.stages.stage import ModelNeed
     from karenina_engine.check.planner import Planner
+    from karenina_engine.question_source import QuestionSource
 
 logger = logging.getLogger("karenina")
+
+_RECORDINGS_CURE = (
+    "give every question a recording, with the question's id or text; or run with the recordings that match: "
+    "--partial (partial_recordings = true)"
+)
+_OF_ADAPTERS: Final = (
+    "model_provider",
+    "endpoint_base_url",
+    "endpoint_api_key",
+    "temperature",
+    "max_tokens",
+    "manual_traces",
+)
+_OF_AGENTS: Final = ("agent_timeout", "agent_max_turns")
 
 
 def check_request(plugins: Plugins, config: VerificationConfig, questions: Sequence[Question]) -> None:
@@ -133,3 +157,119 @@ def _require_recorded(plugins: Plugins, models: Sequence[ModelConfig]) -> None:
                 for model in live
             ]
         )
+
+
+def check_recordings(
+    plugins: Plugins, config: VerificationConfig, questions: Sequence[Question], benchmark: QuestionSource
+) -> None:
+    """Check that every question has a recorded answer, and every recording a question.
+
+    Raises `ConfigError` with the mismatches; with `partial_recordings`, logs them as warnings.
+    """
+    problems: list[str] = []
+    for model in config.core.answering_models:
+        mismatches = find_adapter(plugins, model.interface).spec.mismatches
+        if mismatches is not None:
+            problems += mismatches(
+                model, _call_infos(questions, config.core.replicate_count), _unselected(benchmark, questions)
+            )
+    if not problems:
+        return
+    if not config.section(EngineSettings).partial_recordings:
+        raise ConfigError([*problems, _RECORDINGS_CURE])
+    for problem in problems:
+        logger.warning("%s", problem)
+
+
+def _call_infos(questions: Iterable[Question], replicates: int = 1) -> Iterator[CallInfo]:
+    for question in questions:
+        for replicate in range(1, replicates + 1):
+            yield CallInfo(question_id=question.id, question=question.question, replicate=replicate)
+
+
+def _unselected(benchmark: QuestionSource, questions: Sequence[Question]) -> Iterator[CallInfo]:
+    return _call_infos(benchmark) if len(questions) < len(benchmark) else iter(())
+
+
+def warn_about_unused_fields(plugins: Plugins, config: VerificationConfig, needs: Sequence[ModelNeed]) -> None:
+    """Warn of fields of the configured models that are set but unused; `needs` are the models that stages need."""
+    core = config.core
+    _warn_about_equal_models("answering models", core.answering_models)
+    _warn_about_equal_models("judges", core.parsing_models)
+    for model in core.answering_models:
+        if not isinstance(model, ModelLabel):
+            spec = find_adapter(plugins, model.interface).spec
+            _warn("answering model", model, [*_unused_by_adapter(spec, model), *_unused_without_agent(spec, model)])
+    agents = [need.model for need in needs if "agent" in need.ports]
+    for judge in core.parsing_models:
+        if not isinstance(judge, ModelLabel) and judge not in core.answering_models:
+            spec = find_adapter(plugins, judge.interface).spec
+            is_agent = any(judge is model for model in agents)
+            _warn("judge", judge, [*_unused_by_adapter(spec, judge), *_unused_by_judge(judge, is_agent=is_agent)])
+
+
+def _warn_about_equal_models(role: str, models: Sequence[ModelConfig]) -> None:
+    for one, other in combinations(models, 2):
+        if one.model_copy(update={"id": other.id}) == other:
+            logger.warning(
+                "the %s %r and %r differ in their ids only, so they share replies and have equal results: remove one; "
+                "replicate_count calls a model several times",
+                role,
+                one.id,
+                other.id,
+            )
+
+
+def _warn(role: str, model: ModelConfig, unused: Sequence[tuple[str, str]]) -> None:
+    for name, why in unused:
+        logger.warning("%s %r: %s is set but has no effect: %s; remove it", role, model.id, name, why)
+
+
+def _unused_by_adapter(spec: AdapterSpec, model: ModelConfig) -> Iterator[tuple[str, str]]:
+    if spec.uses is None:
+        return
+    for name in _OF_ADAPTERS:
+        if name not in spec.uses and getattr(model, name) is not None:
+            yield name, f"the adapter {spec.interface!r} does not use it"
+
+
+def _unused_without_agent(spec: AdapterSpec, model: ModelConfig) -> Iterator[tuple[str, str]]:
+    may_be_agent = model.mcp_urls_dict or spec.tier is AgentTier.DEEP_AGENT or spec.needs_agent is not None
+    if not may_be_agent or spec.recorded:
+        for name in _given_agent_fields(model):
+            yield name, "without mcp_urls_dict the model answers without an agent"
+
+
+def _unused_by_judge(judge: ModelConfig, *, is_agent: bool) -> Iterator[tuple[str, str]]:
+    for name in _given_agent_fields(judge):
+        yield name, "it limits answers; for a judge that is an agent, the limits of its stage apply"
+    if judge.mcp_urls_dict and not is_agent:
+        yield "mcp_urls_dict", "no stage of this run uses a judge with tools (agentic_parsing, agentic traits)"
+
+
+def _given_agent_fields(model: ModelConfig) -> Iterator[str]:
+    for name in _OF_AGENTS:
+        if getattr(model, name) != ModelConfig.model_fields[name].default:
+            yield name
+
+
+def warn_about_unused_settings(plugins: Plugins, config: VerificationConfig, plans: Sequence[Plan]) -> None:
+    """Warn of settings whose owner has stages, if no plan contains one of them or a stage that reads the setting."""
+    stages = {one.stage.name: one.distribution for one in registered_stages(plugins)}
+    planned = [stage for plan in plans for stage in plan.stages]
+    used = {stage.distribution for stage in planned}
+    read = {name for stage in planned for name in stage.stage.reads}
+    owned = all_settings()
+    for name, value in config.given().items():
+        owner = owned[name].owner
+        if owner in used or owner not in stages.values() or name in read:
+            continue
+        if value != owned[name].info.get_default(call_default_factory=True):
+            logger.warning("%s is set but has no effect: %s", name, _reasons_of(plans, stages, owner))
+
+
+def _reasons_of(plans: Sequence[Plan], stages: Mapping[str, str], owner: str) -> str:
+    found: dict[str, dict[str, None]] = {}
+    for left in (left for plan in plans for left in plan.left_out if stages.get(left.name) == owner):
+        found.setdefault(left.why, {})[left.name] = None
+    return "; ".join(f"{why} ({', '.join(names)})" for why, names in found.items())

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 
 from karenina_core.errors import ItemInterrupt
 from karenina_core.models.ports import Usage
-from karenina_engine.calls.call_size import FRAME
+from karenina_engine.calls.call import FRAME
 from karenina_engine.cost.price_source import format_cost
 
 if TYPE_CHECKING:

@@ -1,16 +1,18 @@
-"""Fingerprints of items, which decide whether a stored result is still valid."""
+"""Fingerprints of items, which decide whether a stored result is still valid, and digests of what replies depend on."""
 
 from __future__ import annotations
 
 import hashlib
+import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from anyio import to_thread
+from pydantic_core import to_jsonable_python
 
 from karenina_core.config import all_settings, find_adapter
 from karenina_core.text import compose
 from karenina_core.version import __version__
-from karenina_engine.calls.digests import digest_json, digest_recordings
 from karenina_engine.calls.panel_model import PanelModel
 from karenina_engine.calls.reply_json import dump_json_bytes
 from karenina_toolkit.files.source_digest import digest_folders
@@ -25,10 +27,8 @@ if TYPE_CHECKING:
 
 _OF_THE_MATRIX: Final = frozenset({"answering_models", "parsing_models", "replicate_count"})
 """Settings that decide which items there are, and not their results."""
-
 _AT_ONCE: Final = 1024
 """The number of cached questions: more than are in progress at once."""
-
 _OF_NO_RESULT: Final = {
     "endpoint_api_key",
     "request_timeout",
@@ -41,6 +41,31 @@ _OF_NO_JUDGEMENT: Final = {"date_created", "date_modified"}
 _RUBRICS: Final = ("rubric", "dynamic_rubric")
 _MATCHED: Final = ("id", "question")
 """Fields whose texts are matched by NFC."""
+
+
+def digest_recordings(model: ModelConfig) -> str | None:
+    """Return a digest of a model's recorded answers; None if it has none, or their file cannot be read."""
+    recorded = model.manual_traces
+    if recorded is None:
+        return None
+    if not isinstance(recorded, Path):
+        return digest_json(recorded).hex()
+    try:
+        with recorded.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return None
+
+
+def digest_json(value: Any) -> bytes:
+    """Return a digest of `value` as JSON and of the core's version. Values that are not data are replaced by names."""
+    plain = to_jsonable_python(value, fallback=_named)
+    return hashlib.sha256(json.dumps([__version__, plain], sort_keys=True).encode()).digest()
+
+
+def _named(value: object) -> str:
+    """Return the name that replaces a value that is not data, such as a function: the same in every process."""
+    return getattr(value, "__qualname__", type(value).__qualname__)
 
 
 class Fingerprints:

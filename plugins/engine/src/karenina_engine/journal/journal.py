@@ -25,10 +25,10 @@ from karenina_engine.calls.call import CallOutcome
 from karenina_engine.calls.reply_json import Reply, is_empty
 from karenina_engine.journal import file as journal_file
 from karenina_engine.journal import user_state
-from karenina_engine.journal.bloom_filter import BloomFilter
 from karenina_engine.journal.command import OWN_ONLY, is_same_run
 from karenina_engine.journal.file import ROW_ERRORS, JournalError, Sync, journal_errors
 from karenina_engine.journal.rows import (
+    BloomFilter,
     StoredReply,
     StoredRun,
     UnstorableRow,
@@ -40,7 +40,7 @@ from karenina_engine.journal.rows import (
 )
 from karenina_engine.journal.schema import LAST_RUN, is_intact, with_digest
 from karenina_engine.journal.writer import GATHERING, JournalWriter
-from karenina_engine.results.header import digest_run, is_header
+from karenina_engine.results.result_file import digest_run, is_header
 
 if TYPE_CHECKING:
     import sqlite3
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
     from filelock import BaseFileLock
 
-    from karenina_core.data.item_id import ItemId
+    from karenina_core.data.result import ItemId
     from karenina_engine.calls.call import CallCounts, CallRecord
     from karenina_engine.calls.concurrency_limits import ConcurrencyLimits
     from karenina_engine.cost.ledger import Ledger

@@ -1,4 +1,4 @@
-"""The rows of a journal: making them, and reading them without trusting the file."""
+"""The rows of a journal: making them, reading them without trusting the file, and a filter for keys that have none."""
 
 from __future__ import annotations
 
@@ -18,12 +18,14 @@ from karenina_engine.journal.file import JournalDamaged
 from karenina_engine.journal.schema import is_intact, with_digest
 
 if TYPE_CHECKING:
-    from karenina_core.data.item_id import ItemId
+    from karenina_core.data.result import ItemId
     from karenina_engine.calls.call import CallRecord
 
 _MOST: Final = 2**63 - 1
 _END_OF_TIME: Final = 1e11  # seconds: later times are beyond the years of Python's dates
 _NO_RETRIES: Final = "{}"
+_FILTER_BITS: Final = 1 << 25
+"""4 MB; a million keys set one bit in thirty."""
 
 
 class UnstorableRow(KareninaError):
@@ -166,3 +168,20 @@ def _counts(text: str) -> dict[str, int]:
     if not all(type(count) is int for count in found.values()):
         raise ValueError("a number of retries is not an integer")
     return dict(found)
+
+
+class BloomFilter:
+    """A Bloom filter with one hash function, for keys that are digests: it may contain keys that were never added."""
+
+    def __init__(self) -> None:
+        self._bits = bytearray(_FILTER_BITS // 8)
+
+    def add(self, key: bytes) -> None:
+        """Add a key."""
+        number = int.from_bytes(key[:4], "big") % _FILTER_BITS
+        self._bits[number >> 3] |= 1 << (number & 7)
+
+    def __contains__(self, key: bytes) -> bool:
+        """Return False if the key was not added, and True if it probably was."""
+        number = int.from_bytes(key[:4], "big") % _FILTER_BITS
+        return bool(self._bits[number >> 3] & (1 << (number & 7)))

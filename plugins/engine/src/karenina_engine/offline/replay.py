@@ -1,4 +1,7 @@
-"""Replay the items of a run: each goes through its stages again with the replies of a journal, and without calls."""
+"""Replay the items of a run: each goes through its stages again with the replies of a journal, and without calls.
+
+So the prompts of a finished run are computed again, too: a journal stores replies and not prompts.
+"""
 
 from __future__ import annotations
 
@@ -6,26 +9,32 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from pydantic import BaseModel
 
+from karenina_core.config import VerificationConfig
 from karenina_core.data.outcome import Outcome
 from karenina_core.data.sections import VerificationResultRubric
 from karenina_core.models.ports import ErrorCategory, NoRecordedReply, PortError
-from karenina_engine.calls.journal_labels import ModelLabel
+from karenina_engine.calls.call import Call
+from karenina_engine.calls.journal_labels import JournalLabels, ModelLabel
 from karenina_engine.journal.journal import REPLAY_CURE, Journal
 from karenina_engine.journal.rows import raise_damaged
 from karenina_engine.journal.view import JournalView
+from karenina_engine.run.request import RunRequest
 from karenina_engine.settings import EngineSettings
 
 if TYPE_CHECKING:
-    from karenina_core.config import VerificationConfig
-    from karenina_core.data.item_id import ItemId
-    from karenina_core.data.result import VerificationResult
+    from karenina_core.data.result import ItemId, VerificationResult
+    from karenina_core.data.trust import Trust
+    from karenina_core.models.ports import Message
     from karenina_engine.calls.call import CallOutcome, CallRecord
+    from karenina_engine.question_source import QuestionSource
     from karenina_engine.run.matrix import AnswerTask
-    from karenina_engine.run.request import RunRequest
+
+_CHUNK: Final = 200
+"""The questions that are replayed at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,3 +220,49 @@ def _record_conversations(config: VerificationConfig, earlier: Mapping[ItemId, E
     for (question, answering, _judge, replicate), result in earlier.items():
         if answering in labels and result.template.trace_messages:
             labels[answering].conversations.add((question, replicate))
+
+
+@dataclass(frozen=True, slots=True)
+class SentPrompt:
+    """The content of a call: its messages, and the schema of a judge or the tools of an agent, as JSON values."""
+
+    messages: tuple[Message, ...]
+    request: Any
+
+
+def find_prompts(
+    journal: str | Path, benchmark: QuestionSource, *, trust: Trust | Literal["all"] | None = None
+) -> dict[str, SentPrompt]:
+    """Return the prompts of the calls in a journal by the key of the call (`results.table_columns.CALLS`).
+
+    The items of the last run go through their stages again, with the models and free settings that the journal names,
+    and without calls. A prompt is returned only if the digest of everything that was sent is equal to that in the
+    journal, so it is exact. Prompts of questions, settings or plugins that have changed since are missing. Raises
+    `JournalError`, `ConfigError` and `PlanError`.
+    """
+    from karenina_engine.check.restricted_values import require_trust
+    from karenina_engine.run.blocking import run_blocking
+
+    with JournalView(journal) as view:
+        command, counts = view.command(), view.count_results()
+    if command is None:
+        return {}
+    labels = JournalLabels.read(command)
+    config = VerificationConfig(**labels.free_settings()[0], **labels.models())
+    require_trust(benchmark, config, trust)
+    replay = Replay(RunRequest(benchmark, config, trust=trust), Path(journal), by_id=True)
+    ids = [id for id in benchmark.ids if id in counts]
+    found: dict[str, SentPrompt] = {}
+
+    def add(call: CallRecord) -> None:
+        if isinstance(call, Call):
+            found.setdefault(call.key.hex(), SentPrompt(tuple(call.messages), call.request))
+
+    async def run() -> None:
+        for start in range(0, len(ids), _CHUNK):
+            async with aclosing(replay_items(replay, ids[start : start + _CHUNK], add)) as items:
+                async for _ in items:
+                    pass
+
+    run_blocking(run)
+    return found

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from karenina_core.data.item_id import ItemId
 from karenina_core.data.outcome import Outcome
+from karenina_core.data.result import ItemId
 from karenina_engine.results.aggregate import Summary
 from karenina_engine.results.summary_text import group_lines
 from karenina_toolkit.printable import quantity

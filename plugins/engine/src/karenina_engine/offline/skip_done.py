@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from karenina_core.data.item_id import ItemId
+from karenina_core.data.result import ItemId
 from karenina_core.text import compose
 from karenina_toolkit.printable import in_one_line, quantity
 

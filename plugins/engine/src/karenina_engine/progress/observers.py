@@ -1,27 +1,74 @@
-"""Dispatch of a run's events to its observers. An event without observers is not created."""
+"""The events of a run, and their dispatch to observers. An event without observers is not created."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from karenina_core.errors import describe_error
-from karenina_engine.progress.events import AnswerStarted, CallStarted, StageStarted
 
 if TYPE_CHECKING:
+    from karenina_core.config import VerificationConfig
     from karenina_core.data.result import VerificationResult
     from karenina_core.data.sections import StageRecord
-    from karenina_core.stages.state import Item
+    from karenina_core.stages.context import Item
     from karenina_engine.calls.call import Call, CallOutcome
-    from karenina_engine.progress.events import ItemStarted, RunFinished, RunStarted
+    from karenina_engine.results.aggregate import Summary
 
 logger = logging.getLogger("karenina")
-
 Listeners = dict[str, list[tuple[str, Callable[..., object]]]]
 """The observers of each hook: distribution and version, and the function to call with the hook's arguments."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunStarted:
+    """The start of a run with this number of items, under this configuration."""
+
+    items: int
+    config: VerificationConfig
+
+
+@dataclass(frozen=True, slots=True)
+class RunFinished:
+    """The end of a run. `interrupted`: it was stopped before its last item; `stopped`: the reason, if known."""
+
+    summary: Summary
+    seconds: float
+    interrupted: bool = False
+    stopped: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerStarted:
+    """The start of one answer, before the model is called. The item has no judge."""
+
+    item: Item
+
+
+@dataclass(frozen=True, slots=True)
+class ItemStarted:
+    """The start of an item: the evaluation of one answer by one judge."""
+
+    item: Item
+
+
+@dataclass(frozen=True, slots=True)
+class StageStarted:
+    """The start of a stage for an item (the item of an answer stage has no judge)."""
+
+    stage: str
+    item: Item
+
+
+@dataclass(frozen=True, slots=True)
+class CallStarted:
+    """The start of a call: its model, its purpose and its messages."""
+
+    call: Call
 
 
 class Observers:

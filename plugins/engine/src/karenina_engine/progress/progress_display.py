@@ -18,7 +18,7 @@ from karenina_engine.progress.run_progress import RunProgress
 if TYPE_CHECKING:
     from karenina_core.data.outcome import Outcome
     from karenina_core.data.result import VerificationResult
-    from karenina_engine.progress.events import RunFinished, RunStarted
+    from karenina_engine.progress.observers import RunFinished, RunStarted
 
 
 class ProgressBar(Protocol):

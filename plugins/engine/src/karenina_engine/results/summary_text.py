@@ -10,8 +10,7 @@ from karenina_toolkit.printable import clean, in_one_line, quantity, shorten
 
 if TYPE_CHECKING:
     from karenina_core.models.ports import Usage
-    from karenina_engine.results.aggregate import Counts, GroupSummary, Summary
-    from karenina_engine.results.failure_counts import Failure
+    from karenina_engine.results.aggregate import Counts, Failure, GroupSummary, Summary
     from karenina_engine.results.rates import Rate
     from karenina_engine.results.trait_summary import TraitSummary
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
 from karenina_core.errors import RunError, describe_error
-from karenina_core.interrupts import is_interrupt
+from karenina_core.pipeline import is_interrupt
 
 T = TypeVar("T")
 

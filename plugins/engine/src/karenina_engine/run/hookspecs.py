@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from karenina_core.hook_policy import HookPolicy
-from karenina_core.hooks import hookspec
+from karenina_core.hooks import HookPolicy, hookspec
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
     from karenina_core.data.sections import StageRecord
     from karenina_core.plugins import Plugins
     from karenina_engine.calls.call import CallOutcome
-    from karenina_engine.progress.events import (
+    from karenina_engine.progress.observers import (
         AnswerStarted,
         CallStarted,
         ItemStarted,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from karenina_core.stages.context import Item
 from karenina_engine.cost.budget import OverBudget
-from karenina_engine.progress.events import ItemStarted
+from karenina_engine.progress.observers import ItemStarted
 from karenina_engine.run.panel import PanelAnswer
 from karenina_engine.run.port_factory import PortFactory
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
-from karenina_core.data.item_id import ItemId
+from karenina_core.data.result import ItemId
 
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig

@@ -1,4 +1,4 @@
-"""The observers and the panel of judges that plugins offer to a run."""
+"""The observers, the panel of judges and the executors that plugins offer to a run, and which of them it uses."""
 
 from __future__ import annotations
 
@@ -6,10 +6,16 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
+from karenina_core.catalog import official_first, read_catalog
+from karenina_core.config.setting_owners import not_loaded
 from karenina_core.errors import ConfigError, KareninaError, PluginError, type_and_message
 from karenina_core.plugins import Offer, Plugins
+from karenina_core.text import did_you_mean
 from karenina_engine.progress.observers import Listeners, Observers
 from karenina_engine.run import hookspecs
+from karenina_engine.run.executor import AsyncioExecutor, Executor
+from karenina_engine.run.hookspecs import karenina_executors
+from karenina_engine.settings import EngineSettings
 
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
@@ -22,6 +28,8 @@ OBSERVER_HOOKS: Final[tuple[Callable[..., None], ...]] = tuple(
     for what in ("run", "answer", "item", "stage", "call")
     for when in ("started", "finished")
 )
+OWNER: Final = "karenina-engine"
+"""The distribution that offers the executor `asyncio`."""
 
 
 def find_observers(plugins: Plugins, config: VerificationConfig | None = None, own: Sequence[object] = ()) -> Observers:
@@ -81,3 +89,44 @@ def find_panel(plugins: Plugins, config: VerificationConfig) -> Panel | None:
         names = " and ".join(distribution for distribution, _ in found)
         raise ConfigError([f"a run can have one panel of judges, and {names} offer one each: configure only one"])
     return found[0][1] if found else None
+
+
+def offered_executors(plugins: Plugins) -> list[tuple[Executor, str]]:
+    """Return the executors, sorted by name, each with the distribution that offers it.
+
+    The engine's own, `asyncio`, is always among them.
+    """
+    found: list[tuple[Executor, str]] = [(AsyncioExecutor(), OWNER)]
+    found += [(offer.value, offer.distribution) for offer in plugins.offers(karenina_executors)]
+    return sorted(found, key=lambda pair: (pair[0].name, pair[1]))
+
+
+def configured_executor(plugins: Plugins, config: VerificationConfig) -> Executor:
+    """Return the executor that a configuration names. Raises `ConfigError`."""
+    try:
+        return find_executor(plugins, config.section(EngineSettings).executor)
+    except PluginError as error:
+        raise ConfigError([f"executor: {error}"]) from error
+
+
+def find_executor(plugins: Plugins, name: str) -> Executor:
+    """Return the executor of that name.
+
+    Raises `PluginError` if there is none (naming the distribution that has it, or the nearest name), if its plugin
+    failed to load, and if two distributions offer it.
+    """
+    offered = offered_executors(plugins)
+    found = [(one, owner) for one, owner in offered if one.name == name]
+    if len(found) == 1:
+        return found[0][0]
+    if found:
+        found.sort(key=lambda one: official_first(one[1].partition(" ")[0]))
+        names = " and ".join(owner for _, owner in found)
+        raise PluginError(
+            f'two plugins offer the executor {name!r}: {names}; block one of them: [plugins] block = ["{found[-1][1]}"]'
+        )
+    owner = read_catalog()["executors"].get(name)
+    if owner is not None:
+        raise PluginError(f"{name!r} needs another package: {plugins.why_absent(owner)}")
+    known = did_you_mean(name, [one.name for one, _ in offered])
+    raise PluginError(f"there is no executor {name!r}{known}{not_loaded(plugins)}")

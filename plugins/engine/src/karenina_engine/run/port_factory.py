@@ -22,13 +22,12 @@ from karenina_core.models.ports import (
     PortError,
 )
 from karenina_core.text import replace_surrogates
-from karenina_engine.calls.agent_runs import run_agent
 from karenina_engine.calls.call import Call, Endpoint, PortKind
 from karenina_engine.calls.call_runner import CallRunner
-from karenina_engine.calls.digests import digest_recordings
 from karenina_engine.calls.journal_labels import ModelLabel
-from karenina_engine.calls.opened_port import OpenedPort, with_zero_temperature
+from karenina_engine.calls.opened_port import OpenedPort, run_agent, with_zero_temperature
 from karenina_engine.calls.tool_sessions import ToolSessions
+from karenina_engine.journal.fingerprint import digest_recordings
 from karenina_toolkit.service_call import call_service
 
 if TYPE_CHECKING:

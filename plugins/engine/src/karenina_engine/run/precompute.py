@@ -28,7 +28,7 @@ from karenina_engine.run.session import RunSession
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from karenina_core.data.item_id import ItemId
+    from karenina_core.data.result import ItemId
     from karenina_engine.calls.call import CallOutcome, CallRecord
     from karenina_engine.run.matrix import AnswerTask
 

@@ -12,17 +12,21 @@ from karenina_core.errors import ConfigError
 from karenina_engine.check.planner import Planner
 from karenina_engine.check.plugin_checks import warn_about_plugins
 from karenina_engine.check.questions import select_questions, with_workspace_root
-from karenina_engine.check.recording_checks import check_recordings
 from karenina_engine.check.restricted_values import describe_named_files, require_trust, resolve_trust
-from karenina_engine.check.run_checks import check_budget, check_configured_models, check_questions, check_request
+from karenina_engine.check.run_checks import (
+    check_budget,
+    check_configured_models,
+    check_questions,
+    check_recordings,
+    check_request,
+)
 from karenina_engine.check.stage_checks import check_judges
 from karenina_engine.cost.budget import Budget
 from karenina_engine.cost.ledger import Ledger
 from karenina_engine.cost.price_table import PriceTable
 from karenina_engine.run.executor import AsyncioExecutor
-from karenina_engine.run.executor_selection import configured_executor
 from karenina_engine.run.matrix import Matrix
-from karenina_engine.run.plugin_offers import find_observers, find_panel
+from karenina_engine.run.plugin_offers import configured_executor, find_observers, find_panel
 from karenina_engine.run.request import make_command
 from karenina_engine.run.run_parts import RunParts, limit_calls
 from karenina_engine.run.session import RunSession

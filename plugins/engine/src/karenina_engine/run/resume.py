@@ -13,7 +13,7 @@ from karenina_engine.journal.rows import UnstorableRow
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from karenina_core.data.item_id import ItemId
+    from karenina_core.data.result import ItemId
     from karenina_engine.journal.fingerprint import Fingerprints
     from karenina_engine.journal.journal import StoredResult
     from karenina_engine.run.matrix import AnswerTask

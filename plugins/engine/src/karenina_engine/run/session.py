@@ -19,8 +19,7 @@ from karenina_engine.check.plugin_checks import loaded_distributions
 from karenina_engine.cost.ledger import Ledger
 from karenina_engine.journal.fingerprint import Fingerprints
 from karenina_engine.journal.rows import UnstorableRow
-from karenina_engine.progress.events import RunFinished, RunStarted
-from karenina_engine.progress.observers import NO_OBSERVERS
+from karenina_engine.progress.observers import NO_OBSERVERS, RunFinished, RunStarted
 from karenina_engine.results.aggregate import RunTally
 from karenina_engine.run.item_runner import ItemRunner
 from karenina_engine.run.matrix import IndexedResult

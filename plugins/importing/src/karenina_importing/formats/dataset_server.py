@@ -13,8 +13,8 @@ from typing import Any, Final
 from urllib.parse import quote, urlencode, urlsplit
 
 from karenina_core.errors import ConfigError
-from karenina_importing.formats.dataset_rows import is_page, page_rows
-from karenina_importing.source_row import SourceRow
+from karenina_importing.formats.tables import is_page, page_rows
+from karenina_importing.source_files import SourceRow
 from karenina_toolkit.files import bounded_files
 from karenina_toolkit.http.urls import is_loopback
 

@@ -16,10 +16,9 @@ from typing import Any, Final
 
 from karenina_benchmark.tables.message_texts import is_conversation
 from karenina_importing.field_mapping import FieldMapping
-from karenina_importing.file_head import FileHead
 from karenina_importing.formats.structured_values import as_metadata, objects, read_objects
 from karenina_importing.import_format import Fit, make_import_format
-from karenina_importing.source_row import SourceRow
+from karenina_importing.source_files import FileHead, SourceRow
 
 _RUN: Final = ("testCases", "conversationalTestCases")
 _LISTS: Final = (*_RUN, "test_cases", "goldens", "samples")

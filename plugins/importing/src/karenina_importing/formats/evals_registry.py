@@ -13,13 +13,11 @@ from typing import Any, Final
 
 from karenina_benchmark.errors import CheckpointError
 from karenina_importing.field_mapping import FieldMapping
-from karenina_importing.file_head import FileHead
 from karenina_importing.formats.lm_eval_tasks import check_not_pointer
 from karenina_importing.formats.promptfoo.assertions import convert
 from karenina_importing.formats.promptfoo.files import YAML, Folder, NotRead, read_document
 from karenina_importing.import_format import Fit, make_import_format
-from karenina_importing.source_files import bounded, read_lines
-from karenina_importing.source_row import SourceRow
+from karenina_importing.source_files import FileHead, SourceRow, bounded, read_lines
 from karenina_toolkit.files import bounded_files
 
 _CLASS: Final = "evals.elsuite."

@@ -13,11 +13,9 @@ from typing import Any, Final
 
 from karenina_benchmark.errors import CheckpointError
 from karenina_importing.field_mapping import FieldMapping
-from karenina_importing.file_head import FileHead
 from karenina_importing.formats.structured_values import as_metadata
 from karenina_importing.import_format import Fit, make_import_format
-from karenina_importing.source_files import read_json
-from karenina_importing.source_row import SourceRow
+from karenina_importing.source_files import FileHead, SourceRow, read_json
 
 _STATES: Final = "request_states"
 _CORRECT: Final = "correct"

@@ -15,11 +15,9 @@ from typing import Any, Final
 
 from karenina_benchmark.errors import CheckpointError
 from karenina_importing.field_mapping import FieldMapping
-from karenina_importing.file_head import FileHead
 from karenina_importing.formats.inspect_samples import dataset_row, describe_log, make_row
 from karenina_importing.import_format import Fit, make_import_format
-from karenina_importing.source_files import SizeLimit, bounded, open_archive, read_entry, read_json
-from karenina_importing.source_row import SourceRow
+from karenina_importing.source_files import FileHead, SizeLimit, SourceRow, bounded, open_archive, read_entry, read_json
 from karenina_toolkit.files import LINES, TABLES, Records, read_records
 from karenina_toolkit.files.archives import Archive
 from karenina_toolkit.files.bounded_files import max_file_bytes, size_limit_cure

@@ -11,7 +11,7 @@ from typing import Any, Final
 from karenina_benchmark.tables.message_texts import NotText, as_text, as_texts
 from karenina_importing.answer_fields import AGREES, NoAnswer, declare_answer
 from karenina_importing.field_mapping import FieldMapping
-from karenina_importing.source_row import SourceRow
+from karenina_importing.source_files import SourceRow
 
 _GRADED: Final = {
     "model_graded_fact": AGREES,

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from karenina_importing.field_mapping import FieldMapping
-from karenina_importing.file_head import FileHead
 from karenina_importing.formats.structured_values import (
     answered,
     as_metadata,
@@ -21,7 +20,7 @@ from karenina_importing.formats.structured_values import (
     read_objects,
 )
 from karenina_importing.import_format import Fit, make_import_format
-from karenina_importing.source_row import SourceRow
+from karenina_importing.source_files import FileHead, SourceRow
 from karenina_importing.verdicts import Score, choose_label
 
 _LISTS: Final = ("data", "items")

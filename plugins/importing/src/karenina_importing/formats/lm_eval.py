@@ -18,10 +18,8 @@ from typing import Any, Final
 
 from karenina_benchmark.tables.message_texts import is_conversation
 from karenina_importing.field_mapping import FieldMapping
-from karenina_importing.file_head import FileHead
 from karenina_importing.import_format import Fit, make_import_format
-from karenina_importing.source_files import read_lines
-from karenina_importing.source_row import SourceRow
+from karenina_importing.source_files import FileHead, SourceRow, read_lines
 
 _ESCAPE: Final = r"""\\(?:[\\'nrt]|x[0-9a-f]{2}|u[0-9a-f]{4}|U000[0-9a-f]{5})"""
 _TEXT: Final = rf"""(?:'(?:[^'\\\n]|{_ESCAPE})*'|"(?:[^"\\\n]|{_ESCAPE})*")"""

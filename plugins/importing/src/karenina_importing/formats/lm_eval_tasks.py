@@ -15,12 +15,10 @@ from typing import Any, Final
 from karenina_benchmark.errors import CheckpointError, read_text
 from karenina_benchmark.yaml.yaml_reader import read as read_yaml
 from karenina_importing.field_mapping import FieldMapping
-from karenina_importing.file_head import FileHead
 from karenina_importing.formats.promptfoo.files import YAML, Folder, NotRead
 from karenina_importing.formats.promptfoo.templates import NotFilled, fill
 from karenina_importing.import_format import Fit, make_import_format
-from karenina_importing.source_files import bounded
-from karenina_importing.source_row import SourceRow
+from karenina_importing.source_files import FileHead, SourceRow, bounded
 from karenina_toolkit.files import LINES, TABLES, bounded_files
 
 _KEYS: Final = re.compile(

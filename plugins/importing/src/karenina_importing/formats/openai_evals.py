@@ -12,10 +12,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from karenina_importing.field_mapping import FieldMapping
-from karenina_importing.file_head import FileHead
 from karenina_importing.import_format import Fit, make_import_format
-from karenina_importing.source_files import read_lines
-from karenina_importing.source_row import SourceRow
+from karenina_importing.source_files import FileHead, SourceRow, read_lines
 
 _EVENT: Final = {"run_id", "event_id", "type", "data"}
 _LISTS: Final = {"sampling": "samplings", "match": "matches", "error": "errors"}

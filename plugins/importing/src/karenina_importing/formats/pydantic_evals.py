@@ -15,13 +15,11 @@ from typing import Any, Final
 
 from karenina_benchmark.errors import CheckpointError
 from karenina_importing.field_mapping import FieldMapping
-from karenina_importing.file_head import FileHead
 from karenina_importing.formats.promptfoo.assertions import convert
 from karenina_importing.formats.promptfoo.files import YAML, read_document
 from karenina_importing.formats.structured_values import as_metadata, asked
 from karenina_importing.import_format import Fit, make_import_format
-from karenina_importing.source_files import bounded
-from karenina_importing.source_row import SourceRow
+from karenina_importing.source_files import FileHead, SourceRow, bounded
 from karenina_toolkit.files import bounded_files
 
 _CASES: Final = re.compile(r"^cases[ \t]*:", re.MULTILINE)

@@ -8,9 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from karenina_benchmark.tables.message_texts import is_conversation
-from karenina_importing.file_head import FileHead
-from karenina_importing.source_files import read_json, read_lines
-from karenina_importing.source_row import SourceRow
+from karenina_importing.source_files import FileHead, SourceRow, read_json, read_lines
 
 _ASKED: Final = (
     *("question", "input", "prompt", "query", "user_input", "user_query", "instruction", "message", "text", "task"),

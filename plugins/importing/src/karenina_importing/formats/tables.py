@@ -12,22 +12,43 @@ from karenina_benchmark.errors import CheckpointError, read_text
 from karenina_benchmark.tables.column_roles import CHOICES, CONTEXT, NAMES, QUESTION, TRUTH, choose_roles
 from karenina_benchmark.tables.question_rows import ALIASES, QuestionRows, make_question_rows, name_columns, names_in
 from karenina_benchmark.tables.table_headers import find_header_problem
-from karenina_benchmark.tables.table_reader import Row, open_rows
+from karenina_benchmark.tables.table_reader import Row, find_classes, name_classes, open_rows
 from karenina_benchmark.yaml.yaml_reader import read as read_yaml
 from karenina_core.errors import ConfigError
 from karenina_importing.field_mapping import FieldMapping
-from karenina_importing.file_head import FileHead, head_of
-from karenina_importing.formats.dataset_rows import is_page, page_rows
+from karenina_importing.field_paths import TRUNCATED
 from karenina_importing.formats.promptfoo.files import YAML
 from karenina_importing.import_format import Fit, make_import_format
-from karenina_importing.source_files import read_json
-from karenina_importing.source_row import SourceRow
+from karenina_importing.source_files import FileHead, SourceRow, head_of, read_json
 from karenina_toolkit.files import LINES, TABLES, suggest_rows
 
 _PARQUET: Final = b"PAR1"
 _LOOKED_AT: Final = 1000
 """The rows that are compared with the header."""
 _RAW_ANSWER: Final = "raw_answer"
+
+
+def is_page(value: Any) -> bool:
+    """Return whether a JSON value is a page of rows."""
+    return isinstance(value, Mapping) and all(isinstance(value.get(key), list) for key in ("features", "rows"))
+
+
+def page_rows(page: Mapping[str, Any]) -> Iterator[SourceRow]:
+    """Yield the rows of a page. Cells that the server has cut are marked, and numbers of classes become their names."""
+    classes = _classes(page["features"])
+    for number, row in enumerate(page["rows"]):
+        if not isinstance(row, Mapping) or not isinstance(row.get("row"), Mapping):
+            yield SourceRow(f"row {number}", {}, "the row is not an object with `row`")
+            continue
+        values = name_classes(row["row"], classes)
+        cut = row.get("truncated_cells")
+        values |= {str(key): TRUNCATED for key in (cut if isinstance(cut, list) else ())}
+        yield SourceRow(f"row {row.get('row_idx', number)}", values)
+
+
+def _classes(features: list[Any]) -> dict[str, list[Any]]:
+    """Return the names of the classes of columns that hold the number of a class."""
+    return find_classes({str(one.get("name")): one.get("type") for one in features if isinstance(one, Mapping)})
 
 
 def _detect(head: FileHead) -> Fit:

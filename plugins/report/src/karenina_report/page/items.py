@@ -13,7 +13,7 @@ from karenina_report.runs import answer_id
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
     from karenina_core.models.ports import Message
-    from karenina_engine.offline.sent_prompts import SentPrompt
+    from karenina_engine.offline.replay import SentPrompt
     from karenina_engine.results.table_columns import Row
     from karenina_report.rules import FieldRules
 

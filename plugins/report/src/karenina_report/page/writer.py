@@ -29,7 +29,7 @@ from karenina_toolkit.printable import quantity
 if TYPE_CHECKING:
     from karenina_benchmark import Benchmark
     from karenina_core.data.result import VerificationResult
-    from karenina_engine.offline.sent_prompts import SentPrompt
+    from karenina_engine.offline.replay import SentPrompt
     from karenina_engine.results.table_columns import Row
     from karenina_report.comparison.comparison_result import Comparison
     from karenina_report.runs import Run, Source
@@ -124,7 +124,7 @@ def _find_changed(runs: Sequence[Run], rules: Rules, untrusted: Sequence[str]) -
 
 def _find_prompts(sources: Sequence[Source], benchmark: Benchmark | None, warn: Warn) -> Prompts:
     """Return the prompts of the calls in the sources' journals, as far as the benchmark still leads to them."""
-    from karenina_engine.offline.sent_prompts import find_prompts
+    from karenina_engine.offline.replay import find_prompts
 
     found: dict[str, SentPrompt] = {}
     if benchmark is None:

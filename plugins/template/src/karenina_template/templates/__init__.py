@@ -1,11 +1,10 @@
 """Answer templates: classes that a judge fills and a program verifies."""
 
-from karenina_template.templates.answer_key import AnswerKey
-from karenina_template.templates.base import BaseAnswer
+from karenina_template.templates.base import AnswerKey, BaseAnswer
+from karenina_template.templates.bound_template import BoundTemplate, Template
 from karenina_template.templates.compose import AllOf, AnyOf, AtLeastN, FieldCheck, Tree
 from karenina_template.templates.errors import TemplateError, UntrustedTemplate
 from karenina_template.templates.field import FieldRule, VerifiedField
-from karenina_template.templates.loading import load_template
 from karenina_template.templates.normalize import SynonymMap
 from karenina_template.templates.primitives import (
     BooleanMatch,
@@ -43,7 +42,7 @@ from karenina_template.templates.primitives import (
     register_primitive,
 )
 from karenina_template.templates.regex_checks import RegexReport, verify_patterns
-from karenina_template.templates.template import BoundTemplate, Template
+from karenina_template.templates.source.loading import load_template
 
 __all__ = [
     "AllOf",

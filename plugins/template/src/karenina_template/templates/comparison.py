@@ -9,8 +9,7 @@ from inspect import iscoroutine
 from itertools import chain, islice, product
 from typing import Final
 
-from karenina_template.templates.answer_key import AnswerKey
-from karenina_template.templates.base import BaseAnswer
+from karenina_template.templates.base import AnswerKey, BaseAnswer
 from karenina_template.templates.compose import Result, known_result
 from karenina_template.templates.errors import InvalidAnswer
 from karenina_template.templates.primitives import Undecided

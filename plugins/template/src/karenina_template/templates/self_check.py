@@ -15,14 +15,14 @@ from pydantic import ValidationError
 from karenina_template.templates.base import BaseAnswer
 from karenina_template.templates.comparison import Comparison
 from karenina_template.templates.normalize import normalize
-from karenina_template.templates.open_fields import SHOW
 from karenina_template.templates.primitives import ContainsAll, ContainsAny, DateMatch, DateTolerance, TraceContains
 from karenina_template.templates.primitives.date_parser import read_dates
 from karenina_template.templates.primitives.values import plain
+from karenina_template.templates.shapes.open_fields import SHOW
 
 if TYPE_CHECKING:
+    from karenina_template.templates.bound_template import BoundTemplate
     from karenina_template.templates.field import FieldRule
-    from karenina_template.templates.template import BoundTemplate
 
 Level = Literal["error", "warning", "unchecked"]
 

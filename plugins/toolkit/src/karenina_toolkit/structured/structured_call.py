@@ -19,7 +19,7 @@ from karenina_core.models.ports import (
     StructuredMode,
     Usage,
 )
-from karenina_core.models.special_tokens import restore_special_tokens
+from karenina_core.models.prompts import restore_special_tokens
 from karenina_core.text import join_problems
 from karenina_toolkit.structured.reply_parser import is_complete, read_object
 from karenina_toolkit.structured.schema_description import describe_type

@@ -32,7 +32,7 @@ from karenina_importing.formats.promptfoo.keys import (
 from karenina_importing.formats.promptfoo.providers import describe_providers
 from karenina_importing.formats.promptfoo.templates import NotFilled, fill, fill_all, fill_variables, names_in
 from karenina_importing.formats.promptfoo.tests import RUN_IT, Test, expand, read_test_file, read_tests
-from karenina_importing.source_row import SourceRow
+from karenina_importing.source_files import SourceRow
 from karenina_toolkit.printable import in_one_line
 
 KEYS: Final = frozenset({"prompts", "providers", "targets", "tests", "scenarios", "defaultTest", "redteam"})

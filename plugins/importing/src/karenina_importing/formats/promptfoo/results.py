@@ -18,15 +18,13 @@ from typing import Any, Final
 from karenina_benchmark.errors import CheckpointError
 from karenina_benchmark.tables.message_texts import is_conversation
 from karenina_importing.field_mapping import FieldMapping
-from karenina_importing.file_head import FileHead
 from karenina_importing.formats.promptfoo.assertions import convert, expected_answer
 from karenina_importing.formats.promptfoo.configuration import KEYS, config_rows, is_configuration, is_test
 from karenina_importing.formats.promptfoo.files import YAML
 from karenina_importing.formats.promptfoo.keys import ANSWERS, misspelt, turns_as_messages, unread_of_test
 from karenina_importing.formats.promptfoo.tests import EXPECTED, RUN_IT
 from karenina_importing.import_format import Fit, make_import_format
-from karenina_importing.source_files import bounded, read_json, read_lines
-from karenina_importing.source_row import SourceRow
+from karenina_importing.source_files import FileHead, SourceRow, bounded, read_json, read_lines
 from karenina_toolkit.files import TABLES, bounded_files
 
 _RESULT: Final = {"prompt", "success"}

@@ -1,28 +1,32 @@
 """The primitives, which compare a field with its truth, and their registry."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from types import MappingProxyType
+from typing import Final, TypeVar
+
 from karenina_template.templates.primitives.base import Primitive, Undecided
 from karenina_template.templates.primitives.dates import DateMatch, DateRange, DateTolerance
-from karenina_template.templates.primitives.equality import BooleanMatch, LiteralMatch
-from karenina_template.templates.primitives.graded import NumericGraded, NumericRangeGraded, NumericThresholdGraded
+from karenina_template.templates.primitives.equality import BooleanMatch, LiteralMatch, OrderedMatch, SetContainment
 from karenina_template.templates.primitives.numeric import (
     NumericExact,
+    NumericGraded,
     NumericMaximum,
     NumericMinimum,
     NumericRange,
+    NumericRangeGraded,
+    NumericThresholdGraded,
     NumericTolerance,
 )
 from karenina_template.templates.primitives.quantities import NumberWithUnit
-from karenina_template.templates.primitives.registry import (
-    DuplicatePrimitive,
-    UnknownPrimitive,
-    known_primitives,
-    primitive_from_json,
-    register_primitive,
-)
 from karenina_template.templates.primitives.semantic import SemanticMatch
-from karenina_template.templates.primitives.sets import OrderedMatch, SetContainment
-from karenina_template.templates.primitives.text import ContainsAll, ContainsAny, ExactMatch, RegexMatch
-from karenina_template.templates.primitives.trace import (
+from karenina_template.templates.primitives.text import (
+    ContainsAll,
+    ContainsAny,
+    ExactMatch,
+    RegexMatch,
     TraceContains,
     TraceJSON,
     TraceLength,
@@ -65,3 +69,99 @@ __all__ = [
     "primitive_from_json",
     "register_primitive",
 ]
+
+P = TypeVar("P", bound=type[Primitive])
+
+_known: Final[dict[str, type[Primitive]]] = {}
+
+
+class DuplicatePrimitive(ValueError):
+    """Two primitives have the same `name`; `modules` are theirs."""
+
+    def __init__(self, name: str, modules: tuple[str, str]) -> None:
+        super().__init__(
+            f"two primitives have the name {name}, in {modules[0]} and in {modules[1]}: "
+            "rename one of them, or block its plugin"
+        )
+        self.name = name
+        self.modules = modules
+
+
+class UnknownPrimitive(ValueError):
+    """There is no primitive of this `name`; `nearest` is the most similar name, if any."""
+
+    def __init__(self, name: str) -> None:
+        near = get_close_matches(name, _known, n=1, cutoff=0.5)
+        self.name = name
+        self.nearest = near[0] if near else None
+        hint = f"; did you mean {self.nearest}?" if self.nearest else ""
+        super().__init__(
+            f"there is no primitive {name!r}{hint} The primitives are {', '.join(sorted(_known))}; "
+            "if a plugin provides it, install the plugin"
+        )
+
+
+def register_primitive(primitive: P) -> P:
+    """Register a class of primitives under its full name (`Primitive.full_name`). Can be used as a decorator.
+
+    Registering a class again has no effect. Raises `DuplicatePrimitive` if another class has the name, and `TypeError`
+    for anything but a subclass of `Primitive`.
+    """
+    candidate: object = primitive  # plugins may not be type-checked
+    if not (isinstance(candidate, type) and issubclass(candidate, Primitive)) or candidate is Primitive:
+        raise TypeError(f"a primitive must be a subclass of Primitive, not {primitive!r}")
+    name = primitive.full_name()
+    known = _known.setdefault(name, primitive)
+    if known is not primitive:
+        raise DuplicatePrimitive(name, (known.__module__, primitive.__module__))
+    return primitive
+
+
+def known_primitives() -> Mapping[str, type[Primitive]]:
+    """Return a live view of the registered primitives by name, the built-in ones first."""
+    return MappingProxyType(_known)
+
+
+def primitive_from_json(data: object) -> Primitive:
+    """Return the primitive that `Primitive.to_json` converted to `data`.
+
+    Raises `ValueError` if `data` is not an object with a text as "type", or has invalid parameters, and
+    `UnknownPrimitive` for an unknown type.
+    """
+    if not isinstance(data, Mapping) or not isinstance(data.get("type"), str):
+        raise ValueError(f'a primitive must be {{"type": name, ...parameters}}, not {data!r:.200}')  # noqa: TRY004
+    kind = _known.get(data["type"])
+    if kind is None:
+        raise UnknownPrimitive(data["type"])
+    return kind.model_validate({name: value for name, value in data.items() if name != "type"})
+
+
+BUILT_IN: Final[tuple[type[Primitive], ...]] = (
+    BooleanMatch,
+    ExactMatch,
+    ContainsAny,
+    ContainsAll,
+    RegexMatch,
+    SemanticMatch,
+    LiteralMatch,
+    NumericExact,
+    NumericTolerance,
+    NumericRange,
+    NumericMinimum,
+    NumericMaximum,
+    NumericGraded,
+    NumericRangeGraded,
+    NumericThresholdGraded,
+    NumberWithUnit,
+    SetContainment,
+    OrderedMatch,
+    DateMatch,
+    DateTolerance,
+    DateRange,
+    TraceRegex,
+    TraceContains,
+    TraceLength,
+    TraceJSON,
+)
+for _primitive in BUILT_IN:
+    register_primitive(_primitive)

@@ -1,9 +1,21 @@
-"""Primitives for booleans and literals."""
+"""Primitives for values that are equal or not: booleans and literals, alone and as the items of collections.
+
+Lists and tuples are collections, and sets for `SetContainment`; texts and dicts are none.
+"""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
+
+from pydantic import Field, Strict, model_validator
+
+from karenina_core.models.from_files import FromFiles
+from karenina_template.templates.normalize import Normalizers, normalize
 from karenina_template.templates.primitives.base import Primitive
-from karenina_template.templates.primitives.values import another, key_of, plain
+from karenina_template.templates.primitives.values import OTHER_WORDS, another, items_of, key_of, plain, text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
 
 
 class BooleanMatch(Primitive):
@@ -48,3 +60,109 @@ class LiteralMatch(Primitive):
         """Return whether the two are equal."""
         self.check_expected(expected)
         return key_of(extracted) == key_of(expected)
+
+
+class SetContainment(Primitive):
+    """Compares two collections as sets, ignoring order and duplicates.
+
+    - `mode` "exact" (the default): passes if both have the same items; "subset": if the value has only items of the
+      truth; "superset": if it has all items of the truth; "overlap": if at least `min_overlap` items are in both.
+    - `min_overlap`: for mode "overlap", 1 by default.
+    - `normalize`: the normalizers of texts, none by default. Numbers are compared as numbers; a text never equals a
+      number, and True does not equal 1.
+
+    An empty value passes for an empty truth in mode "exact", and always in mode "subset": use "exact" or "overlap" if
+    an answer must name something. None and NaN equal nothing, so the truth must not contain them. A truth for which
+    every value or none would pass is an error: an empty one with "superset", and one with fewer different items than
+    `min_overlap`.
+    """
+
+    from_files: ClassVar[FromFiles] = "any"
+    mode: Literal["exact", "subset", "superset", "overlap"] = "exact"
+    min_overlap: Annotated[int, Strict(), Field(ge=1)] | None = None
+    normalize: Normalizers = ()
+
+    @model_validator(mode="after")
+    def _overlap_only(self) -> Self:
+        if self.min_overlap is not None and self.mode != "overlap":
+            raise ValueError(f"min_overlap is only for mode 'overlap', not for {self.mode!r}")
+        return self
+
+    def check_expected(self, expected: object) -> None:
+        """Raise `ValueError` unless the truth is a list, tuple or set for which some values pass and others fail."""
+        self._truth(expected)
+
+    def mutate(self, expected: object) -> object:
+        """Return the truth with a foreign item, or that item alone if more items are allowed."""
+        items = items_of(expected) or []
+        longer = another(items)
+        foreign = longer[-1] if isinstance(longer, list) else OTHER_WORDS[0]
+        if self.check([foreign], list(items)):
+            foreign = next((words for words in OTHER_WORDS if not self.check([words], items)), foreign)
+        return [*items, foreign] if self.mode in ("exact", "subset") else [foreign]
+
+    def check(self, extracted: object, expected: object) -> bool:
+        """Return whether the sets have the relation of `mode`."""
+        truth, items = self._truth(expected), items_of(extracted)
+        if items is None:
+            return False
+        found = self._keys(items)
+        match self.mode:
+            case "exact":
+                return found == truth
+            case "subset":
+                return found <= truth
+            case "superset":
+                return found >= truth
+            case "overlap":
+                return len(found & truth) >= (self.min_overlap or 1)
+
+    def _truth(self, expected: object) -> frozenset[Hashable]:
+        items = items_of(expected)
+        if items is None:
+            raise self._wrong_truth("a list, tuple or set", expected)
+        truth = self._keys(items)
+        if truth != self._keys(items) or key_of(None) in truth:
+            raise self._wrong_truth("items other than None and NaN", expected)
+        if self.mode == "superset" and not truth:
+            raise self._wrong_truth("at least one item (mode 'superset')", expected)
+        if self.mode == "overlap" and len(truth) < (self.min_overlap or 1):
+            raise self._wrong_truth(f"at least {self.min_overlap or 1} different items (min_overlap)", expected)
+        return truth
+
+    def _keys(self, items: list[object]) -> frozenset[Hashable]:
+        return frozenset(key_of(item, lambda text: normalize(text, self.normalize)) for item in items)
+
+
+class OrderedMatch(Primitive):
+    """Passes if both lists have the same length and equal texts in the same order, after all of `normalize`.
+
+    Numbers and dates are compared as texts. Items without a text (None, NaN, a list) equal nothing, and cannot be in
+    the truth. Sets have no order: they fail, and cannot be the truth. An empty list passes only for an empty truth.
+    """
+
+    from_files: ClassVar[FromFiles] = "any"
+    normalize: Normalizers = ("lowercase", "strip")
+
+    def check_expected(self, expected: object) -> None:
+        """Raise `ValueError` unless the truth is a list or tuple of texts, numbers or dates."""
+        self._truth(expected)
+
+    def mutate(self, expected: object) -> object:
+        """Return the truth with one more item."""
+        return another(expected)
+
+    def check(self, extracted: object, expected: object) -> bool:
+        """Return whether the two lists are equal, item by item."""
+        truth, items = self._truth(expected), items_of(extracted, ordered=True)
+        return items is not None and self._texts(items) == truth
+
+    def _truth(self, expected: object) -> list[str | None]:
+        items = items_of(expected, ordered=True)
+        if items is None or None in (truth := self._texts(items)):
+            raise self._wrong_truth("a list of texts, numbers or dates", expected)
+        return truth
+
+    def _texts(self, items: list[object]) -> list[str | None]:
+        texts = map(text_of, items)
+        return [None if text is None else normalize(text, self.normalize) for text in texts]

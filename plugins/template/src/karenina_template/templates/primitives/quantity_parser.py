@@ -150,7 +150,7 @@ def _find_words(text: str, decimal: DecimalMark) -> list[Quantity]:
     """Return the quantities of a text without digits: *forty-two grams*, *nineteen oh four*."""
     from text_to_num import alpha2digit
 
-    from karenina_template.numbers_in_text import read_numbers
+    from karenina_template.templates.primitives.numbers_in_text import read_numbers
 
     text = text.encode("utf-8", "replace").decode()  # the library stops at half of a surrogate pair
     if (whole := read_quantity(alpha2digit(text, "en", threshold=0), decimal)) is not None:

@@ -1,0 +1,254 @@
+"""The kinds of traits: scored by a judge, an agent or a function, matched by a pattern, or counted as metrics."""
+
+from __future__ import annotations
+
+import builtins
+import dis
+import inspect
+import re
+import textwrap
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from types import CodeType
+from typing import Any, ClassVar, Literal, Self
+
+from pydantic import Field, JsonValue, PrivateAttr, SerializerFunctionWrapHandler, model_serializer, model_validator
+
+from karenina_core.catalog import read_catalog
+from karenina_core.data.rubrics.base import RubricTrait, ScaledTrait, register_trait_kind
+from karenina_core.models.from_files import FromFiles
+from karenina_core.models.model import SECRECY
+from karenina_core.namespaces import flatten, is_owned
+
+_IMPORT_PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
+Metric = Literal["precision", "recall", "f1", "specificity", "accuracy"]
+_NEEDS_TRUE_NEGATIVES = ("specificity", "accuracy")
+
+
+@register_trait_kind
+class AgenticRubricTrait(ScaledTrait):
+    """A quality that a judge agent scores after it examined the workspace, the trace, or both.
+
+    `model_override` contains fields of a `ModelConfig`, which are checked before a run. It must not contain an API key,
+    because files with traits are shared.
+    """
+
+    from_files: ClassVar[FromFiles] = "any"
+    type: Literal["agentic"] = "agentic"
+    context_mode: Literal["workspace_only", "trace_and_workspace", "trace_only"] = Field(
+        default="trace_and_workspace", description="What the agent may see."
+    )
+    materialize_trace: bool = Field(
+        default=False, description="Write the trace to a file for the agent instead of the prompt."
+    )
+    persist_trace: bool = Field(default=False, description="Keep the file of the trace after the evaluation.")
+    max_turns: int = Field(default=15, gt=0, description="Maximum assistant turns.")
+    timeout_seconds: float = Field(default=120, gt=0, description="Seconds for the whole agent run.")
+    model_override: dict[str, JsonValue] | None = Field(
+        default=None,
+        description="Another model for this trait.",
+        json_schema_extra={"from_files": "models"},
+    )
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if "." in self.name:
+            raise ValueError(
+                f"the name {self.name!r} contains a dot, which separates trait and field in results; remove it"
+            )
+        if self.materialize_trace and self.context_mode == "workspace_only":
+            raise ValueError("materialize_trace needs a trace, which context_mode workspace_only excludes")
+        override = self.model_override or {}
+        if keys := [name for name, secrecy in SECRECY.items() if secrecy == "key" and override.get(name)]:
+            raise ValueError(f"model_override.{keys[0]} is an API key: move it to the environment, as OPENAI_API_KEY")
+        return self
+
+
+@register_trait_kind
+class CallableRubricTrait(ScaledTrait):
+    """A quality that a function computes from the answer's text.
+
+    `f(text)` returns a bool, for kind score a number (an int or float), and for kind literal the name of a class. The
+    function is given by its import path or as source text, which runs only if the user trusts it. Nothing is ever
+    pickled or unpickled: `pickled` only preserves what another program stored, and a trait with nothing else cannot
+    be scored. A slow function must limit its own time: after `item_timeout` a run ignores it, but cannot stop it.
+    """
+
+    from_files: ClassVar[FromFiles] = "any"
+    type: Literal["callable"] = "callable"
+    kind: Literal["boolean", "score", "literal"] = Field(default="boolean", description="What the function returns.")
+    function: str | None = Field(
+        default=None,
+        description='Import path, "package.module:function".',
+        json_schema_extra={"from_files": "never"},  # functions of installed packages may execute their argument
+    )
+    source: str | None = Field(default=None, description="Python source that defines the function.")
+    pickled: str | None = Field(default=None, description="Another program's pickled function; never loaded.")
+    invert_result: bool = Field(default=False, description="Kind boolean: invert the function's result.")
+
+    _callable: Callable[[str], object] | None = PrivateAttr(default=None)
+    _unsaved: str | None = PrivateAttr(default=None)
+
+    @model_validator(mode="after")
+    def _one_function(self) -> Self:
+        given = [name for name in ("function", "source", "pickled") if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise ValueError(
+                "a callable trait needs either `function` (an import path) or `source`, but this one has "
+                f"{' and '.join(given) or 'neither'}"
+            )
+        if self.function is not None and not _IMPORT_PATH.fullmatch(self.function):
+            raise ValueError(f'`function` must be an import path like "package.module:function", not {self.function!r}')
+        if self.source is not None and not self.source.strip():
+            raise ValueError("`source` is empty: it must be the source of a function")
+        if self.invert_result and self.kind != "boolean":
+            raise ValueError('invert_result is only for kind "boolean"')
+        return self
+
+    @classmethod
+    def from_callable(cls, name: str, function: Callable[[str], bool | float | str], **fields: Any) -> Self:
+        """Return a trait that calls `function` with the answer's text; `fields` are further fields of the trait.
+
+        The function is the caller's own code: it needs no trust in this process, and may use names of its module and
+        values around it. Files contain its import path, or its source if its module cannot be imported. If the source
+        does not work on its own, or there is none, `unsaved` says why, and only saving is refused. Raises `ValueError`
+        for a function that cannot be called with one argument.
+        """
+        try:
+            with suppress(ValueError):  # a function of C may not state its parameters
+                inspect.signature(function).bind("")
+        except TypeError as error:
+            why = f"the function of trait {name!r} is called with the answer's text alone, as f(text), but {error}"
+            raise ValueError(why) from error
+        path = f"{getattr(function, '__module__', None)}:{getattr(function, '__qualname__', '')}"
+        importable = _IMPORT_PATH.fullmatch(path) and not path.startswith("__main__:")
+        source, unsaved = (None, None) if importable else _source_of(function)
+        trait = cls(name=name, **({"function": path} if importable else {"source": source}), **fields)
+        trait._callable, trait._unsaved = function, unsaved
+        return trait
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, CallableRubricTrait) and self.__dict__ == other.__dict__  # ignores the callable
+
+    @property
+    def given(self) -> Callable[[str], object] | None:
+        """The function that was passed to `from_callable`; None for a trait from a file."""
+        return self._callable
+
+    @property
+    def unsaved(self) -> str | None:
+        """Why no file or other process can have the function that was passed to `from_callable`, and what to do."""
+        return self._unsaved
+
+
+def _source_of(function: Callable[..., object]) -> tuple[str, str | None]:
+    """Return the source of a function, and why it does not work on its own, if it does not."""
+    try:
+        source = textwrap.dedent(inspect.getsource(function))
+    except (OSError, TypeError):
+        source = "# not available"
+    if not source.startswith(("def ", "@")):
+        return source, "has neither an import path nor a source of its own: define it with `def` in a module"
+    missing = sorted(_globals(compile(source, "<callable trait>", "exec")) - {*vars(builtins), function.__name__})
+    if not missing:
+        return source, None
+    cure = "import or define this inside the function, or move the function to a module"
+    return source, f"cannot be imported, and its source uses {', '.join(missing)} of its module: {cure}"
+
+
+def _globals(code: CodeType) -> set[str]:
+    """Return the global names that the code uses."""
+    own = {one.argval for one in dis.get_instructions(code) if one.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+    return own.union(*(_globals(inner) for inner in code.co_consts if isinstance(inner, CodeType)))
+
+
+def owned_trait_fields() -> frozenset[str]:
+    """Return the names of the trait fields that members of this project own, whether they are installed or not."""
+    return frozenset(read_catalog()["trait_fields"])
+
+
+@register_trait_kind
+class LLMRubricTrait(ScaledTrait):
+    """A quality that a judge model scores from the answer's text.
+
+    `extra` contains the fields that plugins own (`Stage.trait_settings`) by their full names, `my_package.words`. They
+    are read and written like the trait's own fields, also as a table of the namespace, unless they are None.
+    """
+
+    from_files: ClassVar[FromFiles] = "any"
+    type: Literal["llm"] = "llm"
+    extra: dict[str, JsonValue] = Field(default_factory=dict, description="Fields that plugins own.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _collect_extra(cls, values: Any) -> Any:
+        if not isinstance(values, Mapping) or not values.keys() - cls.model_fields.keys():
+            return values
+        values = flatten({str(name): value for name, value in values.items()}, cls.model_fields)
+        others = values.keys() - cls.model_fields.keys()
+        owned = {name: values[name] for name in values if name in others and is_owned(name, "trait_fields")}
+        rest = {name: values[name] for name in values if name not in owned}
+        extra = rest.get("extra", {})
+        if not owned or not isinstance(extra, Mapping):
+            return rest
+        return {**rest, "extra": {**extra, **{name: value for name, value in owned.items() if value is not None}}}
+
+    @model_serializer(mode="wrap")
+    def _flatten_extra(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        values: dict[str, Any] = write(self)
+        extra = values.pop("extra", {})
+        owned = {name: value for name, value in extra.items() if is_owned(name, "trait_fields")}
+        others = {name: value for name, value in extra.items() if name not in owned}
+        return {**values, **owned, **({"extra": others} if others else {})}
+
+
+@register_trait_kind
+class MetricRubricTrait(RubricTrait):
+    """A trait that counts the expected statements in an answer, and computes metrics, 0 to 1, from the counts.
+
+    - `tp_only`: `tp_instructions` list what a correct answer contains. Every other statement is a false positive. There
+      are no true negatives, so that `specificity` and `accuracy` cannot be computed.
+    - `full_matrix`: `tn_instructions` also list what an answer must not contain.
+    """
+
+    from_files: ClassVar[FromFiles] = "any"
+    type: Literal["metric"] = "metric"
+    evaluation_mode: Literal["tp_only", "full_matrix"] = Field(default="tp_only", description="Which lists are given.")
+    metrics: tuple[Metric, ...] = Field(min_length=1, description="The metrics to report.")
+    tp_instructions: tuple[str, ...] = Field(
+        min_length=1, description="What the answer should contain, one statement each."
+    )
+    tn_instructions: tuple[str, ...] = Field(default=(), description="What the answer should not contain.")
+    repeated_extraction: bool = Field(default=True, description="Count repeated statements once.")
+
+    @model_validator(mode="after")
+    def _computable(self) -> Self:
+        if len(set(self.metrics)) != len(self.metrics):
+            raise ValueError(f"a metric is named twice in {list(self.metrics)}")
+        if self.evaluation_mode == "full_matrix":
+            if not self.tn_instructions:
+                raise ValueError("full_matrix needs tn_instructions: what the answer should not contain")
+            return self
+        if self.tn_instructions:
+            raise ValueError("tp_only does not use tn_instructions: set evaluation_mode to full_matrix to use them")
+        missing = [metric for metric in self.metrics if metric in _NEEDS_TRUE_NEGATIVES]
+        if missing:
+            raise ValueError(
+                f"{', '.join(missing)} cannot be computed in tp_only, which has no true negatives; "
+                "set evaluation_mode to full_matrix and add tn_instructions"
+            )
+        return self
+
+
+@register_trait_kind
+class RegexRubricTrait(RubricTrait):
+    """A trait that is true if `pattern` is found anywhere in the answer, or with `invert_result`, if it is not.
+
+    Patterns are those of the `regex` library. They are checked when a file is loaded and before a run.
+    """
+
+    from_files: ClassVar[FromFiles] = "any"
+    type: Literal["regex"] = "regex"
+    pattern: str = Field(min_length=1, description="The pattern to search for.")
+    case_sensitive: bool = Field(default=True, description="Whether matching is case-sensitive.")
+    invert_result: bool = Field(default=False, description="The score is true if the pattern is not found.")

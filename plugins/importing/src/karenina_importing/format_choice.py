@@ -1,0 +1,86 @@
+"""Choose or find the format of a file of another tool; complete files, formats and names of the mapping in a shell."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from karenina_core.errors import ConfigError
+from karenina_core.text import did_you_mean
+from karenina_importing.import_format import Fit, ImportFormat
+from karenina_importing.source_files import head_of
+from karenina_toolkit.completion import complete_files, matching
+from karenina_toolkit.files import SUFFIXES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from karenina_core.plugins import Plugins
+
+_HF: Final = "hf:"
+_MAPPINGS: Final = (".mapping.yaml", ".yaml", ".yml")
+
+
+def import_formats(plugins: Plugins) -> list[ImportFormat]:
+    """Return the formats of all plugins that can be imported."""
+    from karenina_benchmark.formats.format_registry import list_formats
+
+    return [one.value for one in list_formats(plugins) if isinstance(one.value, ImportFormat)]
+
+
+def choose_format(formats: Sequence[ImportFormat], key: str) -> ImportFormat:
+    """Return the format with this key. Raises `ConfigError` if there is none, or if two plugins offer one."""
+    found = [one for one in formats if one.key == key]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise ConfigError([f"two plugins offer the format {key!r}: block one of them"])
+    keys = [one.key for one in formats]
+    raise ConfigError([f"there is no format {key!r}{did_you_mean(key, keys)} All formats: {', '.join(keys)}"])
+
+
+def detect_format(formats: Sequence[ImportFormat], path: Path) -> ImportFormat:
+    """Return the only format that a file has. Raises `ConfigError` if it has none, or could have several."""
+    head = head_of(path)
+    fits = {one.key: (one.detect(head), one) for one in formats}
+    for least in (Fit.YES, Fit.MAYBE):
+        found = [one for fit, one in fits.values() if fit == least]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            names = " or ".join(f"{one.key} ({one.name})" for one in found)
+            raise ConfigError([f"{path} could be {names}: choose one with --from"])
+    known = "; ".join(f"{one.key} ({one.name})" for one in formats)
+    raise ConfigError([f"the format of {path} is not known; if it is one of these, choose it with --from: {known}"])
+
+
+def sources(incomplete: str) -> list[str]:
+    """Return files that a format could read, and `hf:` for a dataset by name."""
+    from karenina_core.plugins import active_plugins
+
+    of_formats = {suffix for one in import_formats(active_plugins()) for suffix in one.suffixes}
+    endings = sorted({*SUFFIXES, *of_formats})
+    return [*complete_files(incomplete, endings), *matching([_HF] if incomplete else [], incomplete)]
+
+
+def formats(incomplete: str) -> list[str]:
+    """Return the keys of the formats of all plugins."""
+    from karenina_core.plugins import active_plugins
+
+    return matching((one.key for one in import_formats(active_plugins())), incomplete)
+
+
+def mapped_names(incomplete: str) -> list[str]:
+    """Return `NAME=` for each name of a mapping, and `NAME=VALUE` for those with fixed values."""
+    from karenina_benchmark.tables.lettered_options import CHOICE_BY
+    from karenina_importing.field_mapping import ANSWER_TYPES, NAMES
+
+    fixed = {"answer": ANSWER_TYPES, "choice_by": CHOICE_BY}
+    if "=" in incomplete:
+        return matching((f"{name}={value}" for name, values in fixed.items() for value in values), incomplete)
+    return matching([*(f"{name}=" for name in (*NAMES, *fixed, "answer_pattern")), "metadata."], incomplete)
+
+
+def mapping_files(incomplete: str) -> list[str]:
+    """Return files that could hold a mapping."""
+    return complete_files(incomplete, _MAPPINGS)

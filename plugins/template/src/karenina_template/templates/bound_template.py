@@ -1,0 +1,357 @@
+"""`Template`, a loaded template, and `BoundTemplate`, which is bound to a question; the keys of their artifacts."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from typing import Any, Final, Self
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import (
+    InitErrorDetails,
+    PydanticCustomError,
+    PydanticSerializationError,
+    from_json,
+    to_json,
+    to_jsonable_python,
+)
+
+from karenina_core.artifacts.artifact import ArtifactKey
+from karenina_template.templates.base import AnswerKey, BaseAnswer
+from karenina_template.templates.errors import TemplateError
+from karenina_template.templates.field import alternatives
+from karenina_template.templates.primitives import DateMatch
+from karenina_template.templates.primitives.date_parser import read_dates
+from karenina_template.templates.shapes.shape import Shape
+from karenina_toolkit.structured.exact_numbers import restore_digits
+from karenina_toolkit.structured.schema_repair import repair
+
+_DATES: Final = frozenset({date, datetime})
+_TOLD: Final = ("ge", "gt", "le", "lt", "multiple_of", "pattern")
+"""What pydantic's errors tell of constraints; those of literals and enumerations list the values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """An answer template: the `shape` that it shares with others, and its own `key`.
+
+    `descriptions` are those of its fields, if they are not part of the shape. Made by `load_template` or
+    `template_of_class`.
+    """
+
+    shape: Shape
+    key: AnswerKey
+    template_id: str
+    description: str | None = None
+    own_source: str | None = None
+    descriptions: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of_class(cls, answer: type[BaseAnswer], shape: Shape, source: str | None) -> Self:
+        """Return the template of a class with a known shape and source."""
+        key = answer.answer_key()
+        refuse_unverified(answer, shape, key)
+        text = source if source is not None else _describe_class(answer, shape, key)
+        own_doc = inspect.cleandoc(answer.__doc__) if answer.__doc__ and "__doc__" in answer.__dict__ else None
+        return cls(shape, key, template_id(text), own_doc or None, source)
+
+    @property
+    def source(self) -> str:
+        """The source text. Raises `TemplateError` for a class whose source is not available."""
+        if self.own_source is None:
+            raise TemplateError(
+                f"the source of {self.answer_class.__name__} is not available: the class was not read from a file, its "
+                "file has several classes of its name, or it uses outer names; give the template as source text"
+            )
+        return self.own_source
+
+    @property
+    def answer_class(self) -> type[BaseAnswer]:
+        """The class of this shape, without truths, shared by all templates of the shape.
+
+        That of a declared template has no descriptions either; they are in `judge_schema`.
+        """
+        return self.shape.answer_class
+
+    @property
+    def has_code(self) -> bool:
+        """Whether it was made from a class, which may have methods, and not from declarations."""
+        return self.answer_class.__base__ is not BaseAnswer
+
+    def judge_schema(self) -> dict[str, Any]:
+        """Return a copy of the JSON Schema for the judge: see `judge_schema` of `templates.shapes.schema`."""
+        schema: dict[str, Any] = from_json(self.shape.schema_json)
+        parts = schema["properties"]
+        for name, text in self.descriptions.items():
+            if name in parts:  # fields that read the raw response are not in the schema
+                parts[name]["description"] = text
+        return schema
+
+    def for_question(self, question_id: str) -> BoundTemplate:
+        """Return the template bound to a question."""
+        return BoundTemplate(question_id, self)
+
+
+@dataclass(frozen=True, slots=True)
+class BoundTemplate:
+    """A template bound to a question.
+
+    Only `judge_schema`, `judge_fields` and `hints` may be shown to models: they contain no truth, weight or default.
+    """
+
+    question_id: str
+    template: Template
+
+    @property
+    def answer_class(self) -> type[BaseAnswer]:
+        """The class of this shape, without truths, shared by all templates of the shape."""
+        return self.template.answer_class
+
+    @property
+    def template_id(self) -> str:
+        """The MD5 of the source, in hexadecimal."""
+        return self.template.template_id
+
+    @property
+    def judge_fields(self) -> tuple[str, ...]:
+        """The fields that a judge fills, in the schema's order; empty if no judge is needed."""
+        return self.template.shape.judge_fields
+
+    @property
+    def composition(self) -> str | None:
+        """The name of the strategy for the verdict: "all_of", "any_of", "at_least_n(2)"; None if the class has its own
+        `verify` or no field is verified."""
+        return None if self.answer_class.verify is not BaseAnswer.verify else self.template.key.composition
+
+    @property
+    def is_graded(self) -> bool:
+        """Whether there is a granular score: there are verified fields, or the class has its own `verify_granular`."""
+        return bool(self.template.key.rules) or self.answer_class.verify_granular is not BaseAnswer.verify_granular
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether a field has a primitive that is slow."""
+        return any(rule.primitive.is_slow for rule in self.template.key.rules.values())
+
+    @property
+    def description(self) -> str | None:
+        """The docstring of the template, with the author's notes, which are not shown to a judge."""
+        return self.template.description
+
+    def judge_schema(self) -> dict[str, Any]:
+        """Return a copy of the JSON Schema for the judge: see `judge_schema` of `templates.shapes.schema`."""
+        return self.template.judge_schema()
+
+    def hints(self) -> dict[str, str]:
+        """Return the extraction hints of the fields that a judge fills."""
+        rules = self.template.key.rules
+        return {name: hint for name in self.judge_fields if name in rules and (hint := rules[name].hint)}
+
+    def options(self) -> dict[str, Mapping[str, object]]:
+        """Return the options that plugins own, by field."""
+        return {name: rule.options for name, rule in self.template.key.rules.items() if rule.options}
+
+    def bind(self, values: Mapping[str, object], response: str = "") -> BaseAnswer:
+        """Return the answer with the judge's `values`, and with the id, truths, weights and the raw `response`.
+
+        The values are read like JSON (dates and enum members from text). Those that a field refuses are repaired as a
+        judge's reply is (`repair`): "yes" for a boolean, "2" for a literal of numbers; and dates are read as the
+        primitives of dates read them ("15 January 2024"). A date with two readings stays a text if the field's
+        primitive decides. None stays None, whatever the annotation.
+        Unknown keys and fields that a judge does not fill are ignored. Raises pydantic's `ValidationError` for invalid
+        values and missing fields, and whatever the class's own code raises.
+        """
+        answer = self._validated(values)
+        key = self.template.key
+        # avoids the validation on assignment, which is for values of users and slower
+        own = answer.__pydantic_private__
+        assert own is not None
+        own["_key"], own["_response"] = key, response
+        if key.rules and answer.correct is None:
+            answer.__dict__["correct"] = key.truths()
+        return answer
+
+    def expected(self) -> dict[str, Any]:
+        """Return the truths by field, as JSON values.
+
+        For a class without verified fields they are its `correct`, if it can be computed without an answer: with its
+        own keys, or under "correct" if it is not a mapping.
+        """
+        rules = self.template.key.rules
+        if rules:
+            return {name: as_json(rule.truth) for name, rule in rules.items()}
+        try:
+            correct = self.bind(dict.fromkeys(self.judge_fields)).correct
+        except Exception:
+            return {}
+        if correct is None:
+            return {}
+        found = as_json(correct)
+        return found if isinstance(found, dict) else {"correct": found}
+
+    def extracted(self, answer: BaseAnswer) -> dict[str, Any]:
+        """Return the values that the judge filled in, as JSON values."""
+        return {name: as_json(getattr(answer, name, None)) for name in self.judge_fields}
+
+    def _validated(self, values: Mapping[str, object]) -> BaseAnswer:
+        cls = self.answer_class
+        given = {name: values[name] for name in self.judge_fields if values.get(name) is not None}
+        errors = [
+            InitErrorDetails(type="missing", loc=(name,), input=dict(values))
+            for name in self.judge_fields
+            if name not in values
+        ]
+        for name, value in list(given.items()):
+            if _is_timestamp(value) and _DATES.intersection(alternatives(cls.model_fields[name].annotation)):
+                readings = read_dates(value)
+                given[name] = readings[0].at.isoformat() if readings else None
+                if not readings:
+                    reason = {"reason": f"{value!r:.60} is no whole date: write it as 2024-01-15"}
+                    problem = PydanticCustomError("date_parsing", "{reason}", reason)
+                    errors.append(InitErrorDetails(type=problem, loc=(name,), input=value))
+        try:
+            text = to_json({**given, "id": self.question_id})
+        except (PydanticSerializationError, UnicodeError) as error:
+            problem = PydanticCustomError("not_json", "{reason}", {"reason": str(error)})
+            raise ValidationError.from_exception_data(
+                cls.__name__, [*errors, InitErrorDetails(type=problem, input=dict(values))]
+            ) from error
+        two_dates: Mapping[str, str] = {}
+        try:
+            answer = cls.model_validate_json(text, by_alias=False, by_name=True)
+        except ValidationError as error:
+            try:
+                given, two_dates = self._reread(given)
+                text = to_json({**given, "id": self.question_id})
+                answer = cls.model_validate_json(text, by_alias=False, by_name=True)
+            except ValueError:
+                converted = _convert_errors(error, self.template.shape.schema_json)
+                raise ValidationError.from_exception_data(cls.__name__, [*errors, *converted]) from error
+        if errors:
+            raise ValidationError.from_exception_data(cls.__name__, errors)
+        answer.__dict__.update(two_dates)
+        for name, value in given.items():
+            read = answer.__dict__.get(name)
+            exact = restore_digits(value, read)
+            if exact is not read:  # avoids validation on assignment: it is the same value
+                answer.__dict__[name] = exact
+        return answer
+
+    def _reread(self, given: Mapping[str, object]) -> tuple[dict[str, object], dict[str, str]]:
+        """Return values that fields refused as their types mean them, without the dates with two readings, and these.
+
+        They stay texts, for a primitive that can say that it is undecided.
+        """
+        schema = self.judge_schema()
+        repaired, _ = repair(given, schema)
+        decides = self.answer_class.verify is BaseAnswer.verify
+        two_dates: dict[str, str] = {}
+        for name, value in repaired.items():
+            rule = self.template.key.rules.get(name)
+            format = rule.primitive.format if rule is not None and isinstance(rule.primitive, DateMatch) else None
+            part = schema["properties"][name]
+            if decides and rule is not None and _is_two_dates(value, part, format):
+                two_dates[name] = str(value)
+            else:
+                repaired[name] = _with_dates(value, part, schema, format)
+        return {name: value for name, value in repaired.items() if name not in two_dates}, two_dates
+
+
+def _is_timestamp(value: object) -> bool:
+    """Return whether pydantic would read `value` as seconds since 1970, which no judge means: a year, for example."""
+    if isinstance(value, str):
+        return value.strip().lstrip("+-").replace(".", "", 1).isdigit()
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_two_dates(value: object, part: Mapping[str, Any], format: str | None) -> bool:
+    kinds = [option.get("format") for option in part.get("anyOf", [part])]
+    return isinstance(value, str) and not {"date", "date-time"}.isdisjoint(kinds) and len(read_dates(value, format)) > 1
+
+
+def _with_dates(value: object, part: Mapping[str, Any], schema: Mapping[str, Any], format: str | None) -> object:
+    """Return `value` with dates in ISO 8601 where the `part` of the `schema` has dates, and texts mean one."""
+    if "$ref" in part:
+        part = schema["$defs"][part["$ref"].rpartition("/")[2]]
+    for option in part.get("anyOf", [part]):
+        if "$ref" in option:
+            return _with_dates(value, option, schema, format)
+        if isinstance(value, list) and "items" in option:
+            return [_with_dates(item, option["items"], schema, format) for item in value]
+        if isinstance(value, Mapping) and "properties" in option:
+            parts = option["properties"]
+            return {key: _with_dates(item, parts.get(key, {}), schema, format) for key, item in value.items()}
+        if isinstance(value, str) and option.get("format") in ("date", "date-time"):
+            readings = read_dates(value, format)
+            if len(readings) == 1:
+                at = readings[0].at
+                return (at.date() if option["format"] == "date" else at).isoformat()
+    return value
+
+
+def template_id(source: str) -> str:
+    """Return the MD5 of `source` in hexadecimal, which identifies it but is not a protection."""
+    return hashlib.md5(source.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()
+
+
+def refuse_unverified(answer: type[BaseAnswer], shape: Shape, key: AnswerKey) -> None:
+    """Raise `TemplateError` for a class without anything to verify: no rule, `verify`, pattern or `correct`."""
+    if key.rules or answer.verify is not BaseAnswer.verify:
+        return
+    try:
+        empty = shape.answer_class()
+    except Exception:
+        return
+    if empty.regex is None and empty.correct is None:
+        raise TemplateError(f"{answer.__name__} verifies nothing: add a VerifiedField, a verify() method or self.regex")
+
+
+def as_json(value: object) -> Any:
+    """Return `value` as JSON values. Sets become sorted lists, and values that JSON lacks become text."""
+    if isinstance(value, BaseModel):
+        value = value.model_dump(warnings=False)
+    if isinstance(value, set | frozenset):
+        return sorted((as_json(item) for item in value), key=lambda item: json.dumps(item, sort_keys=True))
+    if isinstance(value, Mapping):
+        return {str(to_jsonable_python(key, fallback=str)): as_json(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [as_json(item) for item in value]
+    return to_jsonable_python(value, fallback=str, serialize_unknown=True)
+
+
+def _convert_errors(error: ValidationError, shown: str) -> Iterable[InitErrorDetails]:
+    """Yield the errors as those of pydantic, which a judge gets to read, if their text tells no more than the schema.
+
+    Bounds of dates and literals of other libraries' types are not in it, and could be the truth.
+    """
+    for item in error.errors(include_url=False):
+        context = item.get("ctx", {})
+        told = [json.dumps(str(context[name]))[1:-1] for name in _TOLD if context.get(name) is not None]
+        is_known = item["type"] not in ("literal_error", "enum") and all(one in shown for one in told)
+        kind = item["type"] if is_known else "constraint"
+        yield InitErrorDetails(
+            type=PydanticCustomError(kind, "{reason}", {"reason": item["msg"]}), loc=item["loc"], input=item["input"]
+        )
+
+
+def _describe_class(answer: type[BaseAnswer], shape: Shape, key: AnswerKey) -> str:
+    rules = {
+        name: [
+            as_json(rule.truth),
+            rule.primitive.to_json(),
+            rule.weight,
+            rule.hint,
+            *([dict(rule.options)] if rule.options else []),
+        ]
+        for name, rule in key.rules.items()
+    }
+    return json.dumps([answer.__qualname__, shape.schema_json, rules, repr(key.strategy)], sort_keys=True)
+
+
+ANSWER_CLASS: Final = ArtifactKey("answer_class", BoundTemplate)
+PARSED_ANSWER: Final = ArtifactKey("parsed_answer", BaseAnswer)
+"""These two equal the standard keys of the same names, but have the actual types."""

@@ -1,0 +1,233 @@
+"""The declarations of a template's source as plain data: annotations, fields, and classes."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from karenina_core.text import did_you_mean
+from karenina_template.templates.class_build_lock import CLASS_BUILD_LOCK
+from karenina_template.templates.compose import Tree
+from karenina_template.templates.errors import TemplateError
+from karenina_template.templates.field import FieldRule
+from karenina_template.templates.shapes.expressions import Scope, read_value, shorten_source
+
+SIMPLE: Final = frozenset(
+    {"str", "int", "float", "bool", "date", "datetime", "time", "timedelta", "Decimal", "Any", "object", "None"}
+)
+_CONTAINERS: Final = {
+    "list": "list",
+    "List": "list",
+    "dict": "dict",
+    "Dict": "dict",
+    "set": "set",
+    "Set": "set",
+    "frozenset": "frozenset",
+    "FrozenSet": "frozenset",
+    "tuple": "tuple",
+    "Tuple": "tuple",
+}
+_ARGUMENTS: Final = {"list": 1, "set": 1, "frozenset": 1, "dict": 2}
+
+
+class _NoDefault:
+    def __repr__(self) -> str:
+        return "NO_DEFAULT"
+
+
+NO_DEFAULT: Final = _NoDefault()
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """A type as hashable data. `kind` is a simple type, a container, "literal", "union", "class" or "...".
+
+    `values` are the options of a literal, each with the name of its type, so that 1 and True differ; `name` is that of
+    a class of the same source.
+    """
+
+    kind: str
+    parts: tuple[Annotation, ...] = ()
+    values: tuple[tuple[str, object], ...] = ()
+    name: str = ""
+
+    def classes(self) -> set[str]:
+        """Return the names of the classes in the annotation."""
+        return {self.name} if self.kind == "class" else {name for part in self.parts for name in part.classes()}
+
+
+NONE: Final = Annotation("None")
+
+
+def read_annotation(node: ast.expr, scope: Scope) -> Annotation:
+    """Return an annotation, which may be written as text. Raises `TemplateError` or `UntrustedTemplate`."""
+    match node:
+        case ast.Constant(value=None):
+            return NONE
+        case ast.Constant(value=str() as text):
+            return read_annotation(_parsed(text, node), scope)
+        case ast.Name(id=name) if name in scope.classes:
+            return Annotation("class", name=name)
+        case ast.BinOp(left=left, op=ast.BitOr(), right=right):
+            return _union((read_annotation(left, scope), read_annotation(right, scope)))
+        case ast.Subscript(value=base, slice=inner):
+            return _subscript(node, base, inner, scope)
+        case ast.Name() | ast.Attribute():
+            meaning = scope.meaning(node)
+            if meaning in SIMPLE:
+                return Annotation(meaning)
+            if meaning in _CONTAINERS:
+                return Annotation(_CONTAINERS[meaning])
+            if meaning is None and isinstance(node, ast.Name):
+                known = [*SIMPLE, *_CONTAINERS, "Literal", "Optional", "Union", *scope.classes]
+                raise TemplateError(f"unknown annotation {node.id!r}{did_you_mean(node.id, known)}", line=node.lineno)
+    shown = shorten_source(node)
+    raise scope.code(
+        node, f"the annotation `{shown}` is not made of built-in types, Literal, unions and classes of this file"
+    )
+
+
+def _subscript(node: ast.Subscript, base: ast.expr, inner: ast.expr, scope: Scope) -> Annotation:
+    items = list(inner.elts) if isinstance(inner, ast.Tuple) else [inner]
+    meaning = scope.meaning(base)
+    if meaning == "Literal":
+        return Annotation("literal", values=tuple(_option(item, scope) for item in items))
+    if meaning == "Optional" and len(items) == 1:
+        return _union((read_annotation(items[0], scope), NONE))
+    if meaning == "Union":
+        return _union(tuple(read_annotation(item, scope) for item in items))
+    kind = _CONTAINERS.get(meaning or "")
+    if kind is None:
+        if meaning is None and isinstance(base, ast.Name) and base.id not in scope.classes:
+            hint = did_you_mean(base.id, [*_CONTAINERS, "Literal", "Optional", "Union"])
+            raise TemplateError(f"unknown annotation {base.id!r}{hint}", line=node.lineno)
+        raise scope.code(node, f"the annotation `{shorten_source(node)}` has an unknown type")
+    if kind == "tuple" and len(items) == 2 and isinstance(items[1], ast.Constant) and items[1].value is ...:
+        return Annotation(kind, (read_annotation(items[0], scope), Annotation("...")))
+    if len(items) != _ARGUMENTS.get(kind, len(items)):
+        raise TemplateError(
+            f"`{shorten_source(node)}`: {kind} takes {_ARGUMENTS[kind]} in its brackets, not {len(items)}",
+            line=node.lineno,
+        )
+    return Annotation(kind, tuple(read_annotation(item, scope) for item in items))
+
+
+def _union(parts: tuple[Annotation, ...]) -> Annotation:
+    flat = [inner for part in parts for inner in (part.parts if part.kind == "union" else (part,))]
+    return Annotation("union", tuple(dict.fromkeys(flat)))
+
+
+def _option(node: ast.expr, scope: Scope) -> tuple[str, object]:
+    value = read_value(node, scope)
+    if value is not None and not isinstance(value, str | int | bool):
+        raise TemplateError(
+            f"Literal needs texts, whole numbers, booleans or None, not {shorten_source(node)}", line=node.lineno
+        )
+    return type(value).__name__, value
+
+
+def _parsed(text: str, node: ast.Constant) -> ast.expr:
+    try:
+        with CLASS_BUILD_LOCK:
+            parsed = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise TemplateError(f"the annotation {text!r:.200} is invalid: {error}", line=node.lineno) from None
+    for part in ast.walk(parsed):
+        if hasattr(part, "lineno"):
+            part.lineno = node.lineno
+    return parsed
+
+
+@dataclass(frozen=True, slots=True)
+class FieldDeclaration:
+    """One annotated field. `constraints` are those of pydantic's `Field` (ge, max_length, ...), by name."""
+
+    name: str
+    line: int
+    annotation: Annotation
+    description: str | None = None
+    constraints: tuple[tuple[str, object], ...] = ()
+    default: object = NO_DEFAULT
+    rule: FieldRule | None = None
+
+    @property
+    def is_trace(self) -> bool:
+        """Whether the field reads the raw response and is not filled by a judge."""
+        return self.rule is not None and self.rule.reads_trace
+
+
+@dataclass(frozen=True, slots=True)
+class EnumDeclaration:
+    """An enumeration. `base` is Enum, StrEnum or IntEnum, or the type "str" or "int" that is mixed in."""
+
+    name: str
+    line: int
+    base: str
+    members: tuple[tuple[str, object], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelDeclaration:
+    """A class with fields: the answer itself (`is_answer`), or a model nested in it."""
+
+    name: str
+    line: int
+    is_answer: bool
+    docstring: str | None
+    fields: Mapping[str, FieldDeclaration]
+    strategy: Tree | None = None
+    strategy_line: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """A whole source: the answer, the classes that it may use, by name, and the meaning of its names."""
+
+    answer: ModelDeclaration
+    classes: Mapping[str, ModelDeclaration | EnumDeclaration]
+    scope: Scope
+
+    def descriptions(self) -> dict[str, str]:
+        """Return the descriptions of the answer's own fields for the judge."""
+        return {item.name: item.description for item in self.answer.fields.values() if item.description}
+
+    def shape(self) -> Hashable:
+        """Return a key that is equal for templates with the same class.
+
+        It contains the names, annotations, constraints and defaults of the answer and the classes that it uses, but not
+        truths, weights, primitives, hints, composition and docstrings. Of the descriptions, it contains those of nested
+        models, and for the answer's own fields only whether they have one.
+        """
+        seen: dict[str, Hashable] = {}
+        waiting = sorted(_used_classes(self.answer))
+        while waiting:
+            name = waiting.pop()
+            if name in seen:
+                continue
+            declared = self.classes[name]
+            seen[name] = _shape_of(declared, is_root=False)
+            if isinstance(declared, ModelDeclaration):
+                waiting.extend(sorted(_used_classes(declared)))
+        return _shape_of(self.answer, is_root=True), tuple(sorted(seen.items(), key=lambda item: item[0]))
+
+
+def _used_classes(model: ModelDeclaration) -> set[str]:
+    return {name for declared in model.fields.values() for name in declared.annotation.classes()}
+
+
+def _shape_of(declared: ModelDeclaration | EnumDeclaration, *, is_root: bool) -> Hashable:
+    if isinstance(declared, EnumDeclaration):
+        return declared.name, declared.base, repr(declared.members)
+    return declared.name, tuple(
+        (
+            item.name,
+            item.annotation,
+            bool(item.description) if is_root else item.description,
+            repr(item.constraints) if item.constraints else "",
+            "" if declared.is_answer or item.default is NO_DEFAULT else repr(item.default),
+            item.is_trace,
+        )
+        for item in declared.fields.values()
+    )

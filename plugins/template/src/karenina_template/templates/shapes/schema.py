@@ -1,0 +1,297 @@
+"""The JSON Schema for a judge, which contains only names, types and field descriptions of a template."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from pydantic import BaseModel, TypeAdapter
+from pydantic.errors import PydanticInvalidForJsonSchema
+from pydantic.json_schema import GenerateJsonSchema
+
+from karenina_template.templates.errors import TemplateError
+from karenina_template.templates.field import VERIFICATION
+from karenina_template.templates.shapes.open_fields import SHOW, is_one_option, leaves_one_value
+
+REASONING_NAMES: Final = ("reasoning", "reason", "rationale", "explanation", "thinking", "evidence")
+"""Names of fields that come first, also as endings after an underscore: judges that reason first decide better."""
+
+_DECIMAL: Final = "^(?!^[-+.]*$)"
+"""The beginning of pydantic's own pattern for decimals, which is no author's."""
+
+_BOUNDS: Final = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
+_KINDS: Final = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
+_OTHER_TYPES: Final = frozenset({"$ref", "anyOf", "oneOf", "allOf"})
+_ALONE: Final = "a single possible value"
+_BESIDE: Final = "a literal beside other types"
+
+_PLAIN: Final = frozenset(
+    {"$ref", "type", "required", "enum", "const", "description", "format", "pattern", "minimum", "maximum"}
+    | {"exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength", "minItems", "maxItems"}
+    | {"uniqueItems", "minProperties", "maxProperties"}
+)
+_ONE: Final = frozenset({"items", "additionalProperties", "propertyNames", "not"})
+_MANY: Final = frozenset({"allOf", "prefixItems"})
+_NAMED: Final = frozenset({"properties", "$defs", "patternProperties"})
+
+Json = dict[str, Any]
+Unshown = Mapping[str, tuple[str, ...]]
+"""The constraints that a judge is not shown, in words, by field."""
+
+
+class _NoWarnings(GenerateJsonSchema):
+    ignored_warning_kinds = {"skipped-choice", "non-serializable-default", "skipped-discriminator"}
+
+
+def judge_schema(cls: type[BaseModel], without: Collection[str]) -> tuple[Json, Unshown]:
+    """Return the schema of `cls` for a judge, without the fields in `without`, and the constraints that it leaves out.
+
+    It contains only keywords that constrain values, and the descriptions of fields: no titles, defaults, examples and
+    docstrings. Every property is required and may be null; objects have no further properties; fields for reasoning
+    come first. Unused definitions are dropped. `json_schema_extra`, `model_config` and `WithJsonSchema` of a class of
+    Python are its author's word on these keywords, also on a description.
+
+    Constraints that can give a truth away are left out, unless `json_schema_extra` of the field has `SHOW`: patterns
+    and `multiple_of`, bounds, literals and enumerations that leave a single value, and a literal beside other types.
+    The names of classes are kept, as those of fields are: see `self_check`.
+
+    Raises `TemplateError` for an annotation that JSON Schema does not support, and for a `VerifiedField` in a nested
+    model, which would not be verified.
+    """
+    try:
+        raw = BaseModel.model_json_schema.__func__(cls, by_alias=False, schema_generator=_NoWarnings)  # type: ignore[attr-defined]  # not the override, which removes the verification data that is needed here
+    except PydanticInvalidForJsonSchema as error:
+        raise TemplateError(f"an annotation of {cls.__name__} has no JSON Schema: {error.message}") from error
+    definitions: Json = raw.get("$defs", {})
+    root: Json = definitions[raw["$ref"].rpartition("/")[2]] if "$ref" in raw else raw
+    _refuse_nested_rules(definitions, cls)
+    cleaning = _Cleaning(definitions, frozenset(_tags(raw, definitions)))
+    properties = {
+        name: _nullable(cleaning.clean(part, name))
+        for name, part in root.get("properties", {}).items()
+        if name not in without
+    }
+    schema = judge_object(properties)
+    cleaned = {name: cleaning.definition(name, part) for name, part in definitions.items()}
+    unshown = {
+        name: tuple(what for place in _places(name, part, cleaned) for what in cleaning.unshown.get(place, ()))
+        for name, part in schema["properties"].items()
+    }
+    used = _reachable(schema["properties"], cleaned)
+    found = {name: constraints for name, constraints in unshown.items() if constraints}
+    return ({**schema, "$defs": used} if used else schema), found
+
+
+def judge_object(properties: Mapping[str, Json]) -> Json:
+    """Return the schema for a judge of an object with these properties."""
+    ordered = dict(sorted(properties.items(), key=lambda item: not is_reasoning(item[0])))
+    return {
+        "type": "object",
+        "properties": ordered,
+        "required": list(ordered),
+        "additionalProperties": False,
+    }
+
+
+def judge_part(adapter: TypeAdapter[Any]) -> tuple[Json, tuple[str, ...]]:
+    """Return the part of `judge_schema` for a field of this type, and the constraints that it leaves out.
+
+    The type must not contain models and enumerations. Raises `PydanticInvalidForJsonSchema` for a type that JSON Schema
+    does not support.
+    """
+    cleaning = _Cleaning()
+    part = _nullable(cleaning.clean(adapter.json_schema(by_alias=False, schema_generator=_NoWarnings), ""))
+    return part, tuple(cleaning.unshown.get(("", ""), ()))
+
+
+def is_reasoning(name: str) -> bool:
+    """Return whether a field of this name contains reasoning rather than a value."""
+    return name.lower().rpartition("_")[2] in REASONING_NAMES
+
+
+def with_description(part: Json, text: str) -> Json:
+    """Return `part` with the description `text`, at the same position among the sorted keys as pydantic's."""
+    before = {key: value for key, value in part.items() if key < "description"}
+    after = {key: value for key, value in part.items() if key > "description"}
+    return {**before, "description": text, **after}
+
+
+class _Cleaning:
+    """The cleaning of one schema. `unshown` are the constraints that it left out, by definition and root field.
+
+    `tags` are properties of `definitions` whose single values tell the options of a union apart; they are kept.
+    """
+
+    def __init__(self, definitions: Json | None = None, tags: frozenset[tuple[str, str]] = frozenset()) -> None:
+        self.unshown: dict[tuple[str, str], list[str]] = {}
+        self._definitions = definitions or {}
+        self._tags = tags
+
+    def definition(self, name: str, part: Json) -> Json:
+        """Return a definition without its description: a docstring, with the author's own notes."""
+        cleaned: Json = self._clean(part, (name, ""), shown=False)
+        cleaned.pop("description", None)
+        return cleaned
+
+    def clean(self, part: Json, name: str) -> Json:
+        """Return the part of a field of the root."""
+        cleaned: Json = self._clean(part, ("", name), shown=False)
+        return cleaned
+
+    def _clean(self, part: Any, place: tuple[str, str], *, shown: bool, single: str | None = _ALONE) -> Any:
+        """Return a part; `place` is the definition in which it is, or "" for the root, and the property.
+
+        `single` is what a single option of it is called if it is left out; None if it is kept.
+        """
+        if not isinstance(part, dict):
+            return part
+        shown = shown or part.get(SHOW) is True
+        found: Json = {}
+        for key, value in part.items():
+            if key in _PLAIN:
+                found[key] = value
+            elif key in _ONE:
+                # what an exclusion has is not left, but excluded
+                found[key] = self._clean(value, place, shown=shown or key == "not")
+            elif key in ("anyOf", "oneOf"):
+                inside = single
+                if single is not None and sum(one.get("type") != "null" for one in value) > 1:
+                    inside = _BESIDE if is_one_option(self._options({key: value})) else None
+                cleaned = [self._clean(item, place, shown=shown, single=inside) for item in value]
+                found[key] = [one for at, one in enumerate(cleaned) if one not in cleaned[:at]]
+            elif key in _MANY:
+                found[key] = [self._clean(item, place, shown=shown) for item in value]
+            elif key in _NAMED:
+                found[key] = {
+                    inner: self._clean(
+                        item, (place[0], inner), shown=shown, single=None if (place[0], inner) in self._tags else _ALONE
+                    )
+                    for inner, item in value.items()
+                }
+        if "properties" in found:
+            found["required"] = list(found["properties"])
+            found["additionalProperties"] = False
+        return found if shown else self._hide(found, place, single)
+
+    def _options(self, part: Any) -> Iterator[object]:
+        """Yield the values that a part lists, also in a union, and those of an enumeration in it that is shown."""
+        options = [part["const"]] if "const" in part else part.get("enum", [])
+        yield from options
+        for option in (*part.get("anyOf", ()), *part.get("oneOf", ())):
+            listed = self._options(option)
+            if "$ref" in option:
+                enumeration = self._definitions.get(option["$ref"].rpartition("/")[2], {}).get("enum", [])
+                listed = iter(() if is_one_option(enumeration) else enumeration)
+            yield from listed
+
+    def _hide(self, part: Json, place: tuple[str, str], single: str | None) -> Json:
+        """Return `part` without the constraints that can give a truth away."""
+        hidden = list[str]()
+        if "pattern" in part and not part["pattern"].startswith(_DECIMAL):
+            hidden.append("a pattern")
+            del part["pattern"]
+        if "patternProperties" in part:
+            hidden.append("a pattern of keys")
+            (part["additionalProperties"], *_) = part.pop("patternProperties").values()
+        step = part.get("multipleOf", 1 if part.get("type") == "integer" else None)
+        if leaves_one_value(map(part.get, _BOUNDS), step):
+            hidden.append("bounds that leave a single value")
+            part = {key: value for key, value in part.items() if key not in (*_BOUNDS, "multipleOf")}
+        if "multipleOf" in part:
+            hidden.append("a multiple_of constraint")
+            del part["multipleOf"]
+        options = [part["const"]] if "const" in part else part.get("enum", [])
+        if single is not None and is_one_option(options):
+            hidden.append(single)
+            part = _of_kind(options, {key: value for key, value in part.items() if key not in ("const", "enum")})
+        definition, name = place
+        where = f" of {name!r} in {definition}" if definition and name else f" of {definition}" if definition else ""
+        key = (definition, "" if definition else name)
+        self.unshown.setdefault(key, []).extend(f"{what}{where}" for what in hidden)
+        return part
+
+
+def _of_kind(options: Iterable[object], kept: Json) -> Json:
+    """Return a part that takes all values of the kinds of `options`, with what is `kept` of their own part."""
+    kinds = list(dict.fromkeys(_KINDS.get(type(option), "string") for option in options))
+    if len(kinds) > 1:
+        rest = {key: value for key, value in kept.items() if key != "type"}
+        return {"anyOf": [{"type": kind} for kind in kinds], **rest}
+    return kept if not _OTHER_TYPES.isdisjoint(kept) else {"type": kinds[0], **kept}
+
+
+def _places(name: str, part: Json, definitions: Mapping[str, Json]) -> Iterator[tuple[str, str]]:
+    yield "", name
+    yield from ((definition, "") for definition in _reachable(part, definitions))
+
+
+def _tags(raw: Any, definitions: Json) -> Iterator[tuple[str, str]]:
+    """Yield definitions and properties whose single values tell the options of a union apart."""
+    if isinstance(raw, list):
+        for item in raw:
+            yield from _tags(item, definitions)
+    if not isinstance(raw, dict):
+        return
+    for key, value in raw.items():
+        yield from _tags(value, definitions)
+        if key not in ("anyOf", "oneOf") or not isinstance(value, list):
+            continue
+        names = [str(option.get("$ref", "")).rpartition("/")[2] for option in value if isinstance(option, dict)]
+        single: dict[str, dict[str, object]] = {}
+        for name in names:
+            for inner, part in definitions.get(name, {}).get("properties", {}).items():
+                if "const" in part:
+                    single.setdefault(inner, {})[name] = part["const"]
+        for inner, values in single.items():
+            if len({repr(one) for one in values.values()}) > 1:
+                yield from ((name, inner) for name in values)
+
+
+def _nullable(part: Json) -> Json:
+    if _allows_null(part):
+        return part
+    description = {"description": part["description"]} if "description" in part else {}
+    inner = {key: value for key, value in part.items() if key != "description"}
+    return {"anyOf": [inner, {"type": "null"}], **description}
+
+
+def _allows_null(part: Json) -> bool:
+    kind = part.get("type")
+    if not (part.keys() - {"description"}) or kind == "null" or (isinstance(kind, list) and "null" in kind):
+        return True
+    return any(_allows_null(option) for key in ("anyOf", "oneOf") for option in part.get(key, ()))
+
+
+def _references(part: Any) -> Iterator[str]:
+    if isinstance(part, dict):
+        for key, value in part.items():
+            if key == "$ref" and isinstance(value, str):
+                yield value.rpartition("/")[2]
+            elif key not in ("enum", "const"):
+                yield from _references(value)
+    elif isinstance(part, list):
+        for item in part:
+            yield from _references(item)
+
+
+def _reachable(part: Json, definitions: Mapping[str, Json]) -> Json:
+    found: Json = {}
+    waiting = list(_references(part))
+    while waiting:
+        name = waiting.pop(0)
+        if name in definitions and name not in found:
+            found[name] = definitions[name]
+            waiting.extend(_references(found[name]))
+    return found
+
+
+def _refuse_nested_rules(definitions: Json, cls: type[BaseModel]) -> None:
+    for model, definition in definitions.items():
+        if model == cls.__name__:
+            continue
+        for name, part in definition.get("properties", {}).items():
+            if VERIFICATION in part:
+                raise TemplateError(
+                    f"field {name!r} of the nested model {model} is a VerifiedField, but only a template's own "
+                    f"fields can be: use Field(description=...) there, and verify the field that holds the {model}"
+                )

@@ -1,0 +1,266 @@
+"""`Shape`: the class of templates that differ only in their truths, and values made from it once.
+
+Building a pydantic class takes longer than everything else for a question, so it is done once for each shape.
+"""
+
+from __future__ import annotations
+
+import enum
+import json
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from functools import lru_cache
+from typing import Annotated, Any, Final, Literal, Optional, Union
+
+from pydantic import BaseModel, Field, TypeAdapter
+from pydantic.errors import PydanticInvalidForJsonSchema
+
+from karenina_template.templates.base import OWN_FIELDS, BaseAnswer
+from karenina_template.templates.class_build_lock import CLASS_BUILD_LOCK
+from karenina_template.templates.errors import TemplateError
+from karenina_template.templates.field import TruthCoercer
+from karenina_template.templates.shapes.declaration import (
+    NO_DEFAULT,
+    Annotation,
+    Declaration,
+    EnumDeclaration,
+    FieldDeclaration,
+    ModelDeclaration,
+)
+from karenina_template.templates.shapes.open_fields import Opener, create_class
+from karenina_template.templates.shapes.schema import Unshown, judge_object, judge_part, judge_schema, with_description
+
+_CACHE_SIZE: Final = 1024
+_shapes: OrderedDict[Hashable, Shape] = OrderedDict()
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The common part of templates with the same class.
+
+    `answer_class` has no truths, and each of its fields may be None. `judge_fields` are the fields that a judge fills,
+    in the order of its schema; `schema_json` is the schema as text. For declared templates, the descriptions of the
+    answer's own fields belong to each template: they are empty in the schema, and missing in the class. `unshown` are
+    constraints that are not in the schema, because they can give a truth away; the class does not have them either.
+    """
+
+    answer_class: type[BaseAnswer]
+    judge_fields: tuple[str, ...]
+    schema_json: str
+    coercer: TruthCoercer
+    unshown: Unshown = field(default_factory=dict)
+
+
+def get_shape(key: Hashable, build: Callable[[], Shape]) -> Shape:
+    """Return the shape of `key` from a cache of 1,024 shapes, or build it."""
+    with CLASS_BUILD_LOCK:
+        known = _shapes.get(key)
+        if known is None:
+            known = _shapes[key] = build()
+            if len(_shapes) > _CACHE_SIZE:
+                _shapes.popitem(last=False)
+        else:
+            _shapes.move_to_end(key)
+        return known
+
+
+def shape_of_declaration(declaration: Declaration) -> Shape:
+    """Return the shape of a declared template, shared with all templates of the shape. Raises `TemplateError`."""
+    return get_shape(("declared", declaration.shape()), lambda: _build(declaration))
+
+
+def shape_of_class(cls: type[BaseAnswer]) -> Shape:
+    """Return the shape of a class, with a subclass of it whose fields may be None. Raises `TemplateError`."""
+    own = cls.__dict__.get("__shape__")
+    if isinstance(own, Shape):
+        return own
+    with CLASS_BUILD_LOCK:
+        key = cls.answer_key()
+        nullable = _nullable(cls)
+        traces = OWN_FIELDS.union(name for name, rule in key.rules.items() if rule.reads_trace)
+        schema, unshown = judge_schema(nullable, traces)
+        opener = Opener()
+        if changed := opener.changed(nullable.model_fields):
+            nullable = _nullable(cls, opener)
+        names, coercer = tuple(schema["properties"]), TruthCoercer(cls.model_fields)
+        shape = Shape(nullable, names, json.dumps(schema), coercer, _with_others(unshown, changed))
+        cls.__shape__ = shape  # type: ignore[attr-defined]  # stored on the class, so that both are freed together
+    return shape
+
+
+def _nullable(cls: type[BaseAnswer], opener: Opener | None = None) -> type[BaseAnswer]:
+    """Return a subclass of `cls` whose fields may be None, with the types of `opener`."""
+    fields: dict[str, Any] = {}
+    for name, info in cls.model_fields.items():
+        if name in OWN_FIELDS and not info.is_required():
+            continue
+        annotation: Any = info.annotation
+        for item in info.metadata:
+            annotation = Annotated[annotation, item]
+        if opener is not None:
+            opened = opener.annotated(info.annotation, info.metadata, info.json_schema_extra)
+            annotation = annotation if opened is None else opened
+        if info.discriminator is not None:
+            annotation = Annotated[annotation, Field(discriminator=info.discriminator)]
+        fields[name] = (
+            Optional[annotation],  # noqa: UP045 - as below
+            Field(
+                default=None,
+                description=info.description,
+                exclude=info.exclude,
+                repr=info.repr,
+                frozen=info.frozen,
+                json_schema_extra=info.json_schema_extra,
+            ),
+        )
+    created: type[BaseAnswer] = create_class(cls.__name__, cls, fields, cls.__module__, cls.__doc__)
+    return created
+
+
+def _build(declaration: Declaration) -> Shape:
+    answer_class = _model(declaration.answer, declaration, {})
+    fields = declaration.answer.fields
+    plain = {name: found for name, item in fields.items() if (found := _plain_of_field(item)) is not None}
+    judged = {name for name, item in fields.items() if not item.is_trace}
+    if judged <= plain.keys():
+        schema = judge_object({name: json.loads(part.schema_json) for name, part in plain.items() if name in judged})
+        unshown: Unshown = {name: plain[name].unshown for name in sorted(judged) if plain[name].unshown}
+    else:
+        schema, unshown = judge_schema(answer_class, OWN_FIELDS.union(fields.keys() - judged))
+    parts = schema["properties"]
+    parts.update({name: with_description(parts[name], "") for name in declaration.descriptions() if name in parts})
+    coercer = TruthCoercer(answer_class.model_fields, {name: part.adapter for name, part in plain.items()})
+    opener = Opener()
+    if changed := opener.changed(answer_class.model_fields):
+        answer_class = _model(declaration.answer, declaration, {}, opener)
+    return Shape(answer_class, tuple(parts), json.dumps(schema), coercer, _with_others(unshown, changed))
+
+
+def _with_others(unshown: Unshown, changed: Sequence[str]) -> Unshown:
+    """Return `unshown` with the fields whose constraints JSON Schema does not have either, such as bounds of dates."""
+    others = {name: ("bounds that leave a single value",) for name in changed if name not in unshown}
+    return {**unshown, **others} if others else unshown
+
+
+@dataclass(frozen=True, slots=True)
+class _Plain:
+    """The type adapter and schema of an annotation, shared by the fields of all shapes."""
+
+    adapter: TypeAdapter[Any]
+    schema_json: str
+    unshown: tuple[str, ...]
+
+
+def _plain_of_field(item: FieldDeclaration) -> _Plain | None:
+    """Return these for the annotation of a field; None if it has constraints or uses classes of its source."""
+    return None if item.constraints or item.annotation.classes() else _plain(item.annotation)
+
+
+@lru_cache(maxsize=_CACHE_SIZE)
+def _plain(annotation: Annotation) -> _Plain | None:
+    nullable: Any = Optional[_simple_type(annotation)]  # noqa: UP045 - as below
+    adapter: TypeAdapter[Any] = TypeAdapter(nullable)
+    try:
+        part, unshown = judge_part(adapter)
+    except PydanticInvalidForJsonSchema:
+        return None  # building the schema of the whole class raises the error
+    return _Plain(adapter, json.dumps(part), unshown)
+
+
+def _model(
+    declared: ModelDeclaration, declaration: Declaration, built: dict[str, Any], opener: Opener | None = None
+) -> Any:
+    is_root = declared is declaration.answer
+    fields: dict[str, Any] = {}
+    for item in declared.fields.values():
+        annotation = _type(item.annotation, declaration, built)
+        settings: dict[str, Any] = dict(item.constraints)
+        if is_root:
+            constrained = Annotated[annotation, Field(**settings)] if settings else annotation
+            if opener is not None:
+                constrained = opener.open(constrained)
+            fields[item.name] = (
+                Optional[constrained],  # noqa: UP045 - `|` fails for annotations that are not classes
+                Field(default=None),
+            )
+            continue
+        if item.default is not NO_DEFAULT:
+            settings["default"] = item.default
+        fields[item.name] = (annotation, Field(description=item.description, **settings))
+    return create_class(declared.name, BaseAnswer if is_root else BaseModel, fields)
+
+
+def _class(name: str, declaration: Declaration, built: dict[str, Any]) -> Any:
+    if name not in built:
+        declared = declaration.classes[name]
+        if isinstance(declared, ModelDeclaration):
+            built[name] = _model(declared, declaration, built)
+        else:
+            built[name] = _enum(declared)
+    return built[name]
+
+
+def _enum(declared: EnumDeclaration) -> Any:
+    members = list(declared.members)
+    try:
+        match declared.base:
+            case "StrEnum":
+                return enum.StrEnum(declared.name, members)
+            case "IntEnum":
+                return enum.IntEnum(declared.name, members)
+            case "str":
+                return enum.Enum(declared.name, members, type=str)
+            case "int":
+                return enum.Enum(declared.name, members, type=int)
+            case _:
+                return enum.Enum(declared.name, members)
+    except (TypeError, ValueError) as error:
+        raise TemplateError(f"the enumeration {declared.name} cannot be built: {error}", line=declared.line) from error
+
+
+_SIMPLE: Final[dict[str, Any]] = {
+    "str": str,
+    "int": int,
+    "float": float,
+    "bool": bool,
+    "date": date,
+    "datetime": datetime,
+    "time": time,
+    "timedelta": timedelta,
+    "Decimal": Decimal,
+    "Any": Any,
+    "object": Any,
+    "None": None,
+    "...": ...,
+}
+_CONTAINERS: Final[dict[str, Any]] = {"list": list, "dict": dict, "set": set, "frozenset": frozenset, "tuple": tuple}
+
+
+def _type(annotation: Annotation, declaration: Declaration, built: dict[str, Any]) -> Any:
+    return _make_type(annotation, lambda name: _class(name, declaration, built))
+
+
+def _simple_type(annotation: Annotation) -> Any:
+    """Return the type of an annotation that uses no class of its source."""
+    return _make_type(annotation, _no_class)
+
+
+def _no_class(name: str) -> Any:
+    raise AssertionError(f"{name} is a class of the source")
+
+
+def _make_type(annotation: Annotation, class_of: Callable[[str], Any]) -> Any:
+    if annotation.kind in _SIMPLE:
+        return _SIMPLE[annotation.kind]
+    if annotation.kind == "class":
+        return class_of(annotation.name)
+    if annotation.kind == "literal":
+        return Literal[tuple(value for _, value in annotation.values)]
+    parts = tuple(_make_type(part, class_of) for part in annotation.parts)
+    if annotation.kind == "union":
+        return Union[parts]  # noqa: UP007 - made from a tuple
+    container = _CONTAINERS[annotation.kind]
+    return container[parts] if parts else container

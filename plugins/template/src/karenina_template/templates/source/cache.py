@@ -1,0 +1,276 @@
+"""A cache of how sources were read, for sources that differ only in some literals.
+
+Most templates of a benchmark are the same text with other truths and descriptions, and parsing a source takes longer
+than everything else that its template needs. A `ParsedPattern` records which literal is the truth, the description or
+a parameter of which field, so that a template can be made from the literals alone. Each template's rules are still
+checked and its truths coerced. If the pattern does not apply, the source is parsed as usual, so that errors are those
+of the usual way.
+
+Only sources that need no trust have patterns. Literals outside of the answer's verified fields must be the same.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from bisect import bisect_left
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from threading import RLock
+from typing import Any, Final
+
+from karenina_template.templates.base import AnswerKey
+from karenina_template.templates.bound_template import Template, template_id
+from karenina_template.templates.compose import Tree
+from karenina_template.templates.field import NO_OPTIONS, UNSET, VERIFIED, FieldRule, make_rule
+from karenina_template.templates.shapes.declaration import Declaration
+from karenina_template.templates.shapes.expressions import Scope, read_arguments, read_value
+from karenina_template.templates.shapes.shape import Shape
+from karenina_template.templates.source.literal_split import (
+    LiteralSplit,
+    is_comment,
+    literal_spans,
+    literal_value,
+    prefix_before,
+)
+
+_SIZE: Final = 256
+_lock: Final = RLock()
+_patterns: Final[OrderedDict[tuple[str, ...], ParsedPattern]] = OrderedDict()
+_fixed: Final[OrderedDict[str, tuple[int, ...] | None]] = OrderedDict()
+"""The places of the literals that must be the same, by the rest of the source; None if no pattern is possible."""
+_seen: Final[OrderedDict[int, None]] = OrderedDict()
+"""Hashes of sources that were read: a pattern is made only for the second source of its kind."""
+
+Values = Sequence[Any]
+
+
+class _PatternMismatchError(ValueError):
+    """A pattern does not apply to a source, or cannot be made from it."""
+
+
+def find_template(split: LiteralSplit, source: str) -> Template | None:
+    """Return the template of `source`, whose parts are `split`; None if no pattern in the cache applies."""
+    with _lock:
+        fixed = _fixed.get(split.rest)
+        if fixed is None:
+            return None
+        key = (split.rest, *[split.literals[place] for place in fixed])
+        pattern = _patterns.get(key)
+        if pattern is None:
+            return None
+        _patterns.move_to_end(key)
+        _fixed.move_to_end(split.rest)
+    try:
+        return pattern.make_template(split.literals, source)
+    except (ValueError, TypeError, ArithmeticError):
+        return None
+
+
+def add_template(
+    split: LiteralSplit, source: str, tree: ast.Module, declaration: Declaration, template: Template
+) -> None:
+    """Store how `template` was read from `source`, unless it is the first source of its kind."""
+    with _lock:
+        fixed = _fixed.get(split.rest, ())
+        if fixed is None or _is_new(hash((split.rest, *[split.literals[place] for place in fixed]))):
+            return
+        try:
+            pattern, fixed = _make_pattern(split.literals, source, tree, declaration, template)
+            if pattern.make_template(split.literals, source) != template:
+                raise _PatternMismatchError
+        except (ValueError, TypeError, ArithmeticError):
+            _store(_fixed, split.rest, None)
+            return
+        _store(_fixed, split.rest, fixed)
+        _store(_patterns, (split.rest, *[split.literals[place] for place in fixed]), pattern)
+
+
+def _is_new(mark: int) -> bool:
+    new = mark not in _seen
+    _store(_seen, mark, None)
+    return new
+
+
+def _store(cache: OrderedDict[Any, Any], key: Any, value: Any) -> None:
+    cache[key] = value
+    cache.move_to_end(key)
+    if len(cache) > _SIZE:
+        cache.popitem(last=False)
+
+
+@dataclass(slots=True)
+class _Argument:
+    """One argument of a `VerifiedField`: an expression, and the places of its constants among the source's literals.
+
+    `place` is that of the literal if the whole argument is one literal, else None.
+    """
+
+    parameter: str
+    node: ast.expr
+    scope: Scope
+    constants: tuple[tuple[ast.Constant, tuple[int, ...]], ...]
+    place: int | None = field(init=False)
+    last: tuple[Values, object] | None = None
+
+    def __post_init__(self) -> None:
+        whole = isinstance(self.node, ast.Constant) and len(self.constants) == 1 and len(self.constants[0][1]) == 1
+        self.place = self.constants[0][1][0] if whole else None
+
+    def value(self, values: Values) -> object:
+        """Return the argument's value for these values of the literals."""
+        found = [_join_constant(places, values) for _, places in self.constants]
+        if self.last is not None and _are_identical(self.last[0], found):
+            return self.last[1]
+        with _lock:
+            for (constant, _), value in zip(self.constants, found, strict=True):
+                constant.value = value
+            made: object = read_value(self.node, self.scope)
+        if isinstance(self.node, ast.Call):  # results of constructors are immutable and may be shared; lists are not
+            self.last = found, made
+        return made
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedPattern:
+    """The common part of templates whose sources differ in some literals.
+
+    `free` are the places of these literals, each with its prefix (`r`, `u` or nothing).
+    """
+
+    free: tuple[tuple[int, str], ...]
+    fields: tuple[tuple[str, bool, tuple[_Argument, ...] | str | None, Mapping[str, object]], ...]
+    """For each field: its name, whether it has a description, its arguments or a plain field's description, and the
+    options that plugins own, whose literals must be the same."""
+    docstring: tuple[int, ...]
+    shape: Shape
+    strategy: Tree | None
+
+    def make_template(self, literals: Sequence[str], source: str) -> Template:
+        """Return the template of a source with these literals. Raises `ValueError` if the pattern does not apply."""
+        values: list[Any] = list(literals)
+        for place, prefix in self.free:
+            values[place] = literal_value(literals[place], prefix)
+        rules: dict[str, FieldRule] = {}
+        descriptions: dict[str, str] = {}
+        for name, described, arguments, options in self.fields:
+            description: object = arguments
+            if isinstance(arguments, tuple):
+                given = {
+                    one.parameter: one.value(values) if one.place is None else values[one.place] for one in arguments
+                }
+                description = given.pop("description", None)
+                rules[name] = make_rule(
+                    given.get("ground_truth", UNSET),
+                    given.get("verify_with", UNSET),
+                    given.get("weight", 1.0),
+                    given.get("extraction_hint"),
+                    options,
+                ).with_coerced_truth(self.shape.coercer, name)
+            if bool(description) is not described:
+                raise _PatternMismatchError
+            if description:
+                if not isinstance(description, str):
+                    raise _PatternMismatchError
+                descriptions[name] = description
+        docstring = inspect.cleandoc(_join_constant(self.docstring, values)) if self.docstring else None
+        key = AnswerKey(rules, self.strategy)
+        return Template(self.shape, key, template_id(source), docstring, source, descriptions)
+
+
+def _join_constant(places: tuple[int, ...], values: Values) -> Any:
+    """Return the value of a constant: adjacent texts are joined."""
+    return values[places[0]] if len(places) == 1 else "".join([values[place] for place in places])
+
+
+def _are_identical(some: Values, others: Values) -> bool:
+    """Return whether the values are equal and of the same types: 1 is not 1.0."""
+    return some == others and [type(one) for one in some] == [type(one) for one in others]
+
+
+def _make_pattern(
+    literals: Sequence[str], source: str, tree: ast.Module, declaration: Declaration, template: Template
+) -> tuple[ParsedPattern, tuple[int, ...]]:
+    """Return the pattern, and the places of the literals that must be the same. Raises `ValueError`."""
+    places = _LiteralIndex(literals, source)
+    scope, answer = declaration.scope, declaration.answer
+    (node,) = [one for one in tree.body if isinstance(one, ast.ClassDef) and one.name == answer.name]
+    declared = {
+        one.target.id: one for one in node.body if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name)
+    }
+    if declared.keys() != answer.fields.keys():
+        raise _PatternMismatchError  # the class inherits fields
+    free: set[int] = set()
+    fields: list[tuple[str, bool, tuple[_Argument, ...] | str | None, Mapping[str, object]]] = []
+    for name, item in answer.fields.items():
+        call = declared[name].value
+        if item.rule is None or not isinstance(call, ast.Call):
+            fields.append((name, bool(item.description), item.description, NO_OPTIONS))
+            continue
+        positional, named = read_arguments(call, scope)
+        given = {**dict(zip(VERIFIED, positional, strict=False)), **named}
+        arguments = tuple(
+            _Argument(key, one, scope, tuple(places.constants(one))) for key, one in given.items() if key in VERIFIED
+        )
+        free.update(place for one in arguments for _, found in one.constants for place in found)
+        fields.append((name, bool(item.description), arguments, item.rule.options))
+    for constant in _bare_constants(tree):
+        free.update(places.find(constant))
+    first = node.body[0]
+    has_docstring = ast.get_docstring(node, clean=False) is not None
+    text = first.value if has_docstring and isinstance(first, ast.Expr) else None
+    docstring = places.find(text) if isinstance(text, ast.Constant) else ()
+    comments = {place for place, literal in enumerate(literals) if is_comment(literal)}
+    fixed = tuple(place for place in range(len(literals)) if place not in free and place not in comments)
+    known = tuple((place, places.prefixes[place]) for place in sorted(free))
+    return ParsedPattern(known, tuple(fields), docstring, template.shape, answer.strategy), fixed
+
+
+def _bare_constants(tree: ast.Module | ast.ClassDef) -> Iterator[ast.Constant]:
+    """Yield docstrings and other statements that are one text or number, which have no effect."""
+    for statement in tree.body:
+        if isinstance(statement, ast.ClassDef):
+            yield from _bare_constants(statement)
+            continue
+        value = statement.value if isinstance(statement, ast.Expr) else None
+        if isinstance(value, ast.Constant) and type(value.value) in (str, int, float):
+            yield value
+
+
+class _LiteralIndex:
+    """The places of the constants of a syntax tree among the literals of its source."""
+
+    def __init__(self, literals: Sequence[str], source: str) -> None:
+        self._starts = [start for start, _ in literal_spans(source)]
+        self.prefixes = [prefix_before(source, start) for start in self._starts]
+        self._values = [
+            None if is_comment(literal) else literal_value(literal, prefix)
+            for literal, prefix in zip(literals, self.prefixes, strict=True)
+        ]
+        self._lines = source.split("\n")
+        self._offsets = [0]
+        for line in self._lines:
+            self._offsets.append(self._offsets[-1] + len(line) + 1)
+
+    def constants(self, node: ast.expr) -> Iterator[tuple[ast.Constant, tuple[int, ...]]]:
+        """Yield the texts and numbers of an expression, each with the places of its literals. Raises `ValueError`."""
+        for part in ast.walk(node):
+            if isinstance(part, ast.Constant) and type(part.value) in (str, int, float):
+                yield part, self.find(part)
+
+    def find(self, constant: ast.Constant) -> tuple[int, ...]:
+        """Return the places of the literals that make up a constant. Raises `ValueError` if they have another value."""
+        assert constant.end_lineno is not None
+        assert constant.end_col_offset is not None
+        start = self._offset(constant.lineno, constant.col_offset)
+        end = self._offset(constant.end_lineno, constant.end_col_offset)
+        inside = range(bisect_left(self._starts, start), bisect_left(self._starts, end))
+        found = tuple(place for place in inside if self._values[place] is not None)
+        if not found or not _are_identical([_join_constant(found, self._values)], [constant.value]):
+            raise _PatternMismatchError
+        return found
+
+    def _offset(self, line: int, column: int) -> int:
+        """Return the offset in characters; the columns of a syntax tree are counted in bytes."""
+        return self._offsets[line - 1] + len(self._lines[line - 1].encode()[:column].decode())

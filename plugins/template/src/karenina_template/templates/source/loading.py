@@ -1,0 +1,218 @@
+"""Load a template from its source text: declarations are rebuilt, trusted code is executed."""
+
+from __future__ import annotations
+
+import ast
+import datetime
+import decimal
+import enum
+import sys
+import typing
+from collections.abc import Iterable, Mapping
+from types import ModuleType
+from typing import Any, Final
+
+import pydantic
+
+from karenina_core.data.trust import NO_TRUST, Trust, digest_of
+from karenina_template.templates.base import AnswerKey, BaseAnswer
+from karenina_template.templates.bound_template import Template, template_id
+from karenina_template.templates.class_build_lock import CLASS_BUILD_LOCK
+from karenina_template.templates.compose import AllOf, AnyOf, AtLeastN, FieldCheck
+from karenina_template.templates.errors import TemplateError, UntrustedTemplate, missing_answer_class
+from karenina_template.templates.field import FieldRule, VerifiedField
+from karenina_template.templates.normalize import SynonymMap
+from karenina_template.templates.primitives import known_primitives
+from karenina_template.templates.shapes.declaration import Declaration
+from karenina_template.templates.shapes.expressions import is_karenina_module, karenina_names, known_names
+from karenina_template.templates.shapes.shape import Shape, get_shape, shape_of_class, shape_of_declaration
+from karenina_template.templates.source.cache import add_template, find_template
+from karenina_template.templates.source.literal_split import LiteralSplit, split_literals
+from karenina_template.templates.source.reading import parse_source, read_declaration
+
+_MODULES: Final = (typing, datetime, enum, decimal, pydantic)
+
+
+def load_template(source: str, *, trust: Trust = NO_TRUST, name: str = "template") -> Template:
+    """Return the template that `source` defines.
+
+    A source that only declares (a docstring, imports of known names, classes of annotated fields) is rebuilt from its
+    syntax tree and never executed. Any other source is code, which is executed only if `trust` covers it. `name` is
+    the template's name in error messages.
+
+    Raises `UntrustedTemplate` for code that is not trusted, before anything of it runs, and `TemplateError`, with the
+    line if it is known, for every other reason why the source is not a valid template.
+    """
+    split = split_literals(source)
+    found = find_template(split, source) if split is not None else None
+    return found if found is not None else read_template(source, split, trust=trust, name=name)
+
+
+def read_template(
+    source: str, split: LiteralSplit | None = None, *, trust: Trust = NO_TRUST, name: str = "template"
+) -> Template:
+    """Do as `load_template` does, without using the source cache. Given the source's `split`, add it to the cache."""
+    try:
+        tree = parse_source(source)
+        try:
+            declaration = read_declaration(tree, digest_of(source))
+        except UntrustedTemplate:
+            if not trust.covers(source):
+                raise
+            return _run_trusted(tree, source)
+        template = _rebuild(declaration, source)
+        if split is not None:
+            add_template(split, source, tree, declaration, template)
+    except TemplateError as error:
+        raise error.at(template=name) from error.__cause__
+    except RecursionError as error:
+        raise TemplateError("the source is nested too deeply", template=name) from error
+    return template
+
+
+def _rebuild(declaration: Declaration, source: str) -> Template:
+    answer = declaration.answer
+    try:
+        shape = shape_of_declaration(declaration)
+    except TemplateError as error:
+        raise error.at(answer.line) from error
+    rules: dict[str, FieldRule] = {}
+    for field in answer.fields.values():
+        if field.rule is None:
+            continue
+        try:
+            rules[field.name] = field.rule.with_coerced_truth(shape.coercer, field.name)
+        except TemplateError as error:
+            raise error.at(field.line) from error
+    return Template(
+        shape,
+        AnswerKey(rules, answer.strategy),
+        template_id(source),
+        answer.docstring,
+        source,
+        declaration.descriptions(),
+    )
+
+
+def _run_trusted(tree: ast.Module, source: str) -> Template:
+    cls, shape = run_trusted_source(tree, digest_of(source), _make_namespace())
+    return Template.of_class(cls, shape, source)
+
+
+def _make_namespace() -> dict[str, object]:
+    return {
+        **{name: getattr(module, name) for module in _MODULES for name in known_names(module.__name__)},
+        "BaseAnswer": BaseAnswer,
+        "VerifiedField": VerifiedField,
+        "AllOf": AllOf,
+        "AnyOf": AnyOf,
+        "AtLeastN": AtLeastN,
+        "FieldCheck": FieldCheck,
+        "SynonymMap": SynonymMap,
+        **known_primitives(),
+    }
+
+
+def run_trusted_source(tree: ast.Module, digest: str, names: Mapping[str, object]) -> tuple[type[BaseAnswer], Shape]:
+    """Return the answer class that the trusted source `tree` defines, and its shape; each source is executed once.
+
+    The source runs in a module of its own that already contains `names`, so that sources without imports work. Raises
+    `TemplateError`, with the line, if the source raises an error or does not define exactly one answer class.
+    """
+    shape = get_shape(("executed", digest, frozenset(names)), lambda: _execute(tree, digest, names))
+    cls = shape.answer_class.__mro__[1]
+    assert issubclass(cls, BaseAnswer)
+    return cls, shape
+
+
+def _execute(tree: ast.Module, digest: str, names: Mapping[str, object]) -> Shape:
+    module = ModuleType(f"karenina_template_{digest[:16]}")
+    space: dict[str, Any] = module.__dict__
+    space.update(names)
+    filename = f"<template {digest[:16]}>"
+    with CLASS_BUILD_LOCK:
+        sys.modules[module.__name__] = module  # pydantic looks there for the names in annotations
+        try:
+            exec(compile(_without_known_imports(tree, space, names), filename, "exec"), space)  # noqa: S102 - trusted
+            cls = _find_answer_class(module)
+            cls.model_rebuild()
+            return shape_of_class(cls)
+        except TemplateError as error:
+            raise error.at(_find_line(error, filename)) from error
+        except Exception as error:
+            raise TemplateError(
+                f"the trusted source fails: {type(error).__name__}: {error}", line=_find_line(error, filename)
+            ) from error
+        finally:
+            sys.modules.pop(module.__name__, None)
+
+
+def _without_known_imports(tree: ast.Module, space: dict[str, Any], names: Mapping[str, object]) -> ast.Module:
+    """Return `tree` without imports from `karenina*`, whose names are bound in `space` instead.
+
+    Templates written for other versions of this project may import from modules that do not exist here.
+    """
+    remaining: list[ast.stmt] = []
+    ours = karenina_names()
+    for statement in tree.body:
+        if isinstance(statement, ast.ImportFrom) and statement.module and is_karenina_module(statement.module):
+            imported = {alias.asname or alias.name: alias.name for alias in statement.names}
+            if ours.issuperset(imported.values()):
+                space.update({local: names[name] for local, name in imported.items()})
+                continue
+        remaining.append(statement)
+    return ast.Module(remaining, tree.type_ignores)
+
+
+def _find_answer_class(module: ModuleType) -> type[BaseAnswer]:
+    found = {
+        name: value
+        for name, value in vars(module).items()
+        if isinstance(value, type) and issubclass(value, BaseAnswer) and value.__module__ == module.__name__
+    }
+    if "Answer" in found:
+        return found["Answer"]
+    raise missing_answer_class(sorted(found))
+
+
+def _find_line(error: BaseException, filename: str) -> int | None:
+    line: int | None = None
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == filename:
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return line
+
+
+def find_errors(source: str, first: TemplateError) -> list[TemplateError]:
+    """Return the errors of a source by line; `first` is the one with which it cannot be loaded.
+
+    Each field is loaded without the others, and nothing is executed.
+    """
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return [first]
+    answer = next((node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Answer"), None)
+    fields = [] if answer is None else [node for node in answer.body if isinstance(node, ast.AnnAssign)]
+    found = {} if isinstance(first, UntrustedTemplate) else {(first.line, first.reason): first}
+    for field in fields if len(fields) > 1 else ():
+        assert answer is not None, "its fields were found"
+        others = [node for node in answer.body if node is not field and isinstance(node, ast.AnnAssign | ast.ClassDef)]
+        try:
+            load_template(_without(source, others))
+        except UntrustedTemplate:
+            continue
+        except TemplateError as error:
+            found.setdefault((error.line, error.reason), error)
+    return sorted(found.values(), key=lambda error: error.line or 0) or [first]
+
+
+def _without(source: str, nodes: Iterable[ast.stmt]) -> str:
+    """Return the source with the lines of some statements emptied, so that the other lines keep their numbers."""
+    lines = source.split("\n")
+    for node in nodes:
+        for place in range(node.lineno - 1, node.end_lineno or node.lineno):
+            lines[place] = ""
+    return "\n".join(lines)
