@@ -20,11 +20,11 @@ from karenina_cli.traits_command import list_trait_kinds
 from karenina_core.artifacts import keys as key_module
 from karenina_core.artifacts.artifact import AllArtifacts, AnyKey, ArtifactKey
 from karenina_core.artifacts.keys import ArtifactKeys, standard_keys
-from karenina_core.artifacts.slot_rules import SLOT_RULES
 from karenina_core.artifacts.slots import EvaluationMode, Slot
 from karenina_core.config import Setting, all_settings, registered_adapters
 from karenina_core.hooks import policy_of
 from karenina_core.models.model import ModelConfig
+from karenina_core.planning.selection import SLOT_RULES
 from karenina_core.plugins import active_plugins
 from karenina_core.stages.stage import RegisteredStage, Stage, registered_stages
 

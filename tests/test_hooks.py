@@ -20,12 +20,12 @@ from karenina_cli.app import build_app
 from karenina_cli.hookspecs import karenina_commands
 from karenina_core import ANY, ArtifactKeys, Slot, Stage, VerificationConfig, VerificationContext, hookimpl
 from karenina_core import plugins as plugin_room
-from karenina_core.artifacts.slot_rules import SLOT_RULES
 from karenina_core.config import all_settings, find_adapter, prompt_instructions
 from karenina_core.data.result import VerificationResult
 from karenina_core.errors import ConfigError, PluginError
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import CallInfo, ErrorCategory, Message, PortError
+from karenina_core.planning.selection import SLOT_RULES
 from karenina_core.plugins import Plugins, use_plugins
 from karenina_core.stages.finalize import plugin as core_plugin
 from karenina_core.stages.stage import registered_stages

@@ -15,7 +15,7 @@ from karenina_core import Question, VerificationConfig
 from karenina_core.data.trust import Trust
 from karenina_core.models.ports import ParserReply
 from karenina_template.parse_template import ParseTemplate
-from karenina_template.second_look.listed_values import LISTED
+from karenina_template.second_look.checked_values import LISTED
 from karenina_template.second_look.masked_values import LETTERS, MASKED, NONE, MaskedText
 from karenina_testing import StageRun
 

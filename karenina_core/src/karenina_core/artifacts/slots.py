@@ -1,4 +1,4 @@
-"""The thirteen slots. Their rules are in `slot_rules`, so that plugins can be listed without importing artifacts."""
+"""The thirteen slots. Their rules are in `planning.selection`, so that listing plugins imports no artifacts."""
 
 from __future__ import annotations
 

@@ -1,14 +1,14 @@
-"""Selection of the stages of a question's plan, with the reasons why the others are left out."""
+"""Selection of the stages of a question's plan by the rules of the slots, with the reasons why others are left out."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from karenina_core.artifacts.artifact import ANY, AnyKey
-from karenina_core.artifacts.slot_rules import SLOT_RULES
-from karenina_core.artifacts.slots import Slot
+from karenina_core.artifacts.keys import ArtifactKeys as Keys
+from karenina_core.artifacts.slots import EvaluationMode, Slot
 from karenina_core.catalog import install_command, read_catalog
 from karenina_core.config.setting_owners import not_loaded
 from karenina_core.errors import ConfigError
@@ -19,6 +19,45 @@ if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
     from karenina_core.data.question import Question
     from karenina_core.stages.stage import RegisteredStage
+
+_ALL: Final[frozenset[EvaluationMode]] = frozenset({"template_only", "template_and_rubric", "rubric_only"})
+_TEMPLATE: Final[frozenset[EvaluationMode]] = frozenset({"template_only", "template_and_rubric"})
+_RUBRIC: Final[frozenset[EvaluationMode]] = frozenset({"template_and_rubric", "rubric_only"})
+
+
+@dataclass(frozen=True, slots=True)
+class SlotRule:
+    """The requirements of the plan on one slot.
+
+    - `modes`: the evaluation modes in which the slot exists.
+    - `single`: whether it takes exactly one stage; other slots take any number.
+    - `produces`: the artifacts that a stage of the slot must create.
+    - `scores_rubric`: whether every rubric trait of a question needs a stage in the slot that scores it.
+    """
+
+    modes: frozenset[EvaluationMode]
+    single: bool = False
+    produces: frozenset[AnyKey] = frozenset()
+    scores_rubric: bool = False
+
+
+SLOT_RULES: Final[dict[Slot, SlotRule]] = {
+    Slot.VALIDATE_TEMPLATE: SlotRule(
+        _TEMPLATE, single=True, produces=frozenset({Keys.RAW_ANSWER_CLASS, Keys.ANSWER_CLASS})
+    ),
+    Slot.GENERATE_ANSWER: SlotRule(_ALL, single=True, produces=frozenset({Keys.RAW_LLM_RESPONSE})),
+    Slot.RECURSION_LIMIT_AUTO_FAIL: SlotRule(_ALL),
+    Slot.TRACE_VALIDATION_AUTO_FAIL: SlotRule(_ALL),
+    Slot.ABSTENTION_CHECK: SlotRule(_ALL),
+    Slot.SUFFICIENCY_CHECK: SlotRule(_TEMPLATE),
+    Slot.PARSE_TEMPLATE: SlotRule(_TEMPLATE, single=True, produces=frozenset({Keys.PARSED_ANSWER})),
+    Slot.VERIFY_TEMPLATE: SlotRule(_TEMPLATE, single=True, produces=frozenset({Keys.FIELD_VERIFICATION_RESULT})),
+    Slot.EMBEDDING_CHECK: SlotRule(_TEMPLATE),
+    Slot.DEEP_JUDGMENT_AUTO_FAIL: SlotRule(_TEMPLATE),
+    Slot.RUBRIC_EVALUATION: SlotRule(_RUBRIC, scores_rubric=True),
+    Slot.DEEP_JUDGMENT_RUBRIC_AUTO_FAIL: SlotRule(_RUBRIC),
+    Slot.FINALIZE_RESULT: SlotRule(_ALL, single=True),
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,13 @@ from karenina_core import VerificationContext
 from karenina_core.models.from_files import FromFiles
 from karenina_core.models.prompts import PromptTask
 from karenina_template.parsing_stage import EXTRACTION, ParsingStage, fill_template, parsing_request, read_hints
-from karenina_template.second_look.checked_values import choose_numbers, field_to_check, has_second_look, look_again
-from karenina_template.second_look.listed_values import LISTED
+from karenina_template.second_look.checked_values import (
+    LISTED,
+    choose_numbers,
+    field_to_check,
+    has_second_look,
+    look_again,
+)
 from karenina_template.second_look.masked_values import MASKED
 from karenina_template.second_look.rejected_values import LISTING, checks_values, lists_rejected, with_rejected
 

@@ -11,7 +11,6 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from karenina_core.artifacts.declarations import why_refused
-from karenina_core.artifacts.slot_rules import SLOT_RULES
 from karenina_core.artifacts.slots import STAGE_HOOKS
 from karenina_core.catalog import CORE, read_catalog
 from karenina_core.config import all_settings
@@ -19,6 +18,7 @@ from karenina_core.config.setting_owners import settings_models
 from karenina_core.errors import ConfigError
 from karenina_core.hooks import policy_of
 from karenina_core.namespaces import owned_fields
+from karenina_core.planning.selection import SLOT_RULES
 from karenina_core.plugins import active_plugins
 from karenina_core.plugins.discovery import canonical
 from karenina_core.stages import hookspecs
