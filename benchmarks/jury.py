@@ -23,7 +23,7 @@ from typing import Any, Final
 from agreement import ON_EXTRACTED, agreement, gold_pattern, sample
 
 from karenina import Benchmark, VerificationResultSet
-from karenina_benchmark.model_specs import parse_models
+from karenina_benchmark.config.model_specs import parse_models
 from karenina_jury.jury_result import read_record
 from karenina_jury.jury_statistics import describe_juries
 from karenina_jury.jury_text import jury_sections

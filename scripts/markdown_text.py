@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
-from karenina_cli.field_listing import ListedField
+from karenina_cli.output.field_listing import ListedField
 
 _CODE_SPAN: Final = re.compile(r"(`+)(?:(?!\1).)+\1", re.DOTALL)
 _CODE_LINE: Final = re.compile(r"^ {4}.*$", re.MULTILINE)

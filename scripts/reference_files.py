@@ -9,10 +9,10 @@ from typing import Any
 
 from markdown_text import code, field_table, page, prose, table
 
-from karenina_benchmark.file_schema import benchmark_schema
-from karenina_benchmark.format_registry import list_formats
-from karenina_cli.config_command import schema_of
-from karenina_cli.field_listing import list_fields
+from karenina_benchmark.formats.file_schema import benchmark_schema
+from karenina_benchmark.formats.format_registry import list_formats
+from karenina_cli.commands.config_command import schema_of
+from karenina_cli.output.field_listing import list_fields
 from karenina_core.config import all_settings
 from karenina_core.plugins import active_plugins
 from karenina_engine.journal import schema as journal_schema
@@ -22,10 +22,10 @@ from karenina_report.exports.exporter import karenina_exporters
 from karenina_report.exports.json_lines import published_schema
 
 _BENCHMARKS = {
-    "YAML": "karenina_benchmark.yaml_format",
+    "YAML": "karenina_benchmark.formats.yaml_format",
     "Declared templates": "karenina_benchmark.template_declarations",
-    "Checkpoints (JSON-LD)": "karenina_benchmark.checkpoint_format",
-    "JSON lines": "karenina_benchmark.jsonl_format",
+    "Checkpoints (JSON-LD)": "karenina_benchmark.formats.checkpoint_format",
+    "JSON lines": "karenina_benchmark.formats.jsonl_format",
 }
 _TABLES = ("RESULTS", "FIELDS", "TRAITS", "EXCERPTS", "STAGES", "CALLS")
 
@@ -69,13 +69,13 @@ def files() -> str:
         "### Keys of benchmarks in YAML",
         *(part for title, keys in _keys().items() for part in (f"{title}:", table(["key", "meaning"], keys))),
         "### Tables",
-        prose(inspect.getdoc(import_module("karenina_benchmark.table_format").read_table) or ""),
+        prose(inspect.getdoc(import_module("karenina_benchmark.formats.table_format").read_table) or ""),
         "## Recordings",
         _doc("karenina_manual.recording_index"),
         "Fields of a model with the interface `manual` that choose the columns:",
         field_table(list_fields(ManualExtra)),
         "## Results",
-        _doc("karenina_engine.results.header"),
+        _doc("karenina_engine.results.result_file"),
         "## Exports",
         table(["format", "suffixes", "contents", "can be read back"], exporters),
         *(part for name in _TABLES for part in _columns(name)),

@@ -11,12 +11,10 @@ from typing import get_args
 from markdown_text import as_json, code, default, field_table, page, prose, table
 from pydantic_core import to_jsonable_python
 
-from karenina_cli.config_command import nested_fields
-from karenina_cli.field_listing import list_fields, type_of
-from karenina_cli.kind_listing import ListedKind, meaning_of
-from karenina_cli.plugins_command import example_of_hook
-from karenina_cli.primitives_command import list_primitives
-from karenina_cli.traits_command import list_trait_kinds
+from karenina_cli.commands.config_command import nested_fields
+from karenina_cli.commands.kinds_command import ListedKind, list_primitives, list_trait_kinds, meaning_of
+from karenina_cli.commands.plugins_command import example_of_hook
+from karenina_cli.output.field_listing import list_fields, type_of
 from karenina_core.artifacts import keys as key_module
 from karenina_core.artifacts.artifact import AllArtifacts, AnyKey, ArtifactKey
 from karenina_core.artifacts.keys import ArtifactKeys, standard_keys

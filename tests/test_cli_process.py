@@ -35,7 +35,10 @@ questions:
       gene: {description: The gene, ground_truth: TP53}
 """
 IN_THE_ANSWER = "verify_with: {type: TraceContains, substring: BCL2}"
-PATIENT = "from karenina_cli import main, signal_handlers\nsignal_handlers.GRACE = 600\nmain()"
+PATIENT = """from karenina_cli import main
+from karenina_cli.running import signal_handlers
+signal_handlers.GRACE = 600
+main()"""
 """The command, with so much time for calls under way that no slow machine runs out of it."""
 
 
@@ -229,7 +232,7 @@ def test_a_reader_that_goes_away_ends_the_command_in_silence(site: Environment) 
 def test_the_command_ends_with_70_where_it_breaks_itself(site: Environment) -> None:
     program = (
         "import sys\nsys.argv = ['karenina', 'plan']\n"
-        "from karenina_cli import main, plan_command\n"
+        "from karenina_cli import main\nfrom karenina_cli.commands import plan_command\n"
         "plan_command.get_screen = None\nmain()"
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=site.folder, capture_output=True, text=True)

@@ -101,3 +101,16 @@ def test_every_public_name_is_described(reference: dict[str, str], module: str) 
     described = set(re.findall(r"^::: \S+\.(\w+)$", reference[f"api/{module}.md"], re.MULTILINE))
 
     assert described == public
+
+
+def test_every_place_that_the_architecture_names_exists() -> None:
+    root = Path(__file__).parents[1]
+    page = (root / "docs/explanation/architecture.md").read_text("utf-8")
+    rooms = {"core": "karenina_core/src/karenina_core", "adapters/openai": "adapters/openai/src/karenina_openai"}
+    rooms |= {name: f"plugins/{name}/src/karenina_{name}" for name in ("engine", "toolkit")}
+    named = set(re.findall(r"`((?:plugins|adapters|karenina_core)/[^`\s]+)`", page))
+    for room, folder in rooms.items():
+        named |= {f"{folder}/{path}" for path in re.findall(rf"(?<![\w/]){room}/([\w/]+(?:\.py)?)", page)}
+
+    assert len(named) > 30
+    assert sorted(path for path in named if not (root / path).exists()) == []

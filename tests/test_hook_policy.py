@@ -11,7 +11,7 @@ from typing import Any, get_type_hints
 import pytest
 from command_runs import run_karenina
 
-from karenina_cli.diagnosis import check_plugins
+from karenina_cli.commands.doctor_command import check_plugins
 from karenina_core import hookimpl
 from karenina_core.hooks import policy_of
 from karenina_core.plugins import Plugins

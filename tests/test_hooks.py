@@ -15,7 +15,7 @@ from pydantic import BaseModel, Field
 from typer.testing import CliRunner
 
 from karenina import Benchmark
-from karenina_benchmark.format import Format
+from karenina_benchmark.formats.format import Format
 from karenina_cli.app import build_app
 from karenina_cli.hookspecs import karenina_commands
 from karenina_core import ANY, ArtifactKeys, Slot, Stage, VerificationConfig, VerificationContext, hookimpl

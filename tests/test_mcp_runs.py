@@ -21,7 +21,7 @@ from mcp_parts import Body, ServerProcesses, ToolCaller, benchmark, call, config
 from servers import recording_server
 
 from karenina import Outcome, VerificationConfig, VerificationResultSet
-from karenina_benchmark.config_files import read_config
+from karenina_benchmark.config.config_files import read_config
 from karenina_engine.calls.retry import RetryPolicy
 from karenina_engine.run.prepare import prepare_session
 from karenina_engine.run.request import RunRequest

@@ -11,7 +11,7 @@ from command_runs import make_result, run_karenina
 
 from karenina import Benchmark, Outcome, evaluate
 from karenina_calibration.answers import answer_id
-from karenina_cli.item_selection import select_items
+from karenina_cli.commands.show_command import select_items
 from karenina_core import plugins as plugin_room
 from karenina_core.data.question import question_id
 from karenina_core.models.ports import CallInfo, Message

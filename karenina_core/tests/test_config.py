@@ -11,7 +11,7 @@ from typing import Self
 import pytest
 from pydantic import BaseModel, Field, model_validator
 
-from karenina_benchmark.config_files import read_config
+from karenina_benchmark.config.config_files import read_config
 from karenina_core import ModelConfig, Stage, VerificationConfig, VerificationContext, hookimpl
 from karenina_core import plugins as plugin_room
 from karenina_core.catalog import install_command, read_catalog

@@ -17,7 +17,7 @@ from workbooks import HEAD, LAUGHS, TAIL, cell, shared_strings, workbook
 
 from karenina import Benchmark
 from karenina_benchmark import CheckpointError
-from karenina_benchmark.table_reader import read_rows
+from karenina_benchmark.tables.table_reader import read_rows
 
 TOO_LARGE = "at most 100 MB are read"
 RAISED_BY = "KARENINA_MAX_FILE_BYTES"

@@ -171,7 +171,8 @@ class Pipeline:
                 raise context.calls.no_recorded_reply  # even if the stage caught it: its result would not be real
             raised = state.first_error()
             if raised is known:
-                if missing := sorted(planned.writes - state.artifacts.keys()):
+                if not planned.writes <= state.artifacts.keys():
+                    missing = sorted(planned.writes - state.artifacts.keys())
                     raise MissingProduct(
                         f"stage {planned.name} of {planned.distribution} ran without setting {', '.join(missing)}; set "
                         "every artifact in `produces`, to None if there is nothing"

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from karenina_benchmark.answer_kinds import Cell
-from karenina_benchmark.declare_answers import declare_answers
+from karenina_benchmark.tables.answer_kinds import Cell
+from karenina_benchmark.tables.declare_answers import declare_answers
 
 
 def count_calls(answers: int, type: str | None) -> int:

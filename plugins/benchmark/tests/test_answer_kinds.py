@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karenina_benchmark import Benchmark, CheckpointError
-from karenina_benchmark.answer_kinds import Cell, find_kinds, is_prose
-from karenina_benchmark.declare_answers import declare_answers
-from karenina_benchmark.question_wording import asked_unit, asks_whether, offered_labels
+from karenina_benchmark.tables.answer_kinds import Cell, find_kinds, is_prose
+from karenina_benchmark.tables.declare_answers import declare_answers
+from karenina_benchmark.tables.question_wording import asked_unit, asks_whether, offered_labels
 from karenina_benchmark.template_declarations import make_template_source
 from karenina_template.question_template import template_of
 from karenina_template.templates import load_template

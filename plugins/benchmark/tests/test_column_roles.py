@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karenina_benchmark.column_roles import Roles, choose_roles, fold_name
+from karenina_benchmark.tables.column_roles import Roles, choose_roles, fold_name
 
 SETS: dict[str, tuple[list[str], dict[str, str]]] = {
     "ragas": (

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from karenina_benchmark import Benchmark
-from karenina_benchmark.builtin_formats import FORMATS
 from karenina_benchmark.errors import CheckpointError
+from karenina_benchmark.formats.builtin_formats import FORMATS
 
 TEMPLATE = """class Answer(BaseAnswer):
     metal: str = VerifiedField(description="The metal", ground_truth="mercury", verify_with=ExactMatch())

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karenina_benchmark.lettered_options import (
+from karenina_benchmark.tables.lettered_options import (
     find_right_options,
     join_options,
     options_in,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from karenina_benchmark.config_files import read_config, save_config
+from karenina_benchmark.config.config_files import read_config, save_config
 from karenina_core import VerificationConfig
 from karenina_core.errors import ConfigError
 

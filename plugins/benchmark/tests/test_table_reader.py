@@ -7,7 +7,7 @@ import openpyxl
 import pytest
 
 from karenina_benchmark import CheckpointError
-from karenina_benchmark.table_reader import read_rows
+from karenina_benchmark.tables.table_reader import read_rows
 
 
 def excel(path, *rows, title="Sheet"):

@@ -11,9 +11,8 @@ import pytest
 import typer
 from command_runs import make_plugins, run_karenina, write_benchmark
 
-from karenina_benchmark.model_specs import parse_model
-from karenina_cli.configuration import read_configuration
-from karenina_cli.model_specs import parse_models
+from karenina_benchmark.config.model_specs import parse_model
+from karenina_cli.input.configuration import parse_models, read_configuration
 from karenina_core import hookimpl
 from karenina_core import plugins as plugin_room
 from karenina_core.errors import ConfigError
@@ -220,7 +219,7 @@ def test_recordings_of_a_file_are_sought_beside_it(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     traces = '{"id": "m", "interface": "scripted", "model_name": "m", "manual_traces": "answers.jsonl"}'
     from karenina_benchmark import Benchmark
-    from karenina_cli.configuration import read_configuration
+    from karenina_cli.input.configuration import read_configuration
 
     file = write_benchmark(tmp_path / "sub", "a", more=f"config: {{answering_models: [{traces}]}}\n")
     (model,) = read_configuration(Benchmark.load(file), None, None).core.answering_models

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from command_runs import make_plugins, run_karenina, write_benchmark
 
-from karenina_cli.diagnosis import check_versions
+from karenina_cli.commands.doctor_command import check_versions
 from karenina_core.plugins import Plugins
 
 

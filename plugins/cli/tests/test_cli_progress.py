@@ -8,8 +8,8 @@ import pytest
 from command_runs import make_result
 from rich.console import Console
 
-from karenina_cli.cost_output import spent_text
-from karenina_cli.progress import ProgressOutput
+from karenina_cli.output.cost_output import spent_text
+from karenina_cli.running.run_execution import ProgressOutput
 from karenina_core import ModelConfig
 from karenina_core.data.outcome import Outcome
 from karenina_core.models.ports import CallInfo, Usage

@@ -12,8 +12,8 @@ from command_runs import make_result, run_karenina, write_results
 from rich.console import Console
 
 from karenina_benchmark import Benchmark
-from karenina_cli.result_output import MAX_ROWS, print_result, print_table
-from karenina_cli.summary_output import print_summary
+from karenina_cli.output.result_output import MAX_ROWS, print_result, print_table
+from karenina_cli.output.summary_output import print_summary
 from karenina_core.data.outcome import Outcome
 from karenina_core.data.result import VerificationResult
 from karenina_core.data.sections import VerificationResultDeepJudgment, VerificationResultRubric, VetoRecord

@@ -41,7 +41,7 @@ MODULES = [
     "karenina_cli.app",
     "typer",
     "rich.console",
-    "karenina_cli.plugins_command",
+    "karenina_cli.commands.plugins_command",
     "karenina_core.plugins.registry",
 ]
 
@@ -63,7 +63,7 @@ def test_ctrl_c_during_start_exits_without_a_traceback(module: str) -> None:
     assert ended(module) in [(130, "", ""), (130, "", "Stopped."), (130, "", "Aborted.")]
 
 
-@pytest.mark.parametrize("module", ["karenina_cli.app", "karenina_cli.plugins_command"])
+@pytest.mark.parametrize("module", ["karenina_cli.app", "karenina_cli.commands.plugins_command"])
 def test_ctrl_c_in_a_destructor_is_not_lost(module: str) -> None:
     assert ended(module, "Lost()") == (130, "", "")
 

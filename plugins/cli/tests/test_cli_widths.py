@@ -9,7 +9,7 @@ import pytest
 from command_runs import make_plugins, make_result, run_karenina, write_benchmark, write_results
 from rich.console import Console
 
-from karenina_cli.result_output import MAX_ROWS, print_results
+from karenina_cli.output.result_output import MAX_ROWS, print_results
 from karenina_core.data.outcome import Outcome
 from karenina_core.data.sections import StageRecord
 from karenina_engine.results.result_set import VerificationResultSet

@@ -9,8 +9,8 @@ import pytest
 from command_runs import run_karenina
 
 from karenina_benchmark import Benchmark, CheckpointError
-from karenina_benchmark.format import CheckPaths, Format
-from karenina_benchmark.format_registry import list_formats
+from karenina_benchmark.formats.format import CheckPaths, Format
+from karenina_benchmark.formats.format_registry import list_formats
 from karenina_core import hookimpl
 from karenina_core.plugins import Plugins, use_plugins
 from karenina_core.stages.finalize import plugin as core_plugin

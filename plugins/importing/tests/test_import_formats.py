@@ -11,7 +11,7 @@ import pytest
 from imports import import_file, karenina, run_imported, write_json, write_lines
 
 from karenina_benchmark import Benchmark
-from karenina_benchmark.format_registry import list_formats
+from karenina_benchmark.formats.format_registry import list_formats
 from karenina_core.plugins import Plugins
 from karenina_importing import ImportFormat
 

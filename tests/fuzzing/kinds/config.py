@@ -15,7 +15,7 @@ from fuzzing.commands import command
 from fuzzing.engine import Kind
 from fuzzing.mutation import OUTSIDE, documents, dump_json, dump_toml, dump_yaml, insert_path, parse_tree
 from karenina import VerificationConfig
-from karenina_benchmark.config_files import read_config
+from karenina_benchmark.config.config_files import read_config
 from karenina_core.errors import ConfigError
 
 _MORE: Final[dict[str, Any]] = {

@@ -1,4 +1,4 @@
-"""The thirteen slots. Their rules are in `planning.selection`, so that listing plugins imports no artifacts."""
+"""The thirteen slots. `planning.selection` has their rules, so that plugins are listed without importing artifacts."""
 
 from __future__ import annotations
 

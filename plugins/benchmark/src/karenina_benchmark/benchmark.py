@@ -128,7 +128,7 @@ class Benchmark(BenchmarkContent):
         """
         from karenina_benchmark.errors import CheckpointError
         from karenina_benchmark.question_import import make_questions
-        from karenina_benchmark.table_reader import read_rows
+        from karenina_benchmark.tables.table_reader import read_rows
 
         questions = make_questions(read_rows(path, sheet), columns, **{"first": len(self) + 1, **options})
         try:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from karenina_benchmark.errors import CheckpointError
-from karenina_benchmark.load_warnings import why_unscorable
+from karenina_benchmark.formats.load_warnings import why_unscorable
 from karenina_benchmark.template_declarations import field_at
 from karenina_core.config import VerificationConfig
 from karenina_core.data.rubrics import Rubric, RubricTrait

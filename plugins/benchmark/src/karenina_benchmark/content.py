@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 from uuid import NAMESPACE_URL, uuid5
 
-from karenina_benchmark.errors import CheckpointError
-from karenina_benchmark.unknown_keys import suggest_key
+from karenina_benchmark.errors import CheckpointError, suggest_key
 from karenina_core.data.question import FewShotExample, Question
 from karenina_core.data.rubrics import DynamicRubric, Rubric, RubricTrait, check_dynamic_names
 from karenina_core.namespaces import flatten, is_owned

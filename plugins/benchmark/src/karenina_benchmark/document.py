@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from karenina_benchmark.errors import CheckpointError, Problems
-from karenina_benchmark.unknown_keys import nearest_key, suggest_key
+from karenina_benchmark.errors import CheckpointError, Problems, nearest_key, suggest_key
 
 if TYPE_CHECKING:
     from collections.abc import Collection

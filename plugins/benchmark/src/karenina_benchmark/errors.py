@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from karenina_core.errors import KareninaError
 from karenina_core.text import did_you_mean, join_problems
+from karenina_toolkit.files import bounded_files
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
+
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -106,3 +108,27 @@ def _suggest_word(given: object, expected: str) -> str:
     """Return a suggestion if a text is similar to one of the words that pydantic expected, else nothing."""
     near = get_close_matches(given, re.findall(r"'([^']*)'", expected), n=1) if isinstance(given, str) else []
     return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def nearest_key(key: str, known: Collection[str]) -> str | None:
+    """Return the most similar of the `known` keys; None if none is similar."""
+    return next(iter(get_close_matches(key, known, n=1)), None)
+
+
+def suggest_key(key: str, known: Collection[str], otherwise: str) -> str:
+    """Return the question whether the most similar of the `known` keys was meant; `otherwise` if none is similar."""
+    nearest = nearest_key(key, known)
+    return f"did you mean {nearest!r}?" if nearest is not None else otherwise
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a UTF-8 file, without a byte-order mark. Raises `CheckpointError`."""
+    try:
+        return bounded_files.read_text(path)
+    except bounded_files.FileError as error:
+        raise to_checkpoint_error(error) from error
+
+
+def to_checkpoint_error(error: bounded_files.FileError) -> CheckpointError:
+    """Convert an error of reading a file to the error of a benchmark's file."""
+    return CheckpointError(error.path, error.where, error.what, error.cure)

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from karenina_benchmark.column_roles import ID, QUESTION, find_role
 from karenina_benchmark.question_ids import make_question_id
+from karenina_benchmark.tables.column_roles import ID, QUESTION, find_role
 from karenina_toolkit.files import LINES, read_records
 
 MAX_BYTES: Final = 2_000_000

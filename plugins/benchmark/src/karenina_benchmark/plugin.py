@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from karenina_core.hooks import hookimpl
 
 if TYPE_CHECKING:
-    from karenina_benchmark.format import Format
+    from karenina_benchmark.formats.format import Format
 
 
 class plugin:  # noqa: N801 - the entry point's name
@@ -17,6 +17,6 @@ class plugin:  # noqa: N801 - the entry point's name
     @hookimpl
     def karenina_formats() -> list[Format]:
         """Return the built-in formats."""
-        from karenina_benchmark.builtin_formats import FORMATS
+        from karenina_benchmark.formats.builtin_formats import FORMATS
 
         return list(FORMATS)

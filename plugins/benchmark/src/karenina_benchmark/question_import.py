@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from karenina_benchmark.document import Document, Place, Section
-from karenina_benchmark.errors import CheckpointError, Problems, explain_error
-from karenina_benchmark.keywords import split_keywords
+from karenina_benchmark.errors import CheckpointError, Problems, explain_error, suggest_key
 from karenina_benchmark.question_ids import make_question_id
-from karenina_benchmark.table_reader import Row, Table
+from karenina_benchmark.tables.table_reader import Row, Table
 from karenina_benchmark.template_declarations import DeclarationError, make_row_template
-from karenina_benchmark.unknown_keys import suggest_key
 from karenina_core.catalog import read_catalog
 from karenina_core.data.question import Question
 from karenina_core.namespaces import third_parties
@@ -20,6 +18,21 @@ from karenina_core.text import compose
 
 if TYPE_CHECKING:
     from karenina_core.data.rubrics import Rubric
+
+
+def split_keywords(values: Iterable[Any], separator: str | None = None) -> Iterator[Any]:
+    """Yield the keywords of `values`, in which a text may hold several: "math,easy", "math; easy".
+
+    Without `separator`, a text with semicolons is split at semicolons and any other text at commas. Values that are not
+    texts are yielded unchanged.
+    """
+    for value in values:
+        if not isinstance(value, str):
+            yield value
+            continue
+        divider = separator or (";" if ";" in value else ",")
+        yield from filter(None, map(str.strip, value.split(divider)))
+
 
 FIELDS = ("question", "raw_answer", "id", "keywords", "answer_template", "author", "sources", "workspace_path")
 """The fields of a question that can come from a column; `metadata` takes a list of columns."""

@@ -5,10 +5,9 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from karenina_benchmark.errors import CheckpointError
-from karenina_benchmark.format_registry import describe_suffixes, find_format, list_formats, suffix_of
-from karenina_benchmark.row_files import has_rows
-from karenina_benchmark.text_files import read_text
+from karenina_benchmark.errors import CheckpointError, read_text
+from karenina_benchmark.formats.format_registry import describe_suffixes, find_format, list_formats, suffix_of
+from karenina_benchmark.formats.row_files import has_rows
 from karenina_core import plugins
 from karenina_core.errors import KareninaError, type_and_message
 from karenina_toolkit.files import SUFFIXES, TABLES, replace_file
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from karenina_benchmark.content import BenchmarkContent
-    from karenina_benchmark.format import CheckPaths, Format
+    from karenina_benchmark.formats.format import CheckPaths, Format
     from karenina_core.plugins import Offer
 
 REPEATED = "karenina_repeated"

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 
-from karenina_benchmark.unknown_keys import suggest_key
+from karenina_benchmark.errors import suggest_key
 from karenina_core.config.setting_owners import not_loaded
 from karenina_core.namespaces import describe_unknown, flatten
 from karenina_core.plugins import active_plugins

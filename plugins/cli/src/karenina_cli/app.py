@@ -19,71 +19,71 @@ if TYPE_CHECKING:
 
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "run": (
-        "run_command:app",
+        "commands.run_command:app",
         "Run a benchmark: call the model and the judge, and print each result and the summary.",
     ),
     "judge": (
-        "judge_command:app",
+        "commands.judge_command:app",
         "Judge outputs of a product, a log or another program, with one template or rubric for all of them.",
     ),
     "status": (
-        "status_command:status",
+        "commands.status_command:status",
         "Show the progress of a run from its journal, also while it runs.",
     ),
     "resume": (
-        "resume_command:app",
+        "commands.resume_command:app",
         "Continue a run of yours that was stopped, with the options of its command.",
     ),
     "rescore": (
-        "rescore_command:rescore",
+        "commands.rescore_command:rescore",
         "Score a run again from its journal, without a call, after truths or tolerances changed.",
     ),
     "show": (
-        "show_command:show",
+        "commands.show_command:show",
         "Print the results of a run in full, and their summary.",
     ),
     "check": (
-        "check_command:check",
+        "commands.check_command:check",
         "Check a benchmark before the first call: print all problems of the file, each with its line.",
     ),
     "plan": (
-        "plan_command:plan",
+        "commands.plan_command:plan",
         "Print the plan: the stages in order, what each waits for, and what is left out and why.",
     ),
     "prompts": (
-        "prompts_command:app",
+        "commands.prompts_command:app",
         "Print every prompt of a question exactly as sent, without calling a model.",
     ),
     "plugins": (
-        "plugins_command:list_plugins",
+        "commands.plugins_command:list_plugins",
         "List the installed plugins, and what is wrong with those that cannot be used.",
     ),
     "primitives": (
-        "primitives_command:primitives",
+        "commands.kinds_command:primitives",
         "Print the primitives, which compare a field of a template with its truth, and their parameters.",
     ),
     "traits": (
-        "traits_command:traits",
+        "commands.kinds_command:traits",
         "Print the kinds of rubric traits, which score qualities without a right answer, and their fields.",
     ),
     "config": (
-        "config_command:config",
+        "commands.config_command:config",
         "Print the configuration names of the core and the installed plugins, or save a configuration under a name.",
     ),
     "doctor": (
-        "doctor_command:doctor",
+        "commands.doctor_command:doctor",
         "Check the installation, the configuration, its models and servers, and journals, and print the cures.",
     ),
     "trust": (
-        "trust_command:trust",
+        "commands.trust_command:trust",
         "List the code and the restricted values in a file, and trust exactly these.",
     ),
     "demo": (
-        "demo_command:demo",
+        "commands.demo_command:demo",
         "Evaluate a small model on fourteen questions on this machine. Needs no API key.",
     ),
     "journal": (
-        "journal_command:app",
+        "commands.journal_command:app",
         "Repair a damaged journal: keep what can be read.",
     ),
 }

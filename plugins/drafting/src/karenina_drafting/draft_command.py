@@ -8,10 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from karenina_cli import completion_values
-from karenina_cli.configuration import parse_columns, read_configuration
-from karenina_cli.model_specs import SPEC_HELP
-from karenina_cli.options import Columns, ConfigFile, Encoding, JournalPath, JSONObject, NoProgress, Rows, Settings
+from karenina_cli.input import completion_values
+from karenina_cli.input.configuration import SPEC_HELP, parse_columns, read_configuration
+from karenina_cli.input.options import (
+    Columns,
+    ConfigFile,
+    Encoding,
+    JournalPath,
+    JSONObject,
+    NoProgress,
+    Rows,
+    Settings,
+)
 from karenina_cli.screen import get_screen
 from karenina_toolkit.printable import in_one_line, quantity
 
@@ -97,8 +105,8 @@ def draft(
     """
     screen = get_screen(ctx)
     with screen.report_errors():
-        from karenina_cli.checked_loading import load_checked
-        from karenina_cli.run_execution import run_for_results
+        from karenina_cli.input.named_files import load_checked
+        from karenina_cli.running.run_execution import run_for_results
         from karenina_drafting.brief import DraftBrief
         from karenina_drafting.draft_run import make_benchmark, make_config, select_questions
         from karenina_drafting.drafts import check_new, collect_drafts, write_drafts

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from karenina_benchmark import Benchmark
-from karenina_benchmark.model_specs import recording_interface
+from karenina_benchmark.config.model_specs import recording_interface
 from karenina_benchmark.template_declarations import make_template_source
 from karenina_core.config import VerificationConfig, all_settings
 from karenina_core.data.question import Question

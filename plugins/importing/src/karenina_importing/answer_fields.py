@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from string import ascii_uppercase
 from typing import Any, Final
 
-from karenina_benchmark.answer_kinds import Cell
-from karenina_benchmark.column_roles import TRUTH
-from karenina_benchmark.declare_answers import declare_answers, exact_match, holds_alternatives
-from karenina_benchmark.lettered_options import Options, find_right_options
-from karenina_benchmark.message_texts import as_texts
-from karenina_benchmark.table_answers import declare_letters
+from karenina_benchmark.tables.answer_kinds import Cell
+from karenina_benchmark.tables.column_roles import TRUTH
+from karenina_benchmark.tables.declare_answers import declare_answers, exact_match, holds_alternatives
+from karenina_benchmark.tables.lettered_options import Options, find_right_options
+from karenina_benchmark.tables.message_texts import as_texts
+from karenina_benchmark.tables.table_answers import declare_letters
 from karenina_importing.field_mapping import FieldMapping
 from karenina_toolkit.patterns import PatternTimeout, search
 from karenina_toolkit.printable import quantity

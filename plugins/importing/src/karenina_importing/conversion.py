@@ -12,14 +12,14 @@ from pathlib import Path
 from string import ascii_uppercase
 from typing import Any, Final
 
-from karenina_benchmark.answer_kinds import Cell, is_prose
-from karenina_benchmark.column_roles import TRUTH
 from karenina_benchmark.content import BenchmarkContent
 from karenina_benchmark.document import Document, Section
 from karenina_benchmark.errors import CheckpointError, explain_error
-from karenina_benchmark.lettered_options import Options, read_options
-from karenina_benchmark.message_texts import NotText, as_text, as_texts, is_conversation
 from karenina_benchmark.question_ids import make_question_id
+from karenina_benchmark.tables.answer_kinds import Cell, is_prose
+from karenina_benchmark.tables.column_roles import TRUTH
+from karenina_benchmark.tables.lettered_options import Options, read_options
+from karenina_benchmark.tables.message_texts import NotText, as_text, as_texts, is_conversation
 from karenina_benchmark.template_declarations import DeclarationError, make_template_source
 from karenina_core.data.question import Question
 from karenina_core.errors import ConfigError

@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from karenina_benchmark.document import Section
-from karenina_benchmark.errors import CheckpointError, Problems
-from karenina_benchmark.lettered_options import CHOICE_BY
-from karenina_benchmark.text_files import read_text
-from karenina_benchmark.unknown_keys import suggest_key
-from karenina_benchmark.yaml_reader import parse
-from karenina_benchmark.yaml_writer import dump
+from karenina_benchmark.errors import CheckpointError, Problems, read_text, suggest_key
+from karenina_benchmark.tables.lettered_options import CHOICE_BY
+from karenina_benchmark.yaml.yaml_reader import parse
+from karenina_benchmark.yaml.yaml_writer import dump
 from karenina_core.errors import ConfigError
 
 NAMES: Final = {

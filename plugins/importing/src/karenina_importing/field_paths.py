@@ -14,9 +14,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from karenina_benchmark.lettered_options import parse_list
-from karenina_benchmark.message_texts import NotText, as_text, is_conversation
-from karenina_benchmark.question_rows import context_text
+from karenina_benchmark.tables.lettered_options import parse_list
+from karenina_benchmark.tables.message_texts import NotText, as_text, is_conversation
+from karenina_benchmark.tables.question_rows import context_text
 from karenina_toolkit import traces
 
 

@@ -23,7 +23,7 @@ _MAPPINGS: Final = (".mapping.yaml", ".yaml", ".yml")
 
 def import_formats(plugins: Plugins) -> list[ImportFormat]:
     """Return the formats of all plugins that can be imported."""
-    from karenina_benchmark.format_registry import list_formats
+    from karenina_benchmark.formats.format_registry import list_formats
 
     return [one.value for one in list_formats(plugins) if isinstance(one.value, ImportFormat)]
 
@@ -72,7 +72,7 @@ def formats(incomplete: str) -> list[str]:
 
 def mapped_names(incomplete: str) -> list[str]:
     """Return `NAME=` for each name of a mapping, and `NAME=VALUE` for those with fixed values."""
-    from karenina_benchmark.lettered_options import CHOICE_BY
+    from karenina_benchmark.tables.lettered_options import CHOICE_BY
     from karenina_importing.field_mapping import ANSWER_TYPES, NAMES
 
     fixed = {"answer": ANSWER_TYPES, "choice_by": CHOICE_BY}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from karenina_cli.options import Encoding, JSONObject, Rows
+from karenina_cli.input.options import Encoding, JSONObject, Rows
 from karenina_cli.screen import get_screen
 from karenina_importing import format_choice
 from karenina_toolkit.printable import in_one_line, quantity

@@ -8,7 +8,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from karenina_benchmark.errors import CheckpointError
-from karenina_benchmark.format import Format
+from karenina_benchmark.formats.format import Format
 from karenina_importing.conversion import ChooseMapping, read_with
 from karenina_importing.field_mapping import FieldMapping
 

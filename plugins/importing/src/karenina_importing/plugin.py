@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     import typer
 
-    from karenina_benchmark.format import Format
+    from karenina_benchmark.formats.format import Format
 
 
 FORMATS: Final = (

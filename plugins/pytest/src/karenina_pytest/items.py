@@ -10,7 +10,7 @@ import pytest
 from typer import BadParameter
 
 from karenina_benchmark import Benchmark
-from karenina_cli.configuration import read_configuration
+from karenina_cli.input.configuration import read_configuration
 from karenina_core.data.trust import Trust
 from karenina_core.errors import KareninaError
 from karenina_engine.results.summary_text import group_table

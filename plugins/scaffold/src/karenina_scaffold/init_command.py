@@ -43,8 +43,8 @@ def init(
 
 def project_files() -> dict[str, str]:
     """Return the texts of the files by their names."""
-    from karenina_benchmark.file_schema import benchmark_schema
-    from karenina_cli.config_command import schema_of
+    from karenina_benchmark.formats.file_schema import benchmark_schema
+    from karenina_cli.commands.config_command import schema_of
     from karenina_core.config import all_settings
     from karenina_scaffold.rendering import read_template
 

@@ -32,7 +32,7 @@ def _offered(kind: PluginKind) -> Collection[str]:
         return {one.value.name for one in installed.of_kind("stage")}
     if kind.name != "format":
         return ()  # their names begin with the package, which is new
-    from karenina_benchmark.format_registry import list_formats
+    from karenina_benchmark.formats.format_registry import list_formats
 
     return {suffix for one in list_formats(installed) for suffix in one.value.suffixes}
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from karenina_benchmark import Benchmark
-from karenina_benchmark.model_specs import recording_interface
+from karenina_benchmark.config.model_specs import recording_interface
 from karenina_core.config import VerificationConfig
 from karenina_core.errors import ConfigError
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from karenina_cli import completion_values
-from karenina_cli.configuration import read_configuration
-from karenina_cli.options import ConfigFile, JournalPath, JSONObject, Judges, NoProgress, Settings, TrustAll
+from karenina_cli.input import completion_values
+from karenina_cli.input.configuration import read_configuration
+from karenina_cli.input.options import ConfigFile, JournalPath, JSONObject, Judges, NoProgress, Settings, TrustAll
 from karenina_cli.screen import get_screen
 from karenina_toolkit.printable import in_one_line, quantity
 
@@ -116,7 +116,7 @@ def selftest(
     """
     screen = get_screen(ctx)
     with screen.report_errors():
-        from karenina_cli.run_execution import run_for_results
+        from karenina_cli.running.run_execution import run_for_results
         from karenina_engine.check.restricted_values import require_trust, resolve_trust
         from karenina_engine.results.result_file import check_output, default_journal
         from karenina_engine.run.request import RunRequest
@@ -151,7 +151,7 @@ def selftest(
 
 
 def _load(file: Path | None, trust: Trust) -> Benchmark | None:
-    from karenina_cli.checked_loading import load_checked
+    from karenina_cli.input.named_files import load_checked
 
     return load_checked(file, trust) if file is not None else None
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Final
 
 from karenina_benchmark import BenchmarkContent, CheckpointError
-from karenina_benchmark.format import CheckPaths, Format
-from karenina_benchmark.text_files import read_text
+from karenina_benchmark.errors import read_text
+from karenina_benchmark.formats.format import CheckPaths, Format
 from karenina_core import Question, hookimpl
 
 QUESTION: Final = re.compile(r"(?:::(?P<title>[^:{}]+)::)?\s*(?P<text>[^{}]+?)\s*\{(?P<answer>[^{}]*)\}")

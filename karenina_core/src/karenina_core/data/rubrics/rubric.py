@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
+from operator import attrgetter
 from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, field_validator, model_validator
@@ -23,6 +25,7 @@ _LISTS: tuple[tuple[str, type[RubricTrait]], ...] = (
     ("metric_traits", MetricRubricTrait),
     ("agentic_traits", AgenticRubricTrait),
 )
+_lists_of = attrgetter(*(name for name, _ in _LISTS), "other_traits")
 
 
 class Rubric(BaseModel):
@@ -87,9 +90,7 @@ class Rubric(BaseModel):
     @property
     def traits(self) -> Iterator[RubricTrait]:
         """All traits: by kind in the order of the fields, and within a kind in the given order."""
-        for name, _ in _LISTS:
-            yield from getattr(self, name)
-        yield from self.other_traits
+        return chain(*_lists_of(self))
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -36,10 +36,10 @@ async def execute_session(
     """Execute the run and return the totals; results are not kept in memory.
 
     With `output`, each result is written to that JSONL file when its item ends; at the end of the run the file is put
-    in the order of the matrix. The first line names the distributions of the run (`karenina_engine.results.header`). An
-    earlier file of that name is renamed, unless this run resumes the one that wrote it: then everything in it is
-    written again. `computed` is what `precompute_results` yielded, if the caller has entered it. Raises `ConfigError`
-    if the file cannot be written.
+    in the order of the matrix. The first line names the distributions of the run
+    (`karenina_engine.results.header`). An earlier file of that name is renamed, unless this run resumes the one
+    that wrote it: then everything in it is written again. `computed` is what `precompute_results` yielded, if the
+    caller has entered it. Raises `ConfigError` if the file cannot be written.
     """
     totals = Totals(per_question=session.config.core.replicate_count)
     with (

@@ -60,15 +60,15 @@ class WorkerPool(ABC, Generic[W, R]):
         """Start the workers, and yield their results as they come. Raises what `work` raised."""
         try:
             while True:
+                while self._ready:
+                    self._room.release()
+                    yield self._ready.popleft()
                 while not self._closed and self._active < self.target_size():
                     self._active += 1
                     worker = asyncio.get_running_loop().create_task(self.work(self._tasks_of_worker()))
                     self._workers.add(worker)
                     worker.add_done_callback(self._on_worker_done)
-                if self._ready:
-                    self._room.release()
-                    yield self._ready.popleft()
-                elif self._workers:
+                if self._workers:
                     self._wakeup.clear()
                     await self._wakeup.wait()
                 else:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from karenina_benchmark.message_texts import is_conversation
+from karenina_benchmark.tables.message_texts import is_conversation
 from karenina_importing.field_mapping import FieldMapping
 from karenina_importing.formats.structured_values import as_metadata, objects, read_objects
 from karenina_importing.import_format import Fit, make_import_format

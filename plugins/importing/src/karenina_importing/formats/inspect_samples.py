@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
-from karenina_benchmark.message_texts import NotText, as_text, as_texts
+from karenina_benchmark.tables.message_texts import NotText, as_text, as_texts
 from karenina_importing.answer_fields import AGREES, NoAnswer, declare_answer
 from karenina_importing.field_mapping import FieldMapping
 from karenina_importing.source_files import SourceRow

@@ -16,7 +16,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
-from karenina_benchmark.message_texts import is_conversation
+from karenina_benchmark.tables.message_texts import is_conversation
 from karenina_importing.field_mapping import FieldMapping
 from karenina_importing.import_format import Fit, make_import_format
 from karenina_importing.source_files import FileHead, SourceRow, read_lines

@@ -12,9 +12,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from karenina_benchmark.errors import CheckpointError
-from karenina_benchmark.text_files import read_text
-from karenina_benchmark.yaml_reader import read as read_yaml
+from karenina_benchmark.errors import CheckpointError, read_text
+from karenina_benchmark.yaml.yaml_reader import read as read_yaml
 from karenina_importing.field_mapping import FieldMapping
 from karenina_importing.formats.promptfoo.files import YAML, Folder, NotRead
 from karenina_importing.formats.promptfoo.templates import NotFilled, fill

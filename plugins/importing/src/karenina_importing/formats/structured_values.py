@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from karenina_benchmark.message_texts import is_conversation
+from karenina_benchmark.tables.message_texts import is_conversation
 from karenina_importing.source_files import FileHead, SourceRow, read_json, read_lines
 
 _ASKED: Final = (

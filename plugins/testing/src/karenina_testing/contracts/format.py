@@ -15,7 +15,7 @@ from karenina_testing.contracts.plugin import PluginContract
 
 
 class AnyFormat(Protocol):
-    """A `karenina_benchmark.format.Format`."""
+    """A `karenina_benchmark.formats.format.Format`."""
 
     @property
     def name(self) -> str:

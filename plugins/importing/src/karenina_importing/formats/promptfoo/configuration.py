@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from karenina_benchmark.document import Document
 from karenina_benchmark.errors import CheckpointError
-from karenina_benchmark.message_texts import is_conversation
+from karenina_benchmark.tables.message_texts import is_conversation
 from karenina_importing.formats.promptfoo.assertions import convert, expected_answer, read_part
 from karenina_importing.formats.promptfoo.files import FILE, YAML, Folder, NotRead, is_table, read_document
 from karenina_importing.formats.promptfoo.keys import (

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, Final
 
-from karenina_benchmark.message_texts import is_conversation
+from karenina_benchmark.tables.message_texts import is_conversation
 from karenina_toolkit.printable import in_one_line
 
 CONFIG_KEYS: Final = frozenset(

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from karenina_benchmark.errors import CheckpointError
-from karenina_benchmark.message_texts import is_conversation
+from karenina_benchmark.tables.message_texts import is_conversation
 from karenina_importing.field_mapping import FieldMapping
 from karenina_importing.formats.promptfoo.assertions import convert, expected_answer
 from karenina_importing.formats.promptfoo.configuration import KEYS, config_rows, is_configuration, is_test

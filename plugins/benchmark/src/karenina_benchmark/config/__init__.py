@@ -1,0 +1,1 @@
+"""Configuration files, their layers, and models named on a command line."""

@@ -1,0 +1,197 @@
+"""Read and save configuration files: TOML, YAML and JSON."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic_core import PydanticSerializationError, to_json
+
+from karenina_core.config import VerificationConfig, flatten_settings, read_environment, translate_settings
+from karenina_core.errors import ConfigError
+from karenina_core.models.model import SECRECY
+from karenina_toolkit.files import bounded_files, replace_file
+from karenina_toolkit.files.value_limits import MAX_DIGITS, find_problem
+
+_SECRET_NAME: Final = re.compile(
+    r"headers|(^|[_-])(key|token|secret|password|authorization|credential)s?$", re.IGNORECASE
+)
+
+_PRESET: Final = frozenset({"id", "name", "description", "config", "created_at", "updated_at"})
+
+logger = logging.getLogger("karenina")
+
+
+def read_config(path: str | Path, **arguments: Any) -> VerificationConfig:
+    """Return the configuration of a TOML, YAML or JSON file; environment variables, then `arguments`, override it."""
+    return VerificationConfig(**{**read_config_values(path), **dict(read_environment()), **arguments})
+
+
+def save_config(config: VerificationConfig, path: str | Path) -> None:
+    """Write the values that were given explicitly to a JSON file, for `read_config` and the option `--config`.
+
+    Keys and other values that may be secret are left out with a warning that names them. Raises `ConfigError` if the
+    file name does not end in `.json`, a value cannot be saved, or the file cannot be written.
+    """
+    file = Path(path)
+    if file.suffix != ".json":
+        raise ConfigError([f"{file}: a configuration is saved as JSON; name the file {file.stem or 'karenina'}.json"])
+    values, left_out = values_to_save(config)
+    try:
+        data = to_json(values, indent=2)
+        replace_file(file, lambda new: new.write(data), follow=True)
+    except (PydanticSerializationError, OSError) as error:
+        raise ConfigError([f"the configuration cannot be saved in {file}: {error}"]) from error
+    warn_of_secrets(file, left_out)
+
+
+def values_to_save(config: VerificationConfig) -> tuple[dict[str, Any], list[str]]:
+    """Return the values that were given explicitly, without secrets, and the places of the secrets."""
+    values, left_out = config.given(), list[str]()
+    for name in ("answering_models", "parsing_models"):
+        models: list[dict[str, Any]] = []
+        for model in values.get(name, ()):
+            kept, secrets = _without_secrets(model.model_dump(mode="json", exclude_unset=True), f"{name}.{model.id}")
+            models.append(kept)
+            left_out += secrets
+        values.update({name: models} if name in values else {})
+    return values, left_out
+
+
+def warn_of_secrets(file: Path, left_out: Sequence[str]) -> None:
+    """Log a warning that names the secrets that were not saved, if there are some."""
+    if left_out:
+        logger.warning("%s: secrets are not saved; left out: %s", file, ", ".join(left_out))
+
+
+def _without_secrets(
+    values: dict[str, Any], place: str, secrecy: Mapping[str, str] = SECRECY
+) -> tuple[dict[str, Any], list[str]]:
+    """Return the JSON values of a model without its secrets, and the places of the secrets.
+
+    Parts of a model without `secrecy` marks are searched for names of secrets, such as `api_key`.
+    """
+    kept: dict[str, Any] = {}
+    left_out: list[str] = []
+    for name, value in values.items():
+        if value and (secrecy.get(name) in ("key", "whole") or (not secrecy and _SECRET_NAME.search(name))):
+            left_out.append(f"{place}.{name}")
+        elif isinstance(value, dict) and (not secrecy or name in secrecy):
+            kept[name], more = _without_secrets(value, f"{place}.{name}", {})
+            left_out += more
+        else:
+            kept[name] = value
+    return kept, left_out
+
+
+def read_config_values(path: str | Path, *, max_bytes: int | None = None) -> dict[str, Any]:
+    """Return the values of a TOML, YAML or JSON file. Raises `ConfigError` if it cannot be read.
+
+    At most 100 MB are read; `max_bytes` or the environment variable `KARENINA_MAX_FILE_BYTES` sets another limit. The
+    errors name places but quote no values of the file, which may be keys.
+    """
+    file = Path(path)
+    try:
+        found = _parse(file, bounded_files.read_text(file, max_bytes=max_bytes))
+    except bounded_files.FileError as error:
+        place = f" at {error.where}" if error.where else ""
+        problem = f"the configuration file {file} cannot be read{place}: {error.what}; {error.cure}"
+        raise ConfigError([problem]) from error
+    except ValueError as error:
+        cure = "; texts need quotes" if str(error).startswith("Invalid value") else ""
+        raise ConfigError([f"the configuration file {file} is not valid: {error}{cure}"]) from None
+    if found is None:
+        return {}
+    if not isinstance(found, dict):
+        kind = type(found).__name__
+        raise ConfigError([f"the configuration file {file} holds a {kind}; write a table of settings: name = value"])
+    return _without_wrapper(found)
+
+
+def _without_wrapper(found: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings in a preset of the reference, which has them under `config`; other files as they are."""
+    inner = found.get("config")
+    if not isinstance(inner, dict) or any(key not in _PRESET and key[:1] != "_" for key in found):
+        return found
+    models = {name: inner[name] for name in ("answering_models", "parsing_models") if isinstance(inner.get(name), list)}
+    return inner | {name: [_with_interface(model) for model in listed] for name, listed in models.items()}
+
+
+def _with_interface(model: Any) -> Any:
+    return {"interface": "langchain", **model} if isinstance(model, dict) else model  # the reference's default
+
+
+def _parse(file: Path, text: str) -> Any:
+    suffix = file.suffix.lower()
+    if suffix in (".yaml", ".yml"):
+        return _parse_yaml(file, text)
+    try:
+        if suffix == ".toml":
+            import tomllib
+
+            found: Any = tomllib.loads(text)
+        elif suffix == ".json":
+            import json
+
+            found = json.loads(text)
+        else:
+            raise ValueError(f"the file name ending {suffix!r} is not supported; use .toml, .yaml, .yml or .json")
+    except RecursionError:
+        raise ValueError("it is nested too deeply; check the file") from None
+    except ValueError as error:
+        if "int_max_str_digits" in str(error):
+            raise ValueError(f"a whole number has more than {MAX_DIGITS} digits; shorten it") from None
+        raise
+    trouble = find_problem(found)
+    if trouble is not None:
+        raise ValueError(f"{trouble.where}: {trouble.what}; {trouble.cure}".removeprefix(": "))
+    return found
+
+
+def _parse_yaml(file: Path, text: str) -> Any:
+    from karenina_benchmark.errors import CheckpointError
+    from karenina_benchmark.yaml.yaml_reader import read
+
+    try:
+        return read(text, file).value
+    except CheckpointError as error:
+        raise ValueError(f"{error.where}: {error.what}; {error.cure}".removeprefix(": ")) from None
+
+
+class ConfigLayers:
+    """Layers of configuration values: later layers replace earlier values, and the origin of each value is kept."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, Any] = {}
+        self.origin: dict[str, str] = {}
+
+    def add(self, values: Mapping[str, Any], origin: str) -> None:
+        """Add a layer of values that come from `origin`."""
+        try:
+            flat = translate_settings(flatten_settings(values))
+        except ConfigError as error:
+            raise ConfigError([f"{origin}, {problem}" for problem in error.problems]) from error
+        self.values.update(flat)
+        self.origin.update(dict.fromkeys(flat, origin))
+
+    def names_from(self, origin: str) -> frozenset[str]:
+        """Return the names with a value from `origin`."""
+        return frozenset(name for name, source in self.origin.items() if source == origin)
+
+    def make_config(self) -> VerificationConfig:
+        """Return the configuration. Raises `ConfigError`, which names the origin of each wrong value."""
+        try:
+            return VerificationConfig(**self.values)
+        except ConfigError as error:
+            raise ConfigError([self._with_origin(problem) for problem in error.problems]) from error
+
+    def _with_origin(self, problem: str) -> str:
+        full = problem.partition(":")[0].partition(" ")[0]
+        name = full if full in self.origin else full.partition(".")[0]
+        if name not in self.origin or name in os.environ:  # the name of a variable says where it comes from
+            return problem
+        return f"{self.origin[name]}, {problem}"

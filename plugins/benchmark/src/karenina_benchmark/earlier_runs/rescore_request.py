@@ -1,0 +1,136 @@
+"""The request that `karenina rescore` executes: the user's benchmark and settings, and a journal's models as labels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from karenina_benchmark.config.config_files import read_config_values
+from karenina_benchmark.config.file_paths import resolve_recordings
+from karenina_benchmark.earlier_runs.resume_request import (
+    change_to_run_folder,
+    current_settings,
+    existing_ids,
+    read_commands,
+)
+from karenina_core.config import VerificationConfig
+from karenina_core.config import all_settings as owned_settings
+from karenina_core.errors import ConfigError
+from karenina_engine.calls.journal_labels import JournalLabels, plain_name
+from karenina_engine.journal.command import LEFT_OUT, MODEL_ROLES, restore_secrets
+from karenina_engine.journal.named_files import find_changes
+
+if TYPE_CHECKING:
+    from karenina_benchmark import Benchmark
+
+
+@dataclass(frozen=True, slots=True)
+class RescoreRequest:
+    """A journal, and the benchmark, configuration and question ids to score its items with."""
+
+    journal: Path
+    benchmark: Benchmark
+    config: VerificationConfig
+    ids: Sequence[str] | None
+
+
+def make_rescore_request(
+    journal: Path,
+    file: Path | None,
+    *,
+    config: Path | None,
+    judges: Sequence[Mapping[str, Any]] | None,
+    ask: bool,
+    trust_all: bool,
+    columns: Mapping[str, str] | None,
+    note: Callable[[str], None],
+) -> RescoreRequest:
+    """Return the request for a journal.
+
+    The benchmark is `file`, or else that of the user's own run. Settings are those of the user's own run, or else those
+    of the journal that files may set; the configuration file overrides them. With `ask` the judges are `judges`, or
+    else those of the configuration file or the user's own run. `note` prints what is left out. Raises `ConfigError`.
+    """
+    from karenina_benchmark import Benchmark
+
+    labels, command = read_commands(journal)
+    if file is None and command is None:
+        name = plain_name(labels.benchmark) or "BENCHMARK"
+        raise ConfigError(
+            [
+                f"{journal} is not from a run of yours in this place (it was copied, moved, or made by another user), "
+                "so its benchmark file is not opened unless you name it:\n"
+                f"  karenina rescore {journal} {name}"
+            ]
+        )
+    path, file, config = journal.absolute(), _absolute(file), _absolute(config)
+    given = resolve_recordings(read_config_values(config), config) if config is not None else {}
+    if command is not None:
+        change_to_run_folder(command)
+        changes = find_changes(command, starts=ask, benchmark=file is None)
+        if changes:
+            cure = (
+                "look at them, then run the benchmark again: rescore uses the settings of your run with its files only"
+            )
+            raise ConfigError([*changes, cure])
+    named = command["benchmark"] if file is None and command is not None else str(file)
+    skip_broken = command is not None and command.get("skip_broken", False)
+    columns = columns or (command.get("columns") if command is not None else None)
+    benchmark = Benchmark.load(named, "all" if trust_all else None, skip_broken=skip_broken, columns=columns)
+    values = _own_settings(command) if command is not None else _free_settings(labels, note)
+    values |= {name: value for name, value in given.items() if name not in MODEL_ROLES}
+    models: dict[str, Sequence[Any]] = dict(labels.models())
+    if ask:
+        live = judges or given.get("parsing_models") or _own_judges(benchmark, command)
+        models["parsing_models"] = _confirm(labels, live)
+    chosen = VerificationConfig(**{**values, **models})
+    ids = list(labels.questions) if labels.questions is not None else None
+    return RescoreRequest(path, benchmark, chosen, existing_ids(benchmark, ids, note))
+
+
+def _absolute(path: Path | None) -> Path | None:
+    return path.absolute() if path is not None else None
+
+
+def _own_settings(command: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of the user's command without secrets, which do not affect scores."""
+    stored = command["config"].items()
+    return {name: value for name, value in stored if name not in MODEL_ROLES and value != LEFT_OUT}
+
+
+def _free_settings(labels: JournalLabels, note: Callable[[str], None]) -> dict[str, Any]:
+    """Return the settings of a journal that files may set; print the names of others that change results."""
+    free, others = labels.free_settings()
+    owned = owned_settings()
+    changing = [name for name in others if name not in owned or owned[name].changes_results]
+    if changing:
+        names = ", ".join(sorted(changing))
+        note(f"Not taken from the journal, because it may be somebody else's: {names}; set them with --set or -c.")
+    return free
+
+
+def _own_judges(benchmark: Benchmark, command: Mapping[str, Any] | None) -> Sequence[Any]:
+    """Return the judges of the user's own run, with their secrets. Raises `ConfigError`."""
+    if command is None:
+        return ()
+    stored = {name: value for name, value in command["config"].items() if name == "parsing_models"}
+    found: Sequence[Any] = restore_secrets(stored, current_settings(benchmark, command)).get("parsing_models", ())
+    return found
+
+
+def _confirm(labels: JournalLabels, live: Sequence[Any]) -> list[Any]:
+    """Return the judges to call for those of the run, paired by id. Raises `ConfigError` if one is missing."""
+    by_id = {model.get("id") if isinstance(model, Mapping) else model.id: model for model in live}
+    wanted = [str(entry.get("id")) for entry in labels.judges]
+    missing = [id for id in wanted if id not in by_id]
+    if missing or not wanted:
+        names = ", ".join(map(repr, missing or wanted)) or "no judge"
+        raise ConfigError(
+            [
+                f"--ask takes its judges from the command line, and this run was judged by {names}: add each with -j "
+                'under its id, such as -j \'{"id": "...", "interface": "openai", "model_name": "..."}\', or with -c'
+            ]
+        )
+    return [by_id[id] for id in wanted]

@@ -1,0 +1,182 @@
+"""The request that `karenina resume` executes: the user's own command from the state folder, never from the journal."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from karenina_benchmark.config.file_paths import read_config_section, resolve_recordings
+from karenina_core.data.trust import Trust
+from karenina_core.errors import ConfigError
+from karenina_engine.calls.journal_labels import JournalLabels, make_run_line
+from karenina_engine.journal.command import digest_trusted_content, has_same_benchmark_config, restore_secrets
+from karenina_engine.journal.named_files import describe_changes, find_changes, has_same_data
+from karenina_engine.journal.user_state import read_own_command
+from karenina_engine.journal.view import JournalView
+from karenina_engine.run.request import RunRequest
+from karenina_engine.user.trust_store import load_trust
+from karenina_toolkit.files.state_folder import UserStateError
+from karenina_toolkit.printable import quantity
+
+if TYPE_CHECKING:
+    from karenina_benchmark import Benchmark
+
+
+def make_resume_request(journal: Path, note: Callable[[str], None]) -> RunRequest:
+    """Return the request of the user's last command for the journal, with the files and keys of now.
+
+    Changes the working directory to that of the command. `note` prints what has changed since. Raises `ConfigError` if
+    the user has no such command or it cannot be executed; the message contains the command that the journal describes.
+    """
+    from karenina_benchmark import Benchmark
+    from karenina_core.config import VerificationConfig
+    from karenina_engine.check.restricted_values import RestrictedValues
+    from karenina_engine.journal.command import digest_content
+    from karenina_engine.results.result_file import check_output
+
+    labels, command = read_commands(journal)
+    if command is None:
+        raise ConfigError([_foreign_journal_text(labels, journal)])
+    if command["output"] is None:
+        raise ConfigError([f"the run of {journal} was started from Python, without a file: start it there again"])
+    path = journal.absolute()
+    change_to_run_folder(command)
+    changes = find_changes(command)
+    if changes:
+        raise ConfigError(
+            [
+                *changes,
+                "resume uses only the files of the run, so nothing was read or started. Look at them, then give the "
+                "whole command again:",
+                f"  {make_run_line(labels, path)}",
+            ]
+        )
+    try:
+        benchmark = Benchmark.load(
+            command["benchmark"],
+            _trust_in_paths(command),
+            skip_broken=command.get("skip_broken", False),
+            columns=command.get("columns"),
+        )
+    except RestrictedValues:
+        if command["trust_all"]:
+            _note_changed_content(command, note)
+        raise
+    if digest_content(benchmark) != command["content"]:
+        note(f"{command['benchmark']} has changed since the run: items of changed questions run again.")
+    try:
+        values = restore_secrets(command["config"], current_settings(benchmark, command))
+    except ConfigError as error:
+        raise ConfigError([*error.problems, f"  {make_run_line(labels, path)}"]) from error
+    output = Path(command["output"])
+    check_output(output)
+    return RunRequest(
+        benchmark,
+        VerificationConfig(**values).with_benchmark_names(command["benchmark_names"]),
+        question_ids=existing_ids(benchmark, command["questions"], note),
+        trust="all" if _still_trusted(benchmark, command, note) else None,
+        output=output,
+        journal=path,
+        config_file=Path(command["config_file"]) if command["config_file"] is not None else None,
+        skip_broken=command.get("skip_broken", False),
+        columns=benchmark.columns,
+    )
+
+
+def read_commands(journal: Path) -> tuple[JournalLabels, dict[str, Any] | None]:
+    """Return the description of a journal's last run, and the user's own command for it, if there is one.
+
+    Raises `JournalError`, and `ConfigError` for a journal without a run and for a state file that cannot be used.
+    """
+    with JournalView(journal) as view:
+        stored, id = view.command(), view.id()
+    if stored is None:
+        raise ConfigError([f"the journal {journal} contains no run: start one with `karenina run`"])
+    labels = JournalLabels.read(stored)
+    try:
+        return labels, read_own_command(id, journal)
+    except UserStateError as error:
+        line = f"The journal describes this command; read it before you run it:\n  {make_run_line(labels, journal)}"
+        raise ConfigError([*error.problems, line]) from error
+
+
+def change_to_run_folder(command: Mapping[str, Any]) -> None:
+    """Change to the working directory of the user's command. Raises `ConfigError`."""
+    try:
+        os.chdir(command["folder"])
+    except OSError as error:
+        raise ConfigError(
+            [
+                f"the folder of the run cannot be opened: {command['folder']} ({error.strerror}); run "
+                "the whole command elsewhere"
+            ]
+        ) from error
+
+
+def current_settings(benchmark: Benchmark, command: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings in the user's configuration file and environment now.
+
+    The settings of the benchmark's own section are included if they are the same as when the command was given.
+    """
+    from karenina_benchmark.config.config_files import read_config_values
+    from karenina_core.config import read_environment
+
+    file = Path(command["config_file"]) if command["config_file"] is not None else None
+    table = resolve_recordings(read_config_values(file), file) if file is not None and file.is_file() else {}
+    same = has_same_benchmark_config(benchmark, command)
+    return {**(read_config_section(benchmark) if same else {}), **table, **dict(read_environment())}
+
+
+def existing_ids(benchmark: Benchmark, ids: list[str] | None, note: Callable[[str], None]) -> list[str] | None:
+    """Return the ids that the benchmark still contains; `note` prints how many it does not."""
+    if ids is None:
+        return None
+    left = [id for id in ids if id in benchmark]
+    if len(left) < len(ids):
+        note(
+            f"Left out {quantity(len(ids) - len(left), 'question')} of the run that the benchmark does not contain now."
+        )
+    return left
+
+
+def _trust_in_paths(command: Mapping[str, Any]) -> Trust:
+    """Return the user's trust, with that in the files outside of the folder that `--trust-all` of the command covered.
+
+    It covers no other files, and these only if they are unchanged: the benchmark may have changed since.
+    """
+    stored = load_trust()
+    if not command["trust_all"] or command["paths"] is None or not has_same_data(command):
+        return stored
+    return Trust(stored.digests | {command["paths"]})
+
+
+def _still_trusted(benchmark: Benchmark, command: Mapping[str, Any], note: Callable[[str], None]) -> bool:
+    """Return whether `--trust-all` of the command still applies: it covered the contents of the benchmark then."""
+    if not command["trust_all"]:
+        return False
+    if digest_trusted_content(benchmark) == command["trusted"]:
+        return True
+    _note_changed_content(command, note)
+    return False
+
+
+def _note_changed_content(command: Mapping[str, Any], note: Callable[[str], None]) -> None:
+    file = command["benchmark"]
+    changes = "; ".join(describe_changes(command)) or f"what {file} sets has another meaning with the installed plugins"
+    note(
+        f"--trust-all of the run does not apply, because something has changed since: {changes}. To run the code of "
+        f"the benchmark, use `karenina trust {file}`, or the whole `karenina run` command again."
+    )
+
+
+def _foreign_journal_text(labels: JournalLabels, journal: Path) -> str:
+    line = make_run_line(labels, journal)
+    hidden = ", replace each '***' with the hidden value (such as the path of a server's address)"
+    return (
+        f"{journal} is not from a run of yours in this place (it was copied, moved, or made by another user), so "
+        "nothing was started: resume repeats only your own commands. The journal describes the command below. To "
+        "continue from the journal, read the command, correct its paths and models"
+        f"{hidden if '***' in line else ''}, and run it:\n  {line}"
+    )

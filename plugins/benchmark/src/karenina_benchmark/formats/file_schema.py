@@ -1,0 +1,251 @@
+"""The JSON Schema of the YAML format of benchmarks, for editors."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from pydantic import BaseModel
+from pydantic.errors import PydanticInvalidForJsonSchema
+
+from karenina_benchmark import template_declarations
+from karenina_benchmark.formats import yaml_format
+from karenina_core.data.question import FewShotExample, Question
+from karenina_core.data.rubrics import Rubric, trait_kinds
+from karenina_core.data.rubrics.kinds import owned_trait_fields
+from karenina_core.plugins import active_plugins
+from karenina_engine.check.owned_fields import OwnedFields
+from karenina_template.templates import SynonymMap, known_primitives
+
+Schema = dict[str, Any]
+
+_REF: Final = "#/$defs/{model}"
+_TEXT: Final[Schema] = {"type": ["string", "number", "boolean", "null"]}
+"""A text, which may be written without quotes even if it looks like a number."""
+_MAPPING: Final[Schema] = {"type": ["object", "null"]}
+_TEMPLATE: Final = "The source of the template, a class Answer(BaseAnswer)."
+_ANSWER: Final = "The fields of the template, by name: what the judge extracts, and its truth."
+_STRATEGY: Final = (
+    "How the fields are combined to the verdict: a field, all_of, any_of or at_least. Default: all of them."
+)
+_HEAD_TEXTS: Final = {
+    "karenina": "The version of this format: 1.",
+    "name": "The name of the benchmark.",
+    "id": "Identifies the benchmark; derived from its name by default.",
+    "description": "What the benchmark is about.",
+    "version": "The version of the benchmark.",
+    "creator": "Who made it.",
+    "date_created": "When it was made, ISO 8601.",
+    "date_modified": "When it was last changed, ISO 8601.",
+    "workspace_root": "Folder of the questions' workspaces, relative to this file.",
+    "config": "Defaults for a run; `karenina config` describes them.",
+    "metadata": "Anything else about it.",
+    "rubric": "Traits that are scored for every answer.",
+    "dynamic_rubric": "Traits that are scored only for answers that contain their concept.",
+    "questions": "The questions.",
+    "questions_from": "Files whose rows become questions.",
+    "unread": "Content of a file of another version, which is kept.",
+}
+_FIELD_TEXTS: Final = {
+    "type": "The type of the value; by default that of the truth.",
+    "description": "What the judge extracts from the response. The judge sees it: it must not contain the truth.",
+    "ground_truth": "The right value, which no model sees. A range needs none.",
+    "verify_with": "The primitive that compares the value with the truth; `karenina primitives` describes them.",
+    "weight": "The weight in granular scores.",
+    "extraction_hint": "A hint for the judge, besides the description.",
+}
+_IMPORT_TEXTS: Final = {
+    "file": "A table (.csv, .tsv, .xlsx, .jsonl), relative to this file.",
+    "sheet": "The sheet of an Excel file.",
+    "columns": "The column of each field of a question, such as {question: text, raw_answer: gold}.",
+    "separator": "The separator of keywords in a cell.",
+    "answer": "The fields of the template; {column: name} is replaced by the value of the row.",
+    "strategy": _STRATEGY,
+    "template": _TEMPLATE,
+    "rubric": "Traits of all these questions.",
+}
+
+
+def benchmark_schema(config: Mapping[str, Any]) -> Schema:
+    """Return the JSON Schema (draft 2020-12) of the YAML format; `config` is that of the configuration.
+
+    It contains the primitives and kinds of traits of the installed plugins.
+    """
+    owned = OwnedFields(active_plugins()).models
+    settings = {key: value for key, value in config.items() if key not in ("$schema", "$defs")}
+    defs: Schema = {**config.get("$defs", {}), "Config": settings}
+    primitives = _models(known_primitives(), defs)
+    _add_type(defs, "SynonymMap", SynonymMap)
+    names = [*known_primitives(), *(name for name in ("SynonymMap",) if name in defs)]
+    defs["Verification"] = {"anyOf": [{"enum": names}, *primitives]}
+    kinds = _models({kind.__name__: kind for kind in trait_kinds().values()}, defs)
+    for kind in trait_kinds().values():
+        _require_type(defs, kind, _of_plugins(owned["trait_fields"]))
+    defs["Traits"] = _traits(kinds)
+    defs["Strategy"] = _strategy()
+    defs["Field"] = _object(_FIELD_TEXTS, {**_field_types(), "verify_with": {"$ref": "#/$defs/Verification"}})
+    defs["Field"]["properties"] |= _of_plugins(owned["template_fields"])
+    defs["RowField"] = _object(_FIELD_TEXTS, {})
+    defs["Example"] = _object(_of_model(FewShotExample), {"question": _TEXT, "answer": _TEXT}, ["question", "answer"])
+    defs["Question"] = _question()
+    defs["Question"]["properties"] |= _of_plugins(owned["question_fields"])
+    defs["QuestionsFrom"] = _object(_IMPORT_TEXTS, {**_template_types("RowField"), "rubric": _rubric()}, ["file"])
+    top: Schema = {
+        "karenina": {"const": yaml_format.FORMAT_VERSION},
+        "name": {"type": ["string", "number"]},
+        "config": {"anyOf": [{"$ref": "#/$defs/Config"}, {"type": "null"}]},
+        "questions": _list_of("Question"),
+        "questions_from": _list_of("QuestionsFrom"),
+        **dict.fromkeys(("metadata", "unread"), _MAPPING),
+        **dict.fromkeys(("rubric", "dynamic_rubric"), _rubric()),
+    }
+    described = {name: _HEAD_TEXTS[name] for name in (*yaml_format.HEAD_KEYS, "questions", "questions_from")}
+    found = _object(described, top, ["karenina", "name"], default=_TEXT)
+    title = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "A benchmark of Karenina"}
+    return {**title, **found, "$defs": defs}
+
+
+def _question() -> Schema:
+    types: Schema = {
+        "question": {"type": ["string", "number", "boolean"]},
+        "keywords": {"anyOf": [_TEXT, {"type": "array", "items": _TEXT}]},
+        "few_shot_examples": _list_of("Example"),
+        **_template_types("Field"),
+        **dict.fromkeys(("rubric", "dynamic_rubric"), _rubric()),
+        "author": {},
+        "sources": {},
+        **dict.fromkeys(("metadata", "unread"), _MAPPING),
+    }
+    described = {
+        **_of_model(Question),
+        "answer": _ANSWER,
+        "strategy": _STRATEGY,
+        "template": _TEMPLATE,
+    }
+    texts = {name: described[name] for name in yaml_format.QUESTION_KEYS}
+    return _object(texts, types, ["question"], default=_TEXT)
+
+
+def _template_types(field: str) -> Schema:
+    fields: Schema = {"type": ["object", "null"], "additionalProperties": {"$ref": f"#/$defs/{field}"}}
+    return {"answer": fields, "strategy": {"anyOf": [{"$ref": "#/$defs/Strategy"}, {"type": "null"}]}}
+
+
+def _field_types() -> Schema:
+    literal = {
+        "type": "object",
+        "properties": {
+            "literal": {"type": "array", "items": {"type": ["string", "integer", "boolean"]}, "minItems": 1}
+        },
+        "required": ["literal"],
+        "additionalProperties": False,
+    }
+    return {
+        "type": {"anyOf": [{"enum": list(template_declarations.TYPES)}, literal]},
+        "weight": {"type": "number", "minimum": 0},
+        "description": _TEXT,
+        "extraction_hint": _TEXT,
+    }
+
+
+def _strategy() -> Schema:
+    conditions = {"type": "array", "items": {"$ref": "#/$defs/Strategy"}, "minItems": 1}
+    counted = {
+        "type": "object",
+        "properties": {"n": {"type": "integer"}, "of": conditions},
+        "required": ["n", "of"],
+        "additionalProperties": False,
+    }
+    one_of = {"all_of": conditions, "any_of": conditions, "at_least": counted}
+    combined = {"type": "object", "properties": one_of, "additionalProperties": False, "minProperties": 1}
+    return {"anyOf": [{"type": "string"}, {**combined, "maxProperties": 1}]}
+
+
+def _rubric() -> Schema:
+    return {"anyOf": [{"$ref": "#/$defs/Traits"}, {"type": "null"}]}
+
+
+def _traits(kinds: list[Schema]) -> Schema:
+    """Return the schema of a rubric: a list of traits, or one list for each kind, whose traits need no type."""
+    by_kind = {name: {"type": "array"} for name in Rubric.model_fields}
+    return {
+        "anyOf": [
+            {"type": "array", "items": {"anyOf": kinds}},
+            {"type": "object", "properties": by_kind, "additionalProperties": False},
+        ]
+    }
+
+
+def _models(models: Mapping[str, type[BaseModel]], defs: Schema) -> list[Schema]:
+    """Add the schemas of models to `defs`, each with its `type`, and return references to them."""
+    references: list[Schema] = []
+    for name, model in models.items():
+        _add_type(defs, name, model)
+        references.append({"$ref": f"#/$defs/{name}"})
+    return references
+
+
+def _add_type(defs: Schema, name: str, model: type[BaseModel]) -> None:
+    """Add the schema of a model with its `type` in a file: the name of its class, unless it has one of its own."""
+    try:
+        schema = model.model_json_schema(ref_template=_REF)
+    except PydanticInvalidForJsonSchema:  # a plugin's model may have any type
+        schema = {"type": "object", "properties": {}}
+    for inner, part in schema.pop("$defs", {}).items():
+        defs.setdefault(inner, part)
+    properties = schema.setdefault("properties", {})
+    if "type" not in properties or name == "SynonymMap":
+        properties["type"] = {"const": name}
+    schema["required"] = ["type", *(key for key in schema.get("required", ()) if key != "type")]
+    schema["description"] = inspect.getdoc(model) or ""
+    defs[name] = schema
+
+
+def _require_type(defs: Schema, kind: type[BaseModel], owned: Schema) -> None:
+    """Let a trait have the fields that plugins own, which are written like its own."""
+    properties = {**{name: {} for name in sorted(owned_trait_fields())}, **owned}
+    defs[kind.__name__]["properties"] = {**properties, **defs[kind.__name__]["properties"]}
+
+
+def _of_plugins(models: Mapping[str, type[BaseModel]]) -> Schema:
+    """Return the schemas of fields that plugins own, by their full names and as tables of their packages."""
+    return with_tables(
+        {
+            name: {"description": model.model_fields[name.rpartition(".")[2]].description or ""}
+            for name, model in models.items()
+        }
+    )
+
+
+def with_tables(properties: Mapping[str, Any]) -> Schema:
+    """Return properties in which `my_package.words` can also be written as `my_package: {words: ...}`."""
+    found: Schema = dict(properties)
+    for name, schema in properties.items():
+        package, _, field = name.rpartition(".")
+        if package:
+            table = found.setdefault(package, {"type": "object", "properties": {}, "additionalProperties": False})
+            table["properties"][field] = schema
+    return found
+
+
+def _list_of(name: str) -> Schema:
+    reference = {"$ref": f"#/$defs/{name}"}
+    return {"anyOf": [{"type": "array", "items": reference}, reference, {"type": "null"}]}
+
+
+def _of_model(model: type[BaseModel]) -> dict[str, str]:
+    return {name: info.description or "" for name, info in model.model_fields.items()}
+
+
+def _object(
+    texts: Mapping[str, str], types: Mapping[str, Schema], required: Iterable[str] = (), default: Schema | None = None
+) -> Schema:
+    """Return the schema of a mapping with these keys and their descriptions; `default` is the type of the others."""
+    properties = {name: {**types.get(name, default or {}), "description": text} for name, text in texts.items()}
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(required),
+        "additionalProperties": False,
+    }

@@ -1,0 +1,309 @@
+"""The JSON lines format of benchmarks, for many questions: they are read one at a time.
+
+    {"karenina": 1, "name": "Genes", "rubric": [...]}       optional: values for all questions
+    {"question": "Which ...?", "raw_answer": "BCL2", "answer": {"gene": {"description": ..., "ground_truth": "BCL2"}}}
+    {"question": ..., "template": "class Answer(BaseAnswer): ..."}
+
+The first line may have the keys of the YAML format other than its questions; every other line has the keys of a
+question of that format (see `yaml_format`), and empty lines are skipped. Loading reads each line once for its id and
+keeps only the ids and the offsets in the file: a question is built and checked each time it is accessed. All errors
+name the line.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import threading
+import unicodedata
+import weakref
+from array import array
+from collections.abc import Collection, Iterator, Mapping, MutableMapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING, Any
+
+from karenina_benchmark.content import BenchmarkContent
+from karenina_benchmark.document import Document, Place, Section
+from karenina_benchmark.errors import CheckpointError, Problems, to_checkpoint_error
+from karenina_benchmark.formats.strict_json import parse_object
+from karenina_benchmark.formats.yaml_format import (
+    HEAD_KEYS,
+    check_version,
+    read_head,
+    read_question,
+    serialize_head,
+    serialize_question,
+)
+from karenina_benchmark.question_ids import make_question_id
+from karenina_core.data.question import Question
+from karenina_core.text import compose
+from karenina_toolkit.files import bounded_files
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_DIGEST_BYTES = 16
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_MAX_BROKEN_LINES = 1000
+"""With more lines without a question, a file has probably another format."""
+
+
+def read_jsonl(path: Path) -> tuple[BenchmarkContent, list[str]]:
+    """Read a benchmark whose questions stay in the file; return it and the ids of questions with `unread` content.
+
+    Its name comes from the first line, or else from the file. Raises `CheckpointError` for a line that is not a JSON
+    object, has no question, or has the id of another line.
+    """
+    file = _open(path)
+    try:
+        index, head, unread = _index_lines(file, path)
+        if head is None:
+            benchmark = BenchmarkContent(path.stem or "benchmark")
+            benchmark.named_by_path = True
+        else:
+            problems = Problems()
+            problems.attempt(check_version, head)
+            problems.attempt(head.check_keys, HEAD_KEYS)
+            stated = problems.attempt(head.text, "name")
+            benchmark = read_head(head, stated or path.stem or "benchmark", problems)
+            benchmark.named_by_path = not stated
+            benchmark.problems = problems.found
+        benchmark.use_questions(QuestionLines(path, file, index))
+        benchmark.broken = index.broken
+    except BaseException:
+        file.close()
+        raise
+    return benchmark, unread
+
+
+@dataclass(frozen=True, slots=True)
+class _Index:
+    """The position of each question by its id, and by position the offset and the number of its line.
+
+    The digest of each line shows whether it changed after loading. `broken` holds the errors of lines without a
+    question.
+    """
+
+    positions: dict[str, int]
+    offsets: array[int]
+    numbers: array[int]
+    digests: bytearray
+    broken: list[CheckpointError]
+
+
+def _index_lines(file: IO[bytes], path: Path) -> tuple[_Index, Section | None, list[str]]:
+    head: Section | None = None
+    index = _Index({}, array("Q"), array("L"), bytearray(), [])
+    unread: list[str] = []
+    written: dict[str, str] = {}
+    end = 0
+    for number, line in enumerate(_read_lines(file, path), 1):
+        start, end = end, end + len(line)
+        if number == 1:
+            start += len(line) - len(line := line.removeprefix(_BYTE_ORDER_MARK))
+        if not line.strip():
+            continue
+        try:
+            values = _parse_line(line, path, number)
+            if "karenina" in values:
+                if head is not None or index.positions:
+                    what = "the key `karenina` is only allowed in the first line"
+                    raise CheckpointError(path, f"line {number}", what, "remove the key, or move the line to the top")
+                head = _make_section(values, path, number)
+                continue
+            id = _read_id(values, path, number, len(index.positions) + len(index.broken) + 1)
+            same = id if id.isascii() else written.setdefault(compose(id), id)
+            if same in index.positions:
+                what = f"the question of line {index.numbers[index.positions[same]]} has the same id {id!r}"
+                cure = 'give one of the two another "id"'
+                raise CheckpointError(path, f"line {number}", what, cure)
+        except CheckpointError as error:
+            index.broken.append(error)
+            if len(index.broken) > _MAX_BROKEN_LINES:
+                raise index.broken[0] from error
+            continue
+        if values.get("unread"):
+            unread.append(id)
+        index.positions[id] = len(index.positions)
+        index.offsets.append(start)
+        index.numbers.append(number)
+        index.digests.extend(_digest(line))
+    index.offsets.append(end)
+    if head is None and not index.positions:
+        if index.broken:
+            raise index.broken[0]
+        raise CheckpointError(path, "", "the file is empty", "write one question per line, as JSON")
+    return index, head, unread
+
+
+def _digest(line: bytes) -> bytes:
+    return hashlib.blake2b(line.rstrip(b"\n"), digest_size=_DIGEST_BYTES).digest()
+
+
+def _read_id(values: Mapping[str, Any], path: Path, number: int, position: int) -> str:
+    text = values.get("question")
+    if text is None or text == "":
+        cure = 'add "question": ...; a file with other keys can be imported with `questions_from` in a YAML file'
+        raise CheckpointError(path, f"line {number}", "the line has no question", cure)
+    section = _make_section(values, path, number)
+    return section.text("id") or make_question_id(position, section.text("question") or "")
+
+
+def _parse_line(line: bytes, path: Path, number: int) -> dict[str, Any]:
+    try:
+        text = line.decode()
+    except UnicodeDecodeError as error:
+        where = f"line {number}, byte {error.start}"
+        raise CheckpointError(path, where, "the text is not UTF-8", "save it with the encoding UTF-8") from error
+    return parse_object(text, path, number, what="a question")
+
+
+def _make_section(values: Mapping[str, Any], path: Path, number: int) -> Section:
+    return Section(Document(path, values, {(): number}, _ScalarTexts(values)), (), values)
+
+
+@dataclass(frozen=True, slots=True)
+class _ScalarTexts(Mapping[Place, str]):
+    """The scalars of a JSON object as texts, by their place."""
+
+    json_object: Mapping[str, Any]
+
+    def __getitem__(self, place: Place) -> str:
+        value: Any = self.json_object
+        for part in place:
+            value = value[part]
+        return value if isinstance(value, str) else json.dumps(value)
+
+    def __iter__(self) -> Iterator[Place]:
+        return iter([(key,) for key in self.json_object])
+
+    def __len__(self) -> int:
+        return len(self.json_object)
+
+
+class QuestionLines(MutableMapping[str, Question]):
+    """The questions of a file by their ids, each built from its line when it is accessed.
+
+    Changes stay in memory; the file is never changed. Raises `CheckpointError` for a line that is not a question, or
+    if the file was changed after loading.
+    """
+
+    def __init__(self, path: Path, file: IO[bytes], index: _Index) -> None:
+        self._path = path
+        self._file = file
+        self._index = index
+        self._positions: dict[str, int | None] = index.positions  # type: ignore[assignment]  # not shared with others
+        self._changed: dict[str, Question] = {}
+        self._seek_lock = threading.Lock()
+        weakref.finalize(self, file.close)
+
+    def __len__(self) -> int:
+        return len(self._positions)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._positions)
+
+    def __contains__(self, id: object) -> bool:
+        return id in self._positions
+
+    def __getitem__(self, id: str) -> Question:
+        position = self._positions[id]
+        return self._changed[id] if position is None else self._read(id, position)
+
+    def __setitem__(self, id: str, question: Question) -> None:
+        self._positions[id] = None
+        self._changed[id] = question
+
+    def __delitem__(self, id: str) -> None:
+        if self._positions.pop(id) is None:
+            del self._changed[id]
+
+    def place_of(self, question_id: str) -> Section | None:
+        """Return the place of a question: its line in the file; None if it was changed after loading."""
+        position = self._positions[question_id]
+        return None if position is None else _make_section({}, self._path, self._index.numbers[position])
+
+    def ids_mentioning(self, words: Collection[str]) -> Iterator[str]:
+        """Yield the ids of questions whose line may contain one of `words`, even as escapes or ligatures.
+
+        Changed questions, which are in memory, are always included.
+        """
+        if not words:
+            return
+        found = re.compile("|".join(map(re.escape, sorted(words))))
+        in_bytes = re.compile(found.pattern.encode())
+        for id, position in list(self._positions.items()):
+            if position is None:
+                yield id
+                continue
+            line = self._read_line(position)
+            if in_bytes.search(line) or (_may_hide_words(line) and found.search(_normalize(line))):
+                yield id
+
+    def _read(self, id: str, position: int) -> Question:
+        number = self._index.numbers[position]
+        try:
+            line = self._read_line(position)
+            if _digest(line) != self._index.digests[position * _DIGEST_BYTES : (position + 1) * _DIGEST_BYTES]:
+                raise CheckpointError(self._path, f"line {number}", "the line has changed", "")
+            values = _parse_line(line, self._path, number)
+        except (CheckpointError, OSError) as error:
+            what = f"the question {id!r} cannot be read again: {error}"
+            cure = "do not change the file while it is in use; load it again"
+            raise CheckpointError(self._path, f"line {number}", what, cure) from error
+        return read_question(_make_section(values, self._path, number), id)
+
+    def _read_line(self, position: int) -> bytes:
+        start, end = self._index.offsets[position], self._index.offsets[position + 1]
+        if hasattr(os, "pread"):  # forked processes share the position in the file
+            found = os.pread(self._file.fileno(), end - start, start)
+        else:
+            with self._seek_lock:
+                self._file.seek(start)
+                found = self._file.read(end - start)
+        return found.partition(b"\n")[0]
+
+
+def _may_hide_words(line: bytes) -> bool:
+    r"""Return whether a line can contain ASCII words that its bytes do not show: as `\u0041`, or as other letters."""
+    return b"\\u" in line or not line.isascii()
+
+
+def _normalize(line: bytes) -> str:
+    """Return the text of a line with its escapes resolved, in the normal form of Python's identifiers."""
+    with suppress(ValueError, RecursionError):
+        return unicodedata.normalize("NFKC", json.dumps(json.loads(line), ensure_ascii=False))
+    return line.decode("utf-8", "replace")
+
+
+def serialize_jsonl(benchmark: BenchmarkContent, path: Path) -> Iterator[str]:
+    """Yield the lines of the benchmark. Raises `CheckpointError`, which names `path`."""
+    yield _serialize_line(serialize_head(benchmark), path, "the benchmark")
+    for number, question in enumerate(benchmark, 1):
+        where = f"question {number} ({question.id})"
+        yield _serialize_line(serialize_question(question, number, path), path, where)
+
+
+def _serialize_line(values: Mapping[str, Any], path: Path, where: str) -> str:
+    try:
+        return json.dumps(values, ensure_ascii=False, allow_nan=False) + "\n"
+    except (TypeError, ValueError) as error:
+        what = f"a value cannot be saved as JSON: {error}"
+        raise CheckpointError(path, where, what, "check its metadata") from error
+
+
+def _open(path: Path) -> IO[bytes]:
+    try:
+        return bounded_files.open_file(path)
+    except bounded_files.FileError as error:
+        raise to_checkpoint_error(error) from error
+
+
+def _read_lines(file: IO[bytes], path: Path) -> Iterator[bytes]:
+    try:
+        yield from bounded_files.iter_lines(file, path)
+    except bounded_files.FileError as error:
+        raise to_checkpoint_error(error) from error

@@ -1,0 +1,135 @@
+"""Find the content of a loaded file that has no effect, and traits that cannot be scored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from karenina_benchmark.checkpoint_unread import FINISHED
+from karenina_benchmark.formats.checkpoint_traits import REFERENCE_PROPERTY
+from karenina_core.config.setting_owners import not_loaded
+from karenina_core.data.rubrics import CallableRubricTrait, RubricTrait, UnknownTrait, trait_kinds
+from karenina_core.text import did_you_mean, join_problems
+
+if TYPE_CHECKING:
+    from karenina_benchmark.content import BenchmarkContent
+    from karenina_core.data.question import Question
+
+_PARTS = ("answer", "code", "question", "rating", "creator")
+"""The keys of `unread` for unknown content of parts that are otherwise known."""
+_READ_PROPERTIES = frozenset({REFERENCE_PROPERTY, FINISHED})
+_SCENARIO: Final = "karenina:Scenario"
+PICKLED = "the file holds only a pickled function, which is never loaded"
+
+Found = dict[str, dict[str, None]]
+"""The places of each name or reason; dicts serve as ordered sets."""
+
+
+def find_warnings(
+    benchmark: BenchmarkContent, questions: Iterable[Question], unread: Iterable[str] = ()
+) -> tuple[list[str], list[str]]:
+    """Return warnings of the content of a benchmark's file that has no effect, and of traits that cannot be scored.
+
+    `unread` are the ids of other questions with `unread` content, which are not in `questions`.
+    """
+    scenarios = scenario_names(benchmark)
+    parts = {"hasPart"} if scenarios else set()
+    unknown: Found = {name: {} for name in _unknown_names(benchmark.unread) if name not in parts}
+    for id in unread:
+        unknown.setdefault("`unread`", {})[f"question {id}"] = None
+    unused: Found = {}
+    unscorable: Found = {}
+
+    def check_traits(traits: Iterator[RubricTrait], of: str) -> None:
+        for trait in traits:
+            place = f"trait {trait.name!r}{of}"
+            for name in _unknown_names(trait.unread) if not isinstance(trait, UnknownTrait) else ():
+                known = name in type(trait).model_fields
+                (unused if known else unknown).setdefault(name, {})[place] = None
+            reason = why_unscorable(trait)
+            if reason is not None:
+                unscorable.setdefault(reason, {})[f"{trait.name!r}{of}"] = None
+
+    check_traits(_traits(benchmark.global_rubric, benchmark.dynamic_rubric), "")
+    for question in questions:
+        for name in _unknown_names(question.unread):
+            unknown.setdefault(name, {})[f"question {question.id}"] = None
+        check_traits(_traits(question.rubric, question.dynamic_rubric), f" of question {question.id}")
+    found: list[str] = []
+    if scenarios:
+        found.append(f"the file holds {describe_scenarios(scenarios)}; they are kept, and left out of runs")
+    unfinished = benchmark.unfinished_ids()
+    if unfinished:
+        drafts = f"{len(unfinished)} question{'s are' if len(unfinished) > 1 else ' is'}"
+        found.append(
+            f"{drafts} marked `finished: false` and left out of runs: {_first_places(unfinished)}; name questions "
+            "(--question) to run them nevertheless"
+        )
+    if unknown:
+        found.append(f"unknown content is kept but has no effect: {join_problems(_with_places(unknown))}")
+    if unused:
+        found.append(f"values that traits of this kind do not use: {join_problems(_with_places(unused))}")
+    if not unscorable:
+        return found, []
+    count = sum(len(names) for names in unscorable.values())
+    reasons = "; ".join(f"{_first_places(names)} ({why})" for why, names in unscorable.items())
+    return found, [f"{count} rubric trait{'s' * (count > 1)} cannot be scored: {reasons}"]
+
+
+def scenario_names(benchmark: BenchmarkContent) -> list[str]:
+    """Return the names of the scenarios of the reference in a checkpoint, which are in its unknown content."""
+    parts = benchmark.unread.get("hasPart")
+    return [
+        str(one.get("name"))
+        for one in (parts if isinstance(parts, list) else [parts])
+        if isinstance(one, Mapping) and one.get("@type") == _SCENARIO
+    ]
+
+
+def describe_scenarios(names: Sequence[str]) -> str:
+    """Return what scenarios are, with their number and first names, for messages."""
+    count = f"{len(names)} scenario{'s' * (len(names) > 1)} ({_first_places(names)})"
+    return f"{count}: conversations whose next turn depends on an answer, which are not evaluated here"
+
+
+def _traits(*rubrics: Any) -> Iterator[RubricTrait]:
+    for rubric in rubrics:
+        yield from rubric.traits if rubric is not None else ()
+
+
+def why_unscorable(trait: RubricTrait) -> str | None:
+    """Return why the installed plugins cannot score a trait; None if they can."""
+    if isinstance(trait, UnknownTrait):
+        return trait.unscorable or (
+            f"no installed plugin has traits of type {trait.type!r}{did_you_mean(trait.type, trait_kinds())}"
+            f"{not_loaded()}"
+        )
+    return PICKLED if isinstance(trait, CallableRubricTrait) and trait.pickled is not None else None
+
+
+def _unknown_names(unread: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the names of unknown content, without the keys of JSON-LD itself, which begin with @."""
+    for key, value in unread.items():
+        if key.startswith("@") or value is None:
+            continue
+        if key == "properties" and isinstance(value, list):
+            yield from (name for name in map(_property_name, value) if name not in _READ_PROPERTIES)
+        elif key in _PARTS and isinstance(value, Mapping):
+            yield from _unknown_names({name: one for name, one in value.items() if (key, name) != ("creator", "name")})
+        else:
+            yield key
+
+
+def _property_name(entry: Any) -> str:
+    name = entry.get("name") if isinstance(entry, Mapping) else None
+    return name if isinstance(name, str) else "additionalProperty"
+
+
+def _with_places(found: Found) -> list[str]:
+    return [f"{name} ({_first_places(places)})" if places else name for name, places in found.items()]
+
+
+def _first_places(places: Iterable[str]) -> str:
+    """Return the first places, and the number of the others."""
+    shown = list(places)
+    return ", ".join(shown[:3]) + (f" and {len(shown) - 3} more" if len(shown) > 3 else "")

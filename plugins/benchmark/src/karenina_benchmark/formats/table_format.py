@@ -1,0 +1,278 @@
+"""The table format of benchmarks: each row has a question and its right answer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from shlex import quote
+from typing import TYPE_CHECKING, Any, Final
+
+from karenina_benchmark.content import BenchmarkContent
+from karenina_benchmark.errors import CheckpointError, suggest_key
+from karenina_benchmark.question_import import FIELDS, is_question_field, missing_column, read_questions
+from karenina_benchmark.tables.column_roles import (
+    CHOICES,
+    CONTEXT,
+    ID,
+    KEYWORDS,
+    MODEL,
+    QUESTION,
+    RESPONSE,
+    TRUTH,
+    choose_roles,
+    fold_name,
+)
+from karenina_benchmark.tables.declare_answers import TEXT_ANSWER, WrongTypeError
+from karenina_benchmark.tables.lettered_options import CHOICE_BY
+from karenina_benchmark.tables.question_rows import QuestionRow, cell_text, make_question_rows, name_columns, names_in
+from karenina_benchmark.tables.table_answers import declare_rows
+from karenina_benchmark.tables.table_headers import find_header_problem
+from karenina_benchmark.tables.table_reader import Row, Table, read_rows
+from karenina_benchmark.template_declarations import make_row_template
+from karenina_benchmark.yaml.yaml_writer import dump
+from karenina_toolkit.files import TABLES, find_column
+from karenina_toolkit.printable import shorten
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from karenina_benchmark.tables.column_roles import Roles
+    from karenina_benchmark.tables.table_answers import RowTemplates
+
+COLUMNS: Final = (QUESTION, TRUTH, ID, KEYWORDS, CONTEXT, CHOICES, RESPONSE, MODEL)
+"""The names that columns can be mapped to."""
+READING: Final = ("rows", "encoding", "choice_by", "exact")
+"""The other names: how a file is read, with the values of --rows, --encoding and --exact, and one of `CHOICE_BY`."""
+
+_FIELD: Final = re.compile(r"(answer|gold|description)\.([^\W\d]\w*)")
+_NO_ANSWER: Final = re.compile(r"(?:id|url|link|date|time|timestamp|author|source|difficulty|split)$")
+_LONGEST: Final = 500
+_MOST_SHOWN: Final = 3
+_RAW_ANSWER: Final = "raw_answer"
+_OWN_FIELDS: Final = tuple(name for name in FIELDS if name not in (QUESTION, _RAW_ANSWER, ID, KEYWORDS))
+
+
+def read_table(path: Path, columns: Mapping[str, str] | None = None) -> BenchmarkContent:
+    """Read a benchmark, named after the file, with one question per row.
+
+    The names of columns say what they hold, in upper or lower case: the question, its right answer, its options, the
+    text that it is about, and fields of questions such as `id` and `author` (`column_roles` has the names). `columns`
+    maps some of `COLUMNS` to other columns, or to a part of an object such as `evaluation.match`, `question` to a text
+    with columns in braces too, `answer.NAME` to the column of one of several right answers, and has the values of
+    `READING`. Unless a row has its own template, the extracted
+    answer is compared with the right one by the kind of the column's answers (`declare_answers`); of a question with
+    options, their letters are. Raises `CheckpointError`.
+    """
+    given = dict(columns or {})
+    reading = {name: given.pop(name) for name in READING if name in given}
+    table = read_rows(path, rows=reading.get("rows"), encoding=reading.get("encoding"))
+    if (problem := find_header_problem(table.columns, table.rows)) is not None and path.suffix.lower() in TABLES:
+        raise CheckpointError(path, "", *problem)
+    table, blank = _without_blank_rows(_with_parts(table, given.values()))
+    chosen = _choose_columns(table, given)
+    roles = chosen.roles
+    by = reading.get("choice_by")
+    if by is not None and by not in CHOICE_BY:
+        cure = suggest_key(by, CHOICE_BY, f"write one of {', '.join(CHOICE_BY)}")
+        raise CheckpointError(path, "", f"options are not found by {by!r}", cure)
+    done = make_question_rows(table.rows, roles, choice_by=by)
+    if done.problem:
+        raise CheckpointError(path, "", done.problem, done.cure)
+    if done.unreadable:
+        row, why = done.unreadable[0]
+        cure = "delete the row, or import the file with `karenina import --partial`"
+        raise CheckpointError(path, row.where(), f"the question cannot be asked as text: {why}", cure)
+    short = [row.where() for row in table.rows if row.is_short] if path.suffix.lower() != ".xlsx" else []
+    if short:
+        shown = ", ".join(short[:_MOST_SHOWN]) + (f" and {len(short) - _MOST_SHOWN} more" * (len(short) > _MOST_SHOWN))
+        done.warnings.append(f"rows with fewer cells than the header are taken to end with empty ones: {shown}")
+    own = chosen.fields.get("answer_template", "")
+    compared = [one for one in done.rows if one.row.values.get(own) is None]
+    try:
+        found = declare_rows(done, compared, exact=bool(reading.get("exact")))
+    except WrongTypeError as error:
+        raise CheckpointError(path, error.place, error.what, error.cure) from error
+    declared = dict(zip((one.row.line for one in compared), found.fields, strict=True))
+    by_row = {one.row.line: one for one in done.rows}
+    made: set[str] = set()
+
+    def make_template(row: Row) -> str | None:
+        fields = declared.get(row.line)
+        if fields is None:
+            return None if (written := row.values.get(own)) is None else str(written)
+        source = make_row_template(fields, None, {})
+        made.add(source)
+        return source
+
+    columns_of_rows = tuple(dict.fromkeys([*table.columns, *chosen.fields.values()]))
+    rows = tuple(_with_texts(row, by_row.get(row.line), chosen) for row in table.rows)
+    used = {name: column for name, column in chosen.fields.items() if name != "answer_template"}
+    questions = read_questions(Table(path, columns_of_rows, rows), used, row_template=make_template, checked=True)
+    benchmark = BenchmarkContent.of_questions(path, (question for _, question in questions.values()))
+    benchmark.origins = {id: origin for id, (origin, _) in questions.items()}
+    benchmark.made_templates = {id for id, (_, one) in questions.items() if one.answer_template in made}
+    benchmark.load_notes = [*table.notes, *blank, *done.notes, *found.notes]
+    benchmark.load_warnings += [*done.warnings, *found.warnings]
+    unused = [column for column in done.unused if column != found.types]
+    has_answers = roles.get(TRUTH) is not None or bool(roles.fields)
+    if not has_answers and not own:
+        benchmark.missing_answers = _describe_missing_answers(table, unused)
+    elif unused:
+        benchmark.load_warnings.append(f"unused columns: {name_columns(unused)}; map them with --columns")
+    if found.refused:
+        benchmark.missing_answers = (
+            f"{found.refused}: `karenina draft` drafts a template for each answer, `karenina import` writes a trait "
+            "for each, whose judge compares responses with the sentence, other traits need --set "
+            "evaluation_mode=rubric_only, and --exact compares word for word"
+        )
+    elif found.objects:
+        benchmark.missing_answers = (
+            f"{found.objects}, which no rule compares: name one of their parts, such as --columns "
+            f"answer={roles.get(TRUTH) or 'COLUMN'}.PART"
+        )
+    elif roles.get(TRUTH) is not None:
+        benchmark.load_notice = _describe_comparison(path, roles, found)
+    return benchmark
+
+
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """The roles of columns, and the columns of a question's fields by their names."""
+
+    roles: Roles
+    fields: Mapping[str, str] = field(default_factory=dict)
+
+
+def _with_parts(table: Table, names: Iterable[str]) -> Table:
+    """Return a table with a column for each name that is the path to a part of the objects in another column."""
+    paths = {name for name in names if "." in name and name not in table.columns}
+    rows = table.rows
+    for path in paths:
+        parts = [_part_of(row.values, path.split(".")) for row in rows]
+        if any(part is not None for part in parts):
+            rows = tuple(replace(row, values={**row.values, path: part}) for row, part in zip(rows, parts, strict=True))
+            table = replace(table, columns=(*table.columns, path), rows=rows)
+    return table
+
+
+def _without_blank_rows(table: Table) -> tuple[Table, list[str]]:
+    """Return a table without the rows whose cells are all empty, and a note on them."""
+    blank = [row for row in table.rows if all(cell in (None, "") for cell in row.values.values())]
+    if not blank or len(blank) == len(table.rows):
+        return table, []
+    places = ", ".join(row.where() for row in blank[:_MOST_SHOWN])
+    more = f" and {len(blank) - _MOST_SHOWN} more" if len(blank) > _MOST_SHOWN else ""
+    lines = {row.line for row in blank}
+    rows = tuple(row for row in table.rows if row.line not in lines)
+    return replace(table, rows=rows), [f"blank rows are left out: {places}{more}"]
+
+
+def _part_of(value: object, keys: Sequence[str]) -> Any:
+    for key in keys:
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value
+
+
+def _choose_columns(table: Table, columns: Mapping[str, str]) -> _Chosen:
+    several = {name: column for name, column in columns.items() if _FIELD.fullmatch(name)}
+    columns = {name: column for name, column in columns.items() if name not in several}
+    for name, column in [*columns.items(), *several.items()]:
+        if name not in COLUMNS and name not in several and not is_question_field(name):
+            cure = suggest_key(name, COLUMNS, f"columns can be mapped to {', '.join(COLUMNS)}, answer.NAME")
+            raise CheckpointError(table.file, "", f"no column can be mapped to {name!r}", cure)
+        parts = names_in(column) if name == QUESTION else []
+        for part in parts or [column]:
+            if find_column(table.columns, part) is None if parts else part not in table.columns:
+                raise missing_column(table, part)
+    by_name = {column.lower(): column for column in reversed(table.columns)}
+    own = {name: by_name[name] for name in _OWN_FIELDS if name in by_name}
+    own |= {column: column for column in table.columns if is_question_field(column)}
+    own |= {name: column for name, column in columns.items() if name not in COLUMNS}
+    given = {name: column for name, column in columns.items() if name in COLUMNS}
+    in_text = [find_column(table.columns, part) or part for part in names_in(given.get(QUESTION, ""))]
+    values = [row.values for row in table.rows]
+    roles = choose_roles(table.columns, values, given, taken=(*own.values(), *in_text, *several.values()))
+    roles = _with_fields(roles, several, keeps_truth=TRUTH in given)
+    if QUESTION not in roles.columns:
+        longest = max(table.columns, key=lambda one: sum(len(str(row.get(one) or "")) for row in values[:50]))
+        example = _make_example(table.file, longest, roles.get(TRUTH) or "COLUMN")
+        raise CheckpointError(
+            table.file,
+            "",
+            "no column has the name of a question",
+            f"the file has the columns {shorten(', '.join(table.columns), _LONGEST)}; name them with --columns "
+            f"question=COLUMN,answer=COLUMN, or, for other comparisons than ExactMatch, in a YAML file:\n{example}",
+        )
+    fields = {name: roles.columns[name] for name in (QUESTION, ID, KEYWORDS) if name in roles.columns}
+    if TRUTH in roles.columns or roles.fields:
+        fields[_RAW_ANSWER] = roles.columns.get(TRUTH, _RAW_ANSWER)
+    return _Chosen(roles, {**fields, **own})
+
+
+def _with_fields(roles: Roles, several: Mapping[str, str], *, keeps_truth: bool) -> Roles:
+    """Return roles with the columns of several right answers that the user has named, in place of a single one."""
+    fields, descriptions = dict(roles.fields), dict(roles.descriptions)
+    for name, column in several.items():
+        kind, _, field_name = name.partition(".")
+        (descriptions if kind == "description" else fields)[field_name] = column
+    if not several or not fields:
+        return roles
+    single = roles.get(TRUTH) if not keeps_truth else None
+    columns = {role: column for role, column in roles.columns.items() if column != single or role != TRUTH}
+    unused = (*roles.unused, single) if single is not None else roles.unused
+    return replace(roles, columns=columns, fields=fields, descriptions=descriptions, unused=unused)
+
+
+def _with_texts(row: Row, one: QuestionRow | None, chosen: _Chosen) -> Row:
+    """Return a row with the whole text of its question and of its right answer, or answers."""
+    if one is None:
+        return row
+    roles = chosen.roles
+    values = {**row.values, roles.columns[QUESTION]: one.text}
+    if TRUTH in roles.columns:
+        values[roles.columns[TRUTH]] = one.truth_text()
+    elif roles.fields:
+        truths = {name: row.values.get(column) for name, column in roles.fields.items()}
+        shown = [f"{name}: {cell_text(truth)}" for name, truth in truths.items() if truth is not None]
+        values[_RAW_ANSWER] = "; ".join(shown) or None
+    return Row(row.line, values, row.place)
+
+
+def _describe_missing_answers(table: Table, unused: list[str]) -> str:
+    """Return what a table without answers and templates lacks, with the cure."""
+    cure = "add a column with the right answers"
+    guess = next((one for one in unused if not _NO_ANSWER.search(fold_name(one))), None)
+    if guess is not None:
+        column = quote(f"answer={guess}")
+        rest = [one for one in unused if one != guess]
+        others = f" (other unused columns: {name_columns(rest)})" if rest else ""
+        cure = f"if {guess!r} holds the right answers, add --columns {column}{others}"
+    return (
+        f"{table.file.name} has no column 'answer', so no answer can be judged: {cure}; to score traits only, add "
+        "--set evaluation_mode=rubric_only"
+    )
+
+
+def _describe_comparison(path: Path, roles: Roles, found: RowTemplates) -> str:
+    """Return how answers are compared, and how to compare them otherwise."""
+    question, answer = roles.columns[QUESTION], roles.columns[TRUTH]
+    shapes = {tuple(map(str, (one[TRUTH]["type"], one[TRUTH].get("verify_with")))) for one in found.fields if one}
+    head = f"Answers are compared with the column {answer!r} of {path.name}"
+    if shapes == {("str", "ExactMatch")}:
+        cure = f"write a YAML file:\n{_make_example(path, question, answer)}"
+        return f"{head} by ExactMatch. For other comparisons, more fields and traits, {cure}"
+    cure = f"write a YAML file with karenina import {quote(str(path))}"
+    return f"{head} by their kinds. For other comparisons, more fields and traits, {cure}"
+
+
+def _make_example(path: Path, question: str, answer: str) -> str:
+    """Return a YAML benchmark that imports the same table, with its answers as texts."""
+    fields = {
+        "type": "str",
+        "description": TEXT_ANSWER,
+        "ground_truth": {"column": answer},
+        "verify_with": "ExactMatch",
+    }
+    source = {"file": path.name, "columns": {"question": question, "raw_answer": answer}, "answer": {TRUTH: fields}}
+    return dump({"karenina": 1, "name": path.stem, "questions_from": [source]})

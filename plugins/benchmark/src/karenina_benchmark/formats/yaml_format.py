@@ -1,0 +1,494 @@
+"""The YAML format of benchmarks, for files that people write by hand.
+
+    karenina: 1                            the version of this format
+    name: Genes
+    config: {...}                          optional defaults for a run
+    questions:
+      - question: Which gene ...?
+        raw_answer: BCL2
+        answer:                            a declared template (see `template_declarations`) ...
+          gene: {description: The gene that is named, ground_truth: BCL2}
+      - question: ...
+        template: |                        ... or as source
+          class Answer(BaseAnswer): ...
+    questions_from:                        optional: rows of a file become questions
+      file: rows.jsonl                     a path relative to this file
+      columns: {question: text, raw_answer: gold}
+      answer:
+        gene: {description: ..., ground_truth: {column: gold}}
+
+The questions of rows follow those of `questions`. Saving writes every question, with its template as source. How
+scalars are read (`no` is a text, and so is a date) is described in `yaml_reader`.
+"""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from karenina_benchmark.content import BenchmarkContent
+from karenina_benchmark.errors import CheckpointError, Problems, describe_version, explain_error, nearest_key
+from karenina_benchmark.question_ids import make_question_id
+from karenina_benchmark.question_import import read_questions, split_keywords
+from karenina_benchmark.tables.table_reader import read_rows
+from karenina_benchmark.template_declarations import (
+    DeclarationError,
+    field_at,
+    keep_written_truths,
+    make_template_source,
+)
+from karenina_benchmark.yaml.yaml_reader import parse
+from karenina_benchmark.yaml.yaml_writer import dump
+from karenina_core.data.question import Question
+from karenina_core.data.rubrics import DynamicRubric, Rubric, trait_kinds, trait_to_json
+from karenina_core.namespaces import flatten, is_owned
+from karenina_template.question_template import keep_template, template_source_of
+from karenina_template.templates.errors import TemplateError
+from karenina_toolkit.files.bounded_files import open_only_below
+from karenina_toolkit.files.file_names import stays_below
+from karenina_toolkit.patterns import check_pattern
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from karenina_benchmark.document import Section
+    from karenina_benchmark.formats.format import CheckPaths
+    from karenina_template.templates import Template
+
+FORMAT_VERSION = 1
+"""The version of this format; newer ones are refused."""
+
+_TEXTS = ("id", "description", "version", "creator", "date_created", "date_modified")
+_TOP_KEYS = (
+    "karenina",
+    "name",
+    *_TEXTS,
+    "workspace_root",
+    "config",
+    "metadata",
+    "rubric",
+    "dynamic_rubric",
+    "questions",
+    "questions_from",
+    "unread",
+)
+_QUESTION_TEXTS = ("id", "question", "raw_answer", "workspace_path", "date_created", "date_modified")
+QUESTION_KEYS = (
+    *_QUESTION_TEXTS,
+    "answer",
+    "strategy",
+    "template",
+    "keywords",
+    "few_shot_examples",
+    "rubric",
+    "dynamic_rubric",
+    "author",
+    "sources",
+    "metadata",
+    "unread",
+)
+HEAD_KEYS = tuple(key for key in _TOP_KEYS if not key.startswith("questions"))
+_IMPORT_KEYS = ("file", "sheet", "columns", "separator", "answer", "strategy", "template", "rubric")
+
+
+def read_yaml(text: str, path: Path, check_paths: CheckPaths) -> BenchmarkContent:
+    """Read a benchmark from a YAML text.
+
+    `check_paths` is called with all files of `questions_from` before any of them is opened. The errors of the file,
+    each with its line, are in the `problems` and `broken` of the benchmark. Raises `CheckpointError` if the file is not
+    valid YAML, and the errors of `check_paths`.
+    """
+    problems = Problems()
+    top = parse(text, path, problems)
+    problems.attempt(top.check_keys, _TOP_KEYS)
+    problems.attempt(check_version, top)
+    name = problems.attempt(_read_name, top)
+    benchmark = read_head(top, name or path.stem or "benchmark", problems)
+    benchmark.problems = problems.found
+    texts: dict[str, tuple[int, str]] = {}
+    broken = Problems()
+    for position, section in enumerate(problems.attempt(top.sections, "questions", broken) or (), 1):
+        broken.attempt(_add_question, benchmark, section, position, texts)
+    benchmark.broken = broken.found
+    sections = problems.attempt(top.sections, "questions_from", problems) or []
+    names = [problems.attempt(section.text, "file") or "" for section in sections]
+    outside = check_paths(path, names)
+    for section, name in zip(sections, names, strict=True):
+        below = stays_below(path.parent, name)
+        if below or outside is not False:
+            with nullcontext() if outside and not below else open_only_below(path.parent):
+                problems.attempt(_add_rows, benchmark, section)
+    benchmark.date_created = problems.attempt(top.text, "date_created")
+    benchmark.date_modified = problems.attempt(top.text, "date_modified")
+    return benchmark
+
+
+def _read_name(top: Section) -> str:
+    name = top.text("name")
+    if name is None or not name.strip():
+        raise top.error("the benchmark has no name", "add `name: ...`", "name")
+    return name
+
+
+def _add_question(
+    benchmark: BenchmarkContent, section: Section, position: int, texts: dict[str, tuple[int, str]]
+) -> None:
+    """Add a question; `texts` holds the position and line of those without an id. Raises `CheckpointError`."""
+    problems = Problems()
+    text = problems.attempt(section.text, "question") or ""
+    question = problems.attempt(read_question, section, make_question_id(position, text))
+    where = section.where("question")
+    if section.value.get("id") is None and text:
+        first, line = texts.setdefault(text, (position, where))
+        if first != position:
+            same = f"question {first} ({line}) has the same text"
+            problems.found.append(section.error(same, "delete one of them, or give each an `id`", "question"))
+    if question is None or problems.found:
+        problems.raise_all()
+    else:
+        _add(benchmark, {question.id: (section, question)}, section)
+
+
+def check_version(top: Section) -> None:
+    """Raise `CheckpointError` unless the key `karenina` gives a version that can be read."""
+    version = top.value.get("karenina")
+    if version == FORMAT_VERSION and not isinstance(version, bool):
+        return
+    if version is None:
+        what, cure = "`karenina: 1`, the version of the format, is missing", "write it in the first line"
+    else:
+        what, cure = describe_version(version, FORMAT_VERSION)
+    raise top.error(what, cure, "karenina")
+
+
+def read_head(top: Section, name: str, problems: Problems) -> BenchmarkContent:
+    """Read the keys of a benchmark other than its questions; errors are added to `problems`."""
+    attempt = problems.attempt
+    benchmark = BenchmarkContent(name, id=attempt(top.text, "id"))
+    benchmark.head = top
+    benchmark.description = attempt(top.text, "description") or ""
+    benchmark.version = attempt(top.text, "version") or ""
+    benchmark.creator = attempt(top.text, "creator") or ""
+    root = attempt(top.text, "workspace_root")
+    benchmark.workspace_root = None if root is None else Path(root)
+    benchmark.run_config = attempt(_read_mapping, top, "config") or {}
+    benchmark.metadata = attempt(_read_mapping, top, "metadata") or {}
+    benchmark.unread = attempt(_read_mapping, top, "unread") or {}
+    benchmark.global_rubric = attempt(_read_rubric, top, "rubric", Rubric)
+    benchmark.dynamic_rubric = attempt(_read_rubric, top, "dynamic_rubric", DynamicRubric)
+    benchmark.date_created = attempt(top.text, "date_created")
+    benchmark.date_modified = attempt(top.text, "date_modified")
+    return benchmark
+
+
+def _add(benchmark: BenchmarkContent, questions: Mapping[str, tuple[Section, Question]], section: Section) -> None:
+    """Add questions with their places. Raises `CheckpointError`, which names both lines of a repeated id."""
+    problems = Problems()
+    for id, (origin, question) in questions.items():
+        if id in benchmark:
+            first = benchmark.place_of(id)
+            same = f"the question of {first.where() if first else 'another line'} has the same id {id!r}"
+            problems.found.append(origin.error(same, "give one of the two another `id`", "id"))
+            continue
+        try:
+            benchmark.add_questions([question])
+        except ValueError as error:
+            problems.found.append(section.error(str(error), "", "rubric"))
+        else:
+            benchmark.origins[id] = origin
+    problems.raise_all()
+
+
+def read_question(section: Section, id: str) -> Question:
+    """Read a question from a mapping; `id` is used if it has none. Raises `CheckpointError` with all errors."""
+    problems = Problems()
+    attempt = problems.attempt
+    given = section.value
+    others = [key for key in given if key not in QUESTION_KEYS]
+    attempt(section.check_keys, [*QUESTION_KEYS, *(key for key in others if is_owned(key, "question_fields"))])
+    values: dict[str, Any] = {name: attempt(section.text, name) for name in _QUESTION_TEXTS if name in given}
+    misspelt = any(nearest_key(key, QUESTION_KEYS) == "question" for key in given if key not in QUESTION_KEYS)
+    if given.get("question") in (None, "") and not misspelt:
+        problems.found.append(section.error("the question has no text", "add `question: ...`"))
+    values["id"] = values.get("id") or id
+    if "keywords" in given:
+        texts = attempt(section.texts, "keywords") or []
+        values["keywords"] = texts if isinstance(given["keywords"], list) else [*split_keywords(texts)]
+    if "few_shot_examples" in given:
+        examples = attempt(section.sections, "few_shot_examples", problems) or []
+        values["few_shot_examples"] = [attempt(_read_example, example) for example in examples]
+    values["answer_template"], template = attempt(_read_template, section) or (None, None)
+    if "rubric" in given:
+        values["rubric"] = attempt(_read_rubric, section, "rubric", Rubric)
+    if "dynamic_rubric" in given:
+        values["dynamic_rubric"] = attempt(_read_rubric, section, "dynamic_rubric", DynamicRubric)
+    values |= {name: given[name] for name in ("author", "sources") if name in given}
+    values |= {name: attempt(_read_mapping, section, name) for name in ("metadata", "unread") if name in given}
+    values["extra"] = (attempt(_read_owned, section) or {}) if others else {}
+    problems.raise_all()
+    try:
+        question = Question.model_validate(values)
+    except ValueError as error:
+        raise section.error(explain_error(error), "") from error
+    if template is not None:
+        keep_template(question, template)
+    return question
+
+
+def _read_owned(section: Section) -> dict[str, Any]:
+    """Return the fields that plugins own, by their full names."""
+    try:
+        flat = flatten(section.value, QUESTION_KEYS)
+    except ValueError as error:
+        raise section.error(str(error), "") from error
+    return {
+        name: value for name, value in flat.items() if name not in QUESTION_KEYS and is_owned(name, "question_fields")
+    }
+
+
+def _read_example(section: Section) -> dict[str, str]:
+    section.check_keys(("question", "answer"))
+    question, answer = section.text("question"), section.text("answer")
+    if not question or answer is None:
+        raise section.error("an example needs a `question` and an `answer`", "add the missing one")
+    return {"question": question, "answer": answer}
+
+
+def _read_template(section: Section) -> tuple[str | None, Template | None]:
+    """Return the source of the template, and the loaded template if the file declares its fields."""
+    fields = section.section("answer")
+    source = section.text("template")
+    if fields is None:
+        if section.value.get("strategy") is not None:
+            raise section.error(
+                "a `strategy` combines the fields of `answer`, which is missing",
+                "add `answer`, or put the strategy into the template's source",
+                "strategy",
+            )
+        return source, None
+    if source is not None:
+        raise section.error("there are both `answer` and `template`", "keep one of the two", "template")
+    written, place = section.document.written, fields.path
+    declared = keep_written_truths(fields.value, lambda *path: written.get((*place, *path)))
+    try:
+        return _declare(section, declared, section.value.get("strategy"))
+    except CheckpointError:
+        _check_each_field(section, declared)
+        raise
+
+
+def _check_each_field(section: Section, fields: Mapping[str, Any]) -> None:
+    """Raise `CheckpointError` with the errors of all fields and of the strategy, if one of them has any."""
+    problems = Problems()
+    for name, declared in fields.items():
+        problems.attempt(_declare, section, {name: declared}, None)
+        if isinstance(declared, dict) and declared.get("description") is None:  # find the field's other error
+            others = Problems()
+            others.attempt(_declare, section, {name: {**declared, "description": "-"}}, None)
+            known = {str(one) for one in problems.found}
+            problems.found += [one for one in others.found if str(one) not in known]
+    if problems.found and section.value.get("strategy") is not None:
+        valid = {name: {"description": "-", "ground_truth": "-"} for name in fields if str(name).isidentifier()}
+        problems.attempt(_declare, section, valid, section.value["strategy"])
+    problems.raise_all()
+
+
+def _declare(section: Section, fields: Mapping[str, Any], strategy: Any) -> tuple[str, Template]:
+    """Return the source and the template of declared fields. Raises `CheckpointError` with the line of the field."""
+    try:
+        source = make_template_source(fields, strategy)
+    except DeclarationError as error:
+        raise section.error(error.what, error.cure, *error.path) from error
+    return source, _load_declared_template(source, section)
+
+
+def _load_declared_template(source: str, section: Section) -> Template:
+    """Load the generated source of a template; an error names the line of the field in the file.
+
+    The source consists of declarations, so nothing is executed. Plugins are loaded because they may add primitives.
+    """
+    from karenina_core import plugins
+    from karenina_template.templates import load_template
+
+    plugins.active_plugins()
+    try:
+        return load_template(source)
+    except TemplateError as error:
+        field = field_at(source, error.line)
+        place = ("answer",) if field is None else ("answer", field, _part_of(error.reason))
+        raise section.error(error.reason, "", *place) from error
+
+
+def _part_of(reason: str) -> str:
+    """Return the key of a field's declaration that an error of its template is about."""
+    if "ground truth" in reason or "ground_truth" in reason:
+        return "ground_truth"
+    return "weight" if reason.startswith("weight") else "verify_with"
+
+
+def _add_rows(benchmark: BenchmarkContent, section: Section) -> None:
+    """Add the questions of a table. Raises `CheckpointError` with all errors."""
+    problems = Problems()
+    attempt = problems.attempt
+    attempt(section.check_keys, _IMPORT_KEYS)
+    name = attempt(section.text, "file")
+    if section.value.get("file") in (None, ""):
+        problems.found.append(section.error("`questions_from` has no `file`", "add `file: rows.jsonl`"))
+    fields = attempt(section.section, "answer")
+    columns = attempt(section.section, "columns")
+    sheet, separator, template = (attempt(section.text, key) for key in ("sheet", "separator", "template"))
+    rubric = attempt(_read_rubric, section, "rubric", Rubric)
+    problems.raise_all()
+    assert name is not None, "a missing name is an error"
+    try:
+        rows = read_questions(
+            read_rows(section.document.file.parent / name, sheet),
+            columns.value if columns is not None else None,
+            separator=separator,
+            answer=fields.value if fields is not None else None,
+            strategy=section.value.get("strategy"),
+            answer_template=template,
+            rubric=rubric,
+            first=len(benchmark) + len(benchmark.broken) + 1,
+        )
+    except CheckpointError as error:
+        first, *others = [_imported_error(section, one) for one in error.each()]
+        raise CheckpointError(first.file, first.where, first.what, first.cure, others) from error
+    _add(benchmark, rows, section)
+
+
+def _imported_error(section: Section, error: CheckpointError) -> CheckpointError:
+    """Return an error of an imported table: at its line, or, for the table as a whole, at the line that imports it."""
+    if error.where:
+        imported = f"(imported by {section.document.file.name}, {section.where()})"
+        return CheckpointError(error.file, error.where, error.what, f"{error.cure} {imported}")
+    key = "columns" if "column" in error.what and "columns" in section.value else "file"
+    return section.error(f"{error.file}: {error.what}", error.cure, key)
+
+
+RubricT = TypeVar("RubricT", bound=Rubric)
+
+
+def _read_rubric(section: Section, key: str, kind: type[RubricT]) -> RubricT | None:
+    value = section.value.get(key)
+    if value is None:
+        return None
+    try:
+        rubric = kind.model_validate(value)
+        _check_patterns(rubric, by_kind=isinstance(value, dict))
+    except ValueError as error:
+        _check_each_trait(section, key, kind)
+        raise section.error(f"{key}: {explain_error(error)}", "", key) from error
+    return rubric or None
+
+
+def _trait_fields(trait: object) -> Collection[str]:
+    """Return the fields of a trait's kind; none if it is not a trait of a known kind."""
+    kind = trait_kinds().get(str(trait.get("type"))) if isinstance(trait, dict) else None
+    return () if kind is None else kind.model_fields.keys()
+
+
+def _check_each_trait(section: Section, key: str, kind: type[Rubric]) -> None:
+    """Raise `CheckpointError` with the errors of all traits of a rubric, and with repeated names, if there are any."""
+    problems = Problems()
+    names: dict[str, str] = {}
+    value = section.value[key]
+    lists = value.items() if isinstance(value, dict) else [(None, value)]
+    for name, traits in lists:
+        for position, trait in enumerate(traits if isinstance(traits, list) else ()):
+            path = (key, position) if name is None else (key, name, position)
+            where = section.where(*path)
+            try:
+                rubric = kind.model_validate([trait] if name is None else {name: [trait]})
+                _check_patterns(rubric, by_kind=False)
+            except ValueError as error:
+                why = explain_error(error, _trait_fields(trait))
+                named = f" {trait['name']!r}" if isinstance(trait, dict) and isinstance(trait.get("name"), str) else ""
+                what = f"{key}: trait{named}: {why}" if named else f"{key}: {why}"
+                problems.found.append(section.error(what, "", *path))
+                continue
+            for one in rubric.names:
+                first = names.setdefault(one, where)
+                if first != where:
+                    what = f"the trait of {first} has the same name {one!r}"
+                    problems.found.append(section.error(what, "rename one of them", *path))
+    problems.raise_all()
+
+
+def _check_patterns(rubric: Rubric, *, by_kind: bool) -> None:
+    """Raise `ValueError` for a pattern that does not compile; `by_kind` if the rubric has one list of traits a kind."""
+    for position, trait in enumerate(rubric.regex_traits):
+        try:
+            check_pattern(trait.pattern)
+        except ValueError as error:
+            place = f"regex_traits.{position}.pattern" if by_kind else "pattern"
+            raise ValueError(f"{place}: {error}") from error
+
+
+def _read_mapping(section: Section, key: str) -> dict[str, Any]:
+    found = section.section(key)
+    return {} if found is None else dict(found.value)
+
+
+def serialize_yaml(benchmark: BenchmarkContent, path: Path) -> str:
+    """Return the benchmark as YAML. Raises `CheckpointError`, which names `path`."""
+    data = serialize_head(benchmark)
+    data["questions"] = [serialize_question(question, number, path) for number, question in enumerate(benchmark, 1)]
+    return dump(data)
+
+
+def serialize_head(benchmark: BenchmarkContent) -> dict[str, Any]:
+    """Return the values of a benchmark other than its questions, by their keys in a file."""
+    data: dict[str, Any] = {"karenina": FORMAT_VERSION, "name": benchmark.name}
+    data |= {name: getattr(benchmark, name) for name in _TEXTS}
+    data["workspace_root"] = None if benchmark.workspace_root is None else str(benchmark.workspace_root)
+    data["config"] = benchmark.run_config
+    data["metadata"] = benchmark.metadata
+    data["rubric"] = _traits(benchmark.global_rubric)
+    data["dynamic_rubric"] = _traits(benchmark.dynamic_rubric)
+    data["unread"] = benchmark.unread
+    return _without_defaults(data)
+
+
+def serialize_question(question: Question, number: int, path: Path) -> dict[str, Any]:
+    """Return the values of a question by their keys in a file. Raises `CheckpointError` with `path` and `number`."""
+    try:
+        source = template_source_of(question)
+    except TemplateError as error:
+        raise CheckpointError(
+            path, f"question {number} ({question.id})", str(error), "give the template as source instead of a class"
+        ) from error
+    data: dict[str, Any] = {
+        "question": question.question,
+        "id": question.id,
+        "raw_answer": question.raw_answer,
+        "template": source,
+        "keywords": list(question.keywords),
+        "few_shot_examples": [example.model_dump() for example in question.few_shot_examples],
+        "rubric": _traits(question.rubric),
+        "dynamic_rubric": _traits(question.dynamic_rubric),
+        "workspace_path": question.workspace_path,
+        "author": question.author,
+        "sources": question.sources,
+        "metadata": question.metadata,
+        "date_created": question.date_created,
+        "date_modified": question.date_modified,
+        "unread": question.unread,
+    }
+    if taken := sorted(question.extra.keys() & {*QUESTION_KEYS}):
+        what = f"no plugin can own the field {taken[0]!r}, which is one of questions"
+        raise CheckpointError(path, f"question {number} ({question.id})", what, "remove it from `extra`")
+    return {**_without_defaults(data), **question.extra}
+
+
+def _traits(rubric: Rubric | None) -> list[Any] | None:
+    return None if rubric is None else [trait_to_json(trait) for trait in rubric.traits]
+
+
+_KEPT_IF_EMPTY = {"raw_answer", "workspace_path", "author", "sources", "date_created", "date_modified"}
+
+
+def _without_defaults(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out None, and empty values of keys whose default is empty."""
+    return {key: value for key, value in data.items() if value is not None and (value or key in _KEPT_IF_EMPTY)}

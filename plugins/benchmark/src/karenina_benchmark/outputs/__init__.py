@@ -1,0 +1,1 @@
+"""Outputs of other programs: reading them, and judging them."""

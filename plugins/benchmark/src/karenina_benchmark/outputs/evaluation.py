@@ -1,0 +1,144 @@
+"""Evaluate outputs that already exist: of a product, a log, or another program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from karenina_benchmark.benchmark import Benchmark
+from karenina_benchmark.config.model_specs import parse_models, recording_interface
+from karenina_core.config import VerificationConfig
+from karenina_core.data.rubrics import Rubric
+from karenina_core.errors import ConfigError
+from karenina_core.models.model import ModelConfig
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from karenina_core.data.result import VerificationResult
+    from karenina_core.data.rubrics import RubricTrait
+    from karenina_core.data.trust import Trust
+
+Response = str | Sequence[Mapping[str, Any]] | Mapping[str, Any]
+"""An output: text, or a conversation in a format that recordings may have (docs/how-to/recorded-answers.md)."""
+Judge = str | Mapping[str, Any] | ModelConfig
+"""A judge: `interface:model_name`, the fields of a model, or a `ModelConfig`."""
+
+NO_QUESTION: Final = "What does the text say?"
+"""The question of an output that has none. Small judges extract nothing if they read that there is no question."""
+_OUTPUT: Final = "output"
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """An output to evaluate, its id, and the question that it answers."""
+
+    id: str
+    response: Response
+    question: str = NO_QUESTION
+
+
+def evaluate(
+    *,
+    response: Response,
+    template: type[Any] | str | None = None,
+    rubric: Rubric | Sequence[RubricTrait] | None = None,
+    judge: Judge | None = None,
+    question: str = NO_QUESTION,
+    config: VerificationConfig | Mapping[str, Any] | None = None,
+    journal: str | Path | None = None,
+    trust: Trust | Literal["all"] | None = None,
+    progress: bool | None = None,
+) -> VerificationResult:
+    """Judge one output and return its result.
+
+    `response` is text or a conversation. `template` is an answer template (a class or its source), `rubric` the traits
+    that score the output; one of them is needed. `judge` may be missing if neither needs a model. `config` holds other
+    settings (`parsing_models` in place of `judge`, for several judges; a `budget` works as in a run), and `journal` is
+    the file in which replies are stored and found again. With several judges, `progress` is that of
+    `Benchmark.run_verification`.
+
+    Raises `ConfigError` if both template and rubric are missing, and what `Benchmark.run_verification` raises. An
+    output that could not be judged has a result with an outcome that says so.
+    """
+    benchmark, settings = prepare_evaluation(
+        [Output(_OUTPUT, response, question)], template=template, rubric=rubric, judge=judge, config=config
+    )
+    return benchmark.run_verification(settings, journal=journal, trust=trust, progress=progress)[0]
+
+
+async def aevaluate(
+    *,
+    response: Response,
+    template: type[Any] | str | None = None,
+    rubric: Rubric | Sequence[RubricTrait] | None = None,
+    judge: Judge | None = None,
+    question: str = NO_QUESTION,
+    config: VerificationConfig | Mapping[str, Any] | None = None,
+    journal: str | Path | None = None,
+    trust: Trust | Literal["all"] | None = None,
+    progress: bool | None = None,
+) -> VerificationResult:
+    """Judge one output in a running event loop; the arguments are those of `evaluate`."""
+    benchmark, settings = prepare_evaluation(
+        [Output(_OUTPUT, response, question)], template=template, rubric=rubric, judge=judge, config=config
+    )
+    return (await benchmark.arun_verification(settings, journal=journal, trust=trust, progress=progress))[0]
+
+
+def prepare_evaluation(
+    outputs: Iterable[Output],
+    *,
+    template: type[Any] | str | None,
+    rubric: Rubric | Sequence[RubricTrait] | None,
+    judge: Judge | None,
+    config: VerificationConfig | Mapping[str, Any] | None = None,
+) -> tuple[Benchmark, VerificationConfig]:
+    """Return a benchmark with one question for each output, and the configuration that judges the outputs.
+
+    Raises `ConfigError` if there is neither a template nor a rubric, if `config` chooses models, and for two outputs of
+    one id.
+    """
+    if template is None and not rubric:
+        raise ConfigError(["there is nothing to judge an output by: give template=, rubric= or both"])
+    benchmark = Benchmark.create(name="outputs")
+    responses: dict[str, Response] = {}
+    for output in outputs:
+        if output.id in responses:
+            raise ConfigError([f"two outputs have the id {output.id!r}: give each its own"])
+        responses[output.id] = output.response
+        benchmark.add_question(output.question, answer_template=template, question_id=output.id)
+    if rubric:
+        benchmark.global_rubric = rubric if isinstance(rubric, Rubric) else Rubric.of(*rubric)
+    recorded = {"id": "recorded", "interface": recording_interface(), "model_name": "recorded"}
+    values = {
+        "evaluation_mode": _mode(template is not None, bool(rubric)),
+        "parsing_models": [_model(judge)] if judge is not None else [],
+        **_settings(config, has_judge=judge is not None),
+        "answering_models": [{**recorded, "manual_traces": responses}],
+    }
+    return benchmark, VerificationConfig(**values)
+
+
+def _mode(has_template: bool, has_rubric: bool) -> str:
+    if has_template and has_rubric:
+        return "template_and_rubric"
+    return "template_only" if has_template else "rubric_only"
+
+
+def _settings(config: VerificationConfig | Mapping[str, Any] | None, *, has_judge: bool) -> dict[str, Any]:
+    values = dict(config.given() if isinstance(config, VerificationConfig) else config or {})
+    if "answering_models" in values:
+        raise ConfigError(["answering_models cannot be set here: the outputs take the place of a model's answers"])
+    if has_judge and "parsing_models" in values:
+        raise ConfigError(["parsing_models and judge= both name judges: give one of them"])
+    return values
+
+
+def _model(judge: Judge) -> Mapping[str, Any] | ModelConfig:
+    if isinstance(judge, str):
+        return parse_models([judge])[0]
+    if isinstance(judge, ModelConfig):
+        return judge
+    return {"id": judge.get("model_name", "judge"), **judge}

@@ -1,0 +1,190 @@
+"""Files of outputs without questions, for `karenina judge`."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from karenina_benchmark.outputs.conversation_files import find_in_document, find_in_rows, find_in_text
+from karenina_benchmark.outputs.evaluation import NO_QUESTION, Output
+from karenina_benchmark.tables.column_roles import (
+    ID,
+    QUESTION,
+    RESPONSE,
+    TRUTH,
+    choose_roles,
+    fold_name,
+    ranked_columns,
+)
+from karenina_core.errors import ConfigError
+from karenina_toolkit.files import (
+    AUTO,
+    LINES,
+    SUFFIXES,
+    Record,
+    bounded_files,
+    find_column,
+    plain_cell,
+    read_json,
+    read_records,
+)
+from karenina_toolkit.traces import (
+    END_KEYS,
+    add_end,
+    is_conversation,
+    is_delimited,
+    is_transcript,
+    parse_json_conversation,
+)
+
+logger = logging.getLogger("karenina")
+_DOCUMENT: Final = ".json"
+_ANSWERS: Final = ("answer", "text")
+"""Other names of outputs, which hold something else in tables of questions."""
+_CONVERSATIONS: Final = ("messages", "trace")
+_CURE: Final = "response, output, answer, text, trace, messages or completion"
+
+
+def read_outputs(path: Path, columns: Mapping[str, str] | None = None) -> Iterator[Output]:
+    """Yield the outputs of a file.
+
+    A `.jsonl` file has one output a line, and a `.json` file with a list of rows one an item: a JSON text, or an object
+    with `response` (or output, answer, text, trace, messages, completion, and what other tools call it), and perhaps
+    `id` and `question`, or an object that is itself a conversation; a table (`.csv`, `.tsv`, `.xlsx`, `.parquet`) has
+    columns with these names, in upper or lower case. `columns` maps `response`, `id` and `question` to other names, and
+    has `rows` and `encoding` as `karenina_toolkit.files.read_records`. A file that is one conversation and any other
+    file is one output, whose id is the file's name. Raises
+    `ConfigError`, naming the line, for anything else.
+    """
+    given = dict(columns or {})
+    for name in given.keys() - {RESPONSE, ID, QUESTION, "rows", "encoding"}:
+        raise ConfigError([f"outputs have no {name!r}: --columns maps response, id and question"])
+    try:
+        if path.suffix.lower() == _DOCUMENT and "rows" not in given:
+            conversation = find_in_document(path, read_json(path, surrogates=True))
+            yield from _read_rows(path, given) if conversation is None else [Output(path.name, conversation)]
+        elif path.suffix.lower() in SUFFIXES:
+            yield from _read_rows(path, given)
+        elif given:
+            raise ConfigError([f"{path} is one output: --columns, --rows and --encoding are for tables and JSON"])
+        else:
+            text = bounded_files.read_text(path)
+            yield Output(path.name, find_in_text(path, text) or text)
+    except bounded_files.FileError as error:
+        raise ConfigError([str(error)]) from error
+
+
+def _read_rows(path: Path, given: Mapping[str, str]) -> Iterator[Output]:
+    is_text = path.suffix.lower() in (*LINES, _DOCUMENT, ".csv", ".tsv")
+    with read_records(
+        path,
+        rows=given.get("rows"),
+        encoding=given.get("encoding") or (AUTO if is_text else None),
+        surrogates=True,
+        package="karenina-benchmark",
+    ) as records:
+        if records.encoding_note:
+            logger.warning("%s", records.encoding_note)
+        if records.columns and not (RESPONSE in given or _response_names(records.columns)):
+            cure = f"give the column of the outputs this name; the columns are {', '.join(records.columns)}"
+            raise ConfigError([f"{path} has no column `response`: {cure}"])
+        is_table = bool(records.columns)
+        rows = list(records)
+        if not rows:
+            raise ConfigError([f"{path} holds no outputs"])
+        objects = [row.value for row in rows if isinstance(row.value, Mapping)]
+        if not is_table and RESPONSE not in given:
+            names = {name for one in objects for name in _response_names(one)}
+            conversation = find_in_rows([row.value for row in rows], names)
+            if conversation is not None:
+                yield Output(path.name, conversation)
+                return
+        if objects:
+            _warn_of_truths(path, objects[0])
+        yield from (_make_output(row, given, is_table=is_table) for row in rows)
+
+
+def _response_names(columns: Any) -> list[str]:
+    """Return the names that can hold an output, the most specific first."""
+    names = list(map(str, columns))
+    return [
+        *ranked_columns(names, RESPONSE),
+        *(one for wanted in _ANSWERS for one in names if fold_name(one) == wanted),
+    ]
+
+
+def _warn_of_truths(path: Path, values: Mapping[str, Any]) -> None:
+    roles = choose_roles([str(name) for name in values], [values])
+    truth = roles.get(TRUTH)
+    if truth is not None and roles.get(RESPONSE) is not None:
+        logger.warning(
+            "%s: the right answers in %r are not used: `karenina import` makes a benchmark of them, and recordings",
+            path,
+            truth,
+        )
+
+
+def _make_output(record: Record, given: Mapping[str, str], *, is_table: bool) -> Output:
+    default = f"line-{record.number}"
+    if isinstance(record.value, str):
+        return Output(default, record.value)
+    values = record.value
+    if not isinstance(values, Mapping):
+        raise ConfigError([f"{record} is neither a JSON text nor an object with `response`"])
+
+    def get_all(names: list[str]) -> list[Any]:
+        cells = [cell for name in names if (cell := record.get(name)) is not None]
+        return [str(plain_cell(cell)) if is_table and not isinstance(cell, list) else cell for cell in cells]
+
+    def named(role: str) -> list[str]:
+        if role in given:
+            column = find_column(map(str, values), given[role])
+            if column is None:
+                raise ConfigError([f"{record} has no {given[role]!r}: it has {', '.join(map(str, values))}"])
+            return [column]
+        if role == ID:  # not those of questions, which several models answer
+            column = find_column(map(str, values), ID)
+            return [column] if column is not None else []
+        return _response_names(values) if role == RESPONSE else ranked_columns(map(str, values), role)
+
+    found = get_all(named(RESPONSE))
+    response = next((one for one in found if isinstance(one, str)), found[0] if found else None)
+    if isinstance(response, str) and response in get_all(list(_CONVERSATIONS)):
+        response = parse_json_conversation(response) or response
+    if not is_table and RESPONSE not in given and not isinstance(response, str) and is_conversation(values):
+        response = values
+    if response is None:
+        raise ConfigError([f"{record} holds no output: it needs one of the keys {_CURE}, or is a conversation itself"])
+    id, question = (next(iter(get_all(named(role))), None) for role in (ID, QUESTION))
+    if isinstance(response, str):
+        response = add_end(response, {key: next(iter(get_all([key])), None) for key in END_KEYS})
+    return Output(
+        default if id in (None, "") else str(id),
+        response,
+        NO_QUESTION if question in (None, "") else str(question),
+    )
+
+
+def describe_conversations(outputs: Sequence[Output], path: Path) -> Iterator[str]:
+    """Yield what the user should know of outputs of `path` that are conversations, or look like some."""
+    if len(outputs) == 1 and outputs[0].id == path.name and not isinstance(outputs[0].response, str):
+        is_json = path.suffix.lower() in (_DOCUMENT, *LINES)
+        cure = "" if is_json else " To judge all of the text, give it as the `response` of a row in a .jsonl file."
+        yield f"{path} is read as one conversation: its last answer is judged.{cure}"
+    texts = {output.id: output.response for output in outputs if isinstance(output.response, str)}
+    roles = [id for id, text in texts.items() if is_transcript(text)]
+    headings = [id for id, text in texts.items() if is_delimited(text) and id not in roles]
+    json_texts = [id for id, text in texts.items() if parse_json_conversation(text) is not None]
+    for one, several, ids in (
+        ("begins with a role (`User: ...`)", "begin with a role (`User: ...`)", roles),
+        ("begins with a heading of a conversation", "begin with a heading of a conversation", headings),
+        ("is JSON of a conversation", "are JSON of conversations", json_texts),
+    ):
+        if ids:
+            yield (
+                f"{len(ids)} of {len(outputs)} outputs {one if len(ids) == 1 else several}, first {ids[0]}: all of the "
+                "text is judged; to judge the last answer alone, give the conversation as a list of messages, or its "
+                "JSON as `messages`."
+            )

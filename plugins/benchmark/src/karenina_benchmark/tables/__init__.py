@@ -1,0 +1,1 @@
+"""Tables of questions: what columns hold, what answers are, and the templates made of them."""

@@ -1,0 +1,430 @@
+"""Find what the right answers of a column are: numbers, dates, yes or no, lists, letters, texts or prose.
+
+A column has one kind if at least 95% of its answers (all, below 20) have it and their questions do not contradict. The
+answers of other columns have a kind where it is certain from the answer alone, and are texts otherwise. What each kind
+of cell becomes:
+
+- *number*: numbers of Excel and JSON; 1,234.5, 1.234,5, 1 234, ½, 5e-3, ~5, <5, $5, 5 USD, 5 %, 5 mg, 5 to 10 kg, and
+  years. Only in a column of numbers, or after a question such as *how many*: 46 chromosomes, 3rd, 1/2, 5g, 1E10.
+- *date*: 2024-01-15, also at 00:00:00, dates of Excel, 15 January 2024 and the like; 01/02/2024, with the month first
+  unless another answer of the column shows that the day is first.
+- *yes or no*: booleans of Excel and JSON; yes, no, true, false, y and n in a column without anything else whose
+  questions do not ask for a thing, or after a question that asks whether if no such question has another answer; 1
+  and 0 in a column of both whose questions all ask whether.
+- *list*: lists of JSON, Python and NumPy, also as text; items with semicolons or line breaks between them; 1,2,3 or
+  A, C if the question offers such options.
+- *letter*: B, (b) or B. if the text of the question has lettered options.
+- *prose*: sentences, more than 12 words, and lists of them; all texts of a column in which most texts are prose.
+- *object*: an object, or a list of objects or lists, of which no rule compares the whole.
+- *text*: all else: names, F, NO, MAR1, SEPT2, 1E10 among wells, 007, telephone numbers, 1.2.3, months, quarters, times
+  of day, 5-10, None.
+- *empty*: nothing, N/A, -, ?, null and the like.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final, Literal
+
+from karenina_benchmark.tables.lettered_options import parse_list
+from karenina_benchmark.tables.question_wording import (
+    asks_a_name,
+    asks_a_thing,
+    asks_an_amount,
+    asks_true_or_false,
+    asks_whether,
+    offered_labels,
+)
+from karenina_template.templates.primitives.date_parser import read_dates
+from karenina_template.templates.primitives.quantity_parser import DecimalMark, Quantity, read_quantity
+from karenina_template.templates.primitives.units import find_unit
+from karenina_toolkit.folding import fold
+
+Kind = Literal["number", "date", "yes or no", "list", "letter", "text", "prose", "object", "empty"]
+
+KINDS: Final[Mapping[str, Kind]] = {
+    **dict.fromkeys(("number", "numeric", "integer", "int", "float", "quantity", "money", "percent", "year"), "number"),
+    "date": "date",
+    **dict.fromkeys(("yes or no", "yes/no", "yesno", "boolean", "bool", "true/false", "binary"), "yes or no"),
+    **dict.fromkeys(("list", "set"), "list"),
+    **dict.fromkeys(("letter", "choice", "mcq", "multiple choice", "multiple_choice"), "letter"),
+    **dict.fromkeys(("text", "string", "str", "name", "exact"), "text"),
+}
+"""The kinds that a column of types can name, with other words for them."""
+
+_FIT: Final = 0.95
+_FEW: Final = 20
+_BOOLEANS: Final = {"yes": True, "no": False, "true": True, "false": False, "y": True, "n": False}
+_DIGITS: Final = {"1": True, "0": False}
+_SHORT: Final = {"t": True, "f": False}
+_EMPTY: Final = frozenset(
+    ("", "n/a", "#n/a", "n.a.", "nan", "null", "-", "--", "\u2013", "\u2014", "?", "??", "tbd", "#value!", "#ref!")
+)
+_TWO_NUMBERS: Final = re.compile(r"([0-9]{1,2})[-/]([0-9]{1,2})[-/][0-9]{4}")
+_HAS_TIME: Final = re.compile(r"[0-9]:[0-9]{2}|[0-9]T[0-9]{2}")
+_MIDNIGHT: Final = re.compile(r"(?<=[0-9]{4}-[0-9]{2}-[0-9]{2})[T ]00:00:00(?:\.0+)?(?:Z|\+00:00)?")
+"""The time that pandas and others write after a date without one."""
+_ENTITY: Final = re.compile(r"&#?\w{2,8};")
+_CODE: Final = re.compile(r"[{}]|\+\+|[=(].*;\s*\Z", re.DOTALL)
+"""The signs that the semicolons of a text end statements."""
+_LETTER: Final = re.compile(r"\(?([A-Za-z])[).:]?(?:\s.*)?", re.DOTALL)
+_PARTS: Final = re.compile(r"\s*(?:[,;/&\n]|\band\b)\s*")
+_COMMA: Final = re.compile(r"[0-9],[0-9]{1,2}(?![0-9])|\.[0-9]{3},[0-9]")
+_POINT: Final = re.compile(r"[0-9]\.[0-9]{1,2}(?![0-9])|[0-9]\.[0-9]{4}|,[0-9]{3}\.[0-9]")
+_SHORT_WORDS: Final = re.compile(
+    r"\b(?:[A-Za-z]|Dr|Mr|Mrs|Ms|St|Jr|Sr|Inc|Ltd|Co|Corp|vs|etc|al|No|ca|approx|spp?|var|e\.g|i\.e)\.", re.IGNORECASE
+)
+_SENTENCE_END: Final = re.compile(r"[.!?][\"')\]]*(?:\s|$)|[\u3002\uff01\uff1f\uff61\u0964\u061f\u1362]")
+_CHARACTERS: Final = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_CHARACTER: Final = re.compile(f"[{_CHARACTERS}]")
+"""Chinese and Japanese are written without spaces, with some two characters a word, ..."""
+_LETTER_WITHOUT_SPACES: Final = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
+"""... and Thai, Lao, Burmese and Khmer with some five letters a word."""
+_CLAUSE: Final = re.compile(f"[{_CHARACTERS}]{{8}}[\uff0c,]|[\uff0c,][{_CHARACTERS}]{{8}}")
+"""A comma beside what is too long for an item of a list."""
+_MOST_WORDS: Final = 12
+_SENTENCE: Final = 6
+_SHORT_SENTENCE: Final = 3
+"""The words from which a text with a full stop at its end is a sentence, if it is not written like a name."""
+_OF_NAMES: Final = "a an and at by da de del der des di do dos du e el en et for in la le of on the to van von y"
+_SMALL_WORDS: Final = frozenset(_OF_NAMES.split())
+"""Words that are in lower case in names."""
+_SENTENCE_OF_CHARACTERS: Final = 4
+_ITEM_WORDS: Final = 8
+_MOST_DIGITS: Final = 11
+_LONGEST_OBJECT: Final = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A right answer as a file has it, and the question that it answers; `place` is for messages."""
+
+    value: Any
+    question: str = ""
+    place: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A right answer of a kind; `truth` is a boolean, a date in ISO 8601, a list of texts, or a text.
+
+    A date that can be two dates is a text as it is written.
+
+    `is_certain` says whether it has the kind also without the other answers of its column.
+    """
+
+    kind: Kind
+    truth: Any = None
+    is_certain: bool = True
+    decimal: DecimalMark = "."
+
+
+@dataclass(frozen=True)
+class ColumnKinds:
+    """The kinds of the answers of a column, in order; `kind` is that of the column, None if it has several.
+
+    `unfit` are the places of the answers that do not have the column's kind.
+    """
+
+    answers: tuple[Answer, ...]
+    kind: Kind | None = None
+    unfit: tuple[int, ...] = ()
+
+    @cached_property
+    def counts(self) -> Counter[Kind]:
+        """The number of answers of each kind, without empty ones."""
+        return Counter(one.kind for one in self.answers if one.kind != "empty")
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """What the marks in a column mean."""
+
+    decimal: DecimalMark
+    day_first: bool | None
+    code_widths: frozenset[int]
+    """The numbers of digits of cells with a leading zero: other cells with as many digits are no numbers either."""
+
+
+def find_kinds(cells: Sequence[Cell]) -> ColumnKinds:
+    """Return the kinds of the right answers of a column."""
+    marks = read_marks(cells)
+    readings = [_readings(cell, marks) for cell in cells]
+    filled = [place for place, cell in enumerate(cells) if not is_empty(cell.value)]
+    most = len(filled) if len(filled) < _FEW else math.ceil(_FIT * len(filled))
+    kinds: tuple[Kind, ...] = ("yes or no", "letter", "number", "date", "list")
+    for kind in kinds:
+        fitting = [readings[place][kind] for place in filled if kind in readings[place]]
+        needed = len(filled) if kind in ("yes or no", "letter") else most
+        if fitting and len(fitting) >= needed and _supports(kind, fitting):
+            answers = [found.get(kind) or _as_text(cell) for cell, found in zip(cells, readings, strict=True)]
+            return ColumnKinds(tuple(answers), kind, tuple(at for at in filled if answers[at].kind != kind))
+    if any(asks_whether(cells[at].question) and "yes or no" not in readings[at] for at in filled):
+        for at in filled:  # or the type of the field would tell a judge which of the questions has another answer
+            if not isinstance(cells[at].value, bool):
+                readings[at].pop("yes or no", None)
+    answers = [_alone(found) or _as_text(cell) for cell, found in zip(cells, readings, strict=True)]
+    answers = _with_sentences(cells, _without_lists_of_lines(cells, answers))
+    found_kinds = {answers[place].kind for place in filled}
+    return ColumnKinds(tuple(answers), found_kinds.pop() if len(found_kinds) == 1 else None)
+
+
+def read_as(kind: Kind, cell: Cell, marks: Marks) -> Answer | None:
+    """Return a right answer as one of a kind that the user named; None if it has no such reading.
+
+    `marks` are those of its column.
+    """
+    if is_empty(cell.value):
+        return Answer("empty")
+    if kind == "text":
+        return Answer("text", cell_text(cell.value))
+    if kind == "list" and isinstance(cell.value, str):
+        items = _items(cell.value) or [part for part in _PARTS.split(cell.value.strip()) if part]
+        return Answer("list", items)
+    if kind == "yes or no" and not isinstance(cell.value, bool):
+        words = {**_BOOLEANS, **_SHORT, **_DIGITS}
+        word = cell_text(cell.value).strip().casefold()
+        return Answer("yes or no", words[word]) if word in words else None
+    if kind == "number":
+        quantity = None if isinstance(cell.value, bool) else read_quantity(cell_text(cell.value), marks.decimal)
+        return None if quantity is None else Answer("number", cell_text(cell.value).strip(), decimal=marks.decimal)
+    return _readings(cell, marks).get(kind)
+
+
+def is_empty(value: Any) -> bool:
+    """Return whether a cell has no answer: nothing, or a placeholder such as N/A."""
+    if isinstance(value, str):
+        return fold(value).strip().casefold() in _EMPTY
+    return value is None or value == [] or (isinstance(value, float) and not math.isfinite(value))
+
+
+def cell_text(value: Any) -> str:
+    """Return a cell as text; a float with the 15 digits that spreadsheets keep."""
+    return f"{value:.15g}" if isinstance(value, float) else str(value)
+
+
+def is_prose(text: str) -> bool:
+    """Return whether a text is a sentence or several, or too long for a name."""
+    words = _count_words(text)
+    if words > _MOST_WORDS or _CLAUSE.search(text) is not None:
+        return True
+    plain = _SHORT_WORDS.sub("", text)
+    if _SENTENCE_END.search(plain) is None:
+        return False
+    fewest = _SENTENCE_OF_CHARACTERS if _CHARACTER.search(text) else _SENTENCE
+    return words >= fewest or (words >= _SHORT_SENTENCE and _ends_sentence(plain) and not _is_name(text))
+
+
+def _ends_sentence(text: str) -> bool:
+    return any(match.end() == len(text.rstrip()) for match in _SENTENCE_END.finditer(text.rstrip()))
+
+
+def _is_name(text: str) -> bool:
+    """Return whether all words after the first one begin as those of names do, or are small."""
+    words = text.split()[1:]
+    return all(word[0].isupper() or word[0].isdigit() or word.casefold() in _SMALL_WORDS for word in words)
+
+
+def _count_words(text: str) -> int:
+    """Return the number of words of a text; of scripts without spaces between words, as many as its length allows."""
+    spaced, characters = _CHARACTER.subn("", text)
+    spaced, letters = _LETTER_WITHOUT_SPACES.subn("", spaced)
+    return len(spaced.split()) + characters // 2 + letters // 5
+
+
+def _supports(kind: Kind, fitting: Sequence[Answer]) -> bool:
+    """Return whether answers that fit a kind show that it was meant, though not each of them is certain."""
+    certain = sum(one.is_certain for one in fitting)
+    both = kind == "yes or no" and len({one.truth for one in fitting}) == 2
+    return both or 2 * certain >= len(fitting)
+
+
+def _alone(found: Mapping[Kind, Answer]) -> Answer | None:
+    kinds: tuple[Kind, ...] = ("empty", "letter", "yes or no", "list", "date", "number")
+    return next((found[kind] for kind in kinds if kind in found and found[kind].is_certain), None)
+
+
+def _without_lists_of_lines(cells: Sequence[Cell], answers: Sequence[Answer]) -> list[Answer]:
+    """Return answers in which texts of several lines are no lists if as many others of their column are prose."""
+    lined = [at for at, cell in enumerate(cells) if isinstance(cell.value, str) and "\n" in cell.value.strip()]
+    lists = [at for at in lined if answers[at].kind == "list" and parse_list(cells[at].value) is None]
+    prose = sum(answers[at].kind == "prose" for at in lined)
+    if not lists or prose < len(lists):
+        return list(answers)
+    texts = {at: Answer("prose", cell_text(cells[at].value)) for at in lists}
+    return [texts.get(at, one) for at, one in enumerate(answers)]
+
+
+def _with_sentences(cells: Sequence[Cell], answers: Sequence[Answer]) -> list[Answer]:
+    """Return answers in which all texts are prose if most of them are."""
+    split = [one.kind == "list" and isinstance(cells[at].value, str) for at, one in enumerate(answers)]
+    texts = [
+        at for at, one in enumerate(answers) if one.kind in ("text", "prose") or (split[at] and ";" in cells[at].value)
+    ]
+    prose = sum(answers[at].kind == "prose" for at in texts)
+    if 2 * prose <= len(texts):
+        return list(answers)
+    changed = {at: Answer("prose", cell_text(cells[at].value)) for at in texts}
+    return [changed.get(at, one) for at, one in enumerate(answers)]
+
+
+def _as_text(cell: Cell) -> Answer:
+    if is_empty(cell.value):
+        return Answer("empty")
+    text = cell_text(cell.value)
+    if _is_object(cell.value):
+        return Answer("object", text)
+    return Answer("prose" if is_prose(text) else "text", text)
+
+
+def _is_object(value: Any) -> bool:
+    if isinstance(value, str):
+        if not value.lstrip().startswith("{") or len(value) > _LONGEST_OBJECT:
+            return False
+        try:
+            return isinstance(json.loads(value), dict)
+        except (ValueError, RecursionError):
+            return False
+    return isinstance(value, Mapping) or (
+        isinstance(value, list) and any(isinstance(one, Mapping | list) for one in value)
+    )
+
+
+def _readings(cell: Cell, marks: Marks) -> dict[Kind, Answer]:
+    """Return what a cell can be, by kind, without text and prose."""
+    value, question = cell.value, cell.question
+    if is_empty(value):
+        return {"empty": Answer("empty")}
+    if isinstance(value, bool):
+        return {"yes or no": Answer("yes or no", value)}
+    if isinstance(value, int | float):
+        text = cell_text(value)
+        found: dict[Kind, Answer] = {"number": Answer("number", text)}
+        boolean = _read_boolean(text, question)
+        found |= {} if boolean is None else {"yes or no": boolean}
+        return {**found, "list": Answer("list", [text], is_certain=False)}
+    if isinstance(value, list):
+        items = _flat_items(value)
+        return {"list": Answer("list", items)} if items else {}
+    if not isinstance(value, str):
+        return {}
+    text = value.strip()
+    readings = (
+        _read_boolean(text, question),
+        _read_letter(text, question),
+        _read_number(text, question, marks),
+        _read_date(text, question, marks.day_first),
+        _read_list(text, question),
+    )
+    return {one.kind: one for one in readings if one is not None}
+
+
+def _read_boolean(text: str, question: str) -> Answer | None:
+    words = {**_BOOLEANS, **_SHORT} if asks_true_or_false(question) else _BOOLEANS
+    word = text.casefold().rstrip(".")
+    if word in _DIGITS and asks_whether(question) and not asks_an_amount(question):
+        return Answer("yes or no", _DIGITS[word], is_certain=False)
+    if word not in words or asks_a_thing(question):
+        return None
+    return Answer("yes or no", words[word], asks_whether(question))
+
+
+def _read_letter(text: str, question: str) -> Answer | None:
+    match = _LETTER.fullmatch(text)
+    labels = offered_labels(question) if match is not None else ()
+    if match is None or match[1].upper() not in labels:
+        return None
+    letter = match[1].upper()
+    is_option = len(text) <= 3 or text[len(match[1]) :].lstrip(").: ").casefold() in question.casefold()
+    return Answer("letter", letter) if is_option else None
+
+
+def _read_number(text: str, question: str, marks: Marks) -> Answer | None:
+    quantity = read_quantity(text, marks.decimal)
+    if quantity is None or asks_a_name(question) or _offered_parts(text, question):
+        return None
+    if text.isdigit() and len(text) in marks.code_widths and not asks_an_amount(question):
+        return None
+    is_certain = _is_certain(quantity, text) or asks_an_amount(question)
+    return Answer("number", text, is_certain, marks.decimal)
+
+
+def _is_certain(quantity: Quantity, text: str) -> bool:
+    if quantity.is_code or sum(map(str.isdigit, text)) > _MOST_DIGITS:
+        return False
+    if not quantity.unit:
+        return True
+    is_letter = quantity.touches and len(quantity.unit) == 1 and quantity.unit.isalpha()
+    return find_unit(quantity.unit) is not None and not is_letter
+
+
+def _read_date(text: str, question: str, day_first: bool | None) -> Answer | None:
+    text = _MIDNIGHT.sub("", text)
+    if text.isdigit() or _HAS_TIME.search(text) or asks_a_name(question):
+        return None
+    readings = read_dates(text)
+    if len(readings) > 1 and day_first is not None:
+        readings = readings[1:] if day_first else readings[:1]
+    if len(readings) > 1:
+        return Answer("date", text)
+    return Answer("date", readings[0].at.date().isoformat()) if readings else None
+
+
+def _read_list(text: str, question: str) -> Answer | None:
+    items = _items(text)
+    if items:
+        return Answer("list", items)
+    parts = _offered_parts(text, question)
+    if parts:
+        return Answer("list", parts)
+    if "," in text or is_prose(text):
+        return None
+    one = text.strip("() .").upper()
+    return Answer("list", [one if one in offered_labels(question) else text], is_certain=False)
+
+
+def _offered_parts(text: str, question: str) -> list[str]:
+    """Return the labels of several options of the question that a text names, such as *1, 3*; else none."""
+    parts = [part.strip("() .").upper() for part in _PARTS.split(text) if part]
+    return parts if len(parts) > 1 and set(parts) <= set(offered_labels(question)) else []
+
+
+def _items(text: str) -> list[str]:
+    """Return the items of a list in brackets, or with semicolons or line breaks between them; else none."""
+    found = parse_list(text)
+    if found is not None:
+        return _flat_items(found)
+    if _ENTITY.search(text) or _CODE.search(text):
+        return []
+    separator = ";" if ";" in text else "\n"
+    parts = [part.strip().removeprefix("- ").removeprefix("* ").strip() for part in text.split(separator)]
+    parts = [part for part in parts if part]
+    short = all(_count_words(part) <= _ITEM_WORDS and not is_prose(part) for part in parts)
+    clauses = separator == ";" and _ends_sentence(text) and any(_count_words(part) > _SHORT_SENTENCE for part in parts)
+    return parts if len(parts) > 1 and short and not clauses else []
+
+
+def _flat_items(values: Sequence[Any]) -> list[str]:
+    """Return the items of a list as texts; none if some are no scalars, or if most are sentences."""
+    if not all(isinstance(item, str | int | float) for item in values):
+        return []
+    items = [cell_text(item).strip() for item in values]
+    return items if 2 * sum(map(is_prose, items)) <= len(items) else []
+
+
+def read_marks(cells: Sequence[Cell]) -> Marks:
+    """Return what the marks in a column mean."""
+    texts = [cell.value.strip() for cell in cells if isinstance(cell.value, str)]
+    numbers = [text for text in texts if read_quantity(text) is not None]
+    has_comma = any(_COMMA.search(text) for text in numbers)
+    has_point = any(_POINT.search(text) for text in numbers)
+    pairs = [(int(found[1]), int(found[2])) for text in texts if (found := _TWO_NUMBERS.fullmatch(text)) is not None]
+    codes = frozenset(len(text) for text in texts if len(text) > 1 and text.isdigit() and text.startswith("0"))
+    day_first, month_first = any(first > 12 for first, _ in pairs), any(second > 12 for _, second in pairs)
+    return Marks("," if has_comma and not has_point else ".", day_first if day_first != month_first else None, codes)

@@ -1,0 +1,388 @@
+"""Declare the answer templates of a column of right answers by their kinds.
+
+A judge sees the type and the description of a field. Both depend on the column, on its kinds of answers and on the
+question with its options, never on the value of the row's own answer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from karenina_benchmark.errors import suggest_key
+from karenina_benchmark.tables.answer_kinds import (
+    KINDS,
+    Answer,
+    Cell,
+    ColumnKinds,
+    Kind,
+    Marks,
+    cell_text,
+    find_kinds,
+    is_empty,
+    read_as,
+    read_marks,
+)
+from karenina_benchmark.tables.lettered_options import parse_list
+from karenina_benchmark.tables.question_wording import asked_unit, asks_true_or_false, asks_whether, offered_labels
+from karenina_template.templates.primitives.date_parser import read_dates
+from karenina_template.templates.primitives.quantity_parser import read_quantity
+from karenina_toolkit.folding import fold
+from karenina_toolkit.printable import quantity, shorten
+
+TEXT_ANSWER: Final = "The answer that the response gives, as a name, a number or a few words"
+_TEXT: Final = "as a name, a number or a few words"
+_DESCRIPTIONS: Final[Mapping[str, tuple[str, str]]] = {
+    "text": (TEXT_ANSWER, f"The {{}} that the response gives, {_TEXT}"),
+    "text or number": (
+        "The answer that the response gives, as a name, a number with its unit, or a few words",
+        "The {} that the response gives, as a name, a number with its unit, or a few words",
+    ),
+    "number": (
+        "The number that the response gives as its answer, with its unit, copied as it is written",
+        "The {} that the response gives, a number with its unit, copied as it is written",
+    ),
+    "date": ("The date that the response gives as its answer", "The {} that the response gives, a date"),
+    "yes or no": (
+        "Whether the response answers the question with yes or true",
+        "Whether the response says yes or true about the {}",
+    ),
+    "list": (
+        f"The items that the response gives as its answer, each {_TEXT}",
+        f"The items that the response gives as the {{}}, each {_TEXT}",
+    ),
+    "letter": (
+        "The letter of the option that the response gives as its answer",
+        "The letter of the option that the response gives as the {}",
+    ),
+}
+"""By kind, the description of the only field of a template, and of one of several with its name."""
+_SHOWN_KINDS: Final[Mapping[Kind, tuple[str, str, str]]] = {
+    "number": ("number, with or without a unit", "numbers, with or without units", "NumberWithUnit"),
+    "date": ("date", "dates", "DateMatch"),
+    "yes or no": ("yes or no", "yes or no", "BooleanMatch"),
+    "list": ("list", "lists", "SetContainment, all items in any order"),
+    "letter": ("letter of an option", "letters of options", "LiteralMatch"),
+    "text": ("name or short text", "names or short texts", "ExactMatch"),
+    "prose": ("sentence", "sentences", "ExactMatch, word for word"),
+}
+"""By kind: the name of one answer and of several, and the rule."""
+_ALTERNATIVES: Final = ("list of right answers", "lists of right answers", "ExactMatch, any of them")
+_IN_RESPONSE: Final = re.compile(
+    r"(?:.*_)?(?:must|should)_(?P<no>not_)?(?:include|contain|mention)s?(?:_(?:all|(?P<any>any)))?|"
+    r"(?:.+_)?(?P<never>not_)?contains?(?:_(?:all|(?P<some>any)))?|"
+    r"(?:required|expected|must_have)_(?:terms|keywords|phrases|substrings)"
+)
+"""Names of columns of what a response must contain, or must not."""
+_MANY: Final = re.compile(
+    r"(?:[a-z]+_)*(?:answers|aliases|references|truths|targets?|ideal)(?:_text)?|.*(?:acceptable|possible|valid).*",
+    re.IGNORECASE,
+)
+_ALL: Final = re.compile(
+    r"\b(?:list|name (?:all|the|two|three|four|five|\d)|(?:which|what are the) (?:two|three|four|five))\b",
+    re.IGNORECASE,
+)
+_STOPS: Final = ".\u3002"
+_LABEL: Final = re.compile(r"[a-z]+(?:[_-][a-z]+)*")
+_FEWEST_LABELS: Final = 3
+_MOST_LABELS: Final = 20
+_MOST_PROSE: Final = 0.05
+_FEW: Final = 20
+_EXAMPLES: Final = 3
+_LONGEST: Final = 60
+
+
+@dataclass
+class DeclaredAnswers:
+    """The declared field of each answer of a column, None for those without one.
+
+    `notes` say what was found, a line for each kind, and `warnings` what could not be compared by the column's kind.
+    `refused` says why sentences are not compared; it is empty if there are none.
+    """
+
+    fields: list[dict[str, Any] | None]
+    kinds: ColumnKinds
+    notes: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    refused: str = ""
+    objects: str = ""
+    """Why objects are not compared; empty if there are none."""
+    asks_the_question: bool = True
+    """Whether the fields have no subject or description of their own."""
+
+
+class WrongTypeError(ValueError):
+    """An answer that is none of the type that its row names; `place` is that of the row, and `cure` the way on."""
+
+    def __init__(self, place: str, what: str, cure: str) -> None:
+        super().__init__(f"{what}; {cure}")
+        self.place, self.what, self.cure = place, what, cure
+
+
+def holds_alternatives(column: str, questions: Iterable[str]) -> bool:
+    """Return whether any item of a list in this column is a right answer: its name says so, and no question asks for
+    several items.
+    """
+    name = re.sub(r"[^a-z]+", "_", column.casefold()).strip("_")
+    return _MANY.fullmatch(name) is not None and not any(_ALL.search(question) for question in questions)
+
+
+def declare_answers(
+    cells: Sequence[Cell],
+    *,
+    types: Sequence[object] | None = None,
+    any_of: bool = False,
+    exact: bool = False,
+    subject: str | None = None,
+    descriptions: Sequence[str | None] | None = None,
+    column: str = "",
+) -> DeclaredAnswers:
+    """Declare the field of each right answer of a column.
+
+    `types` are the kinds that the rows name (`answer_kinds.KINDS`; empty ones are found). With `any_of`, any item of a
+    list is a right answer, and all items otherwise. With `exact`, sentences are compared word for word. `subject` says
+    what the field is about, such as *gene*, if there are several; `descriptions` are the user's own. A `column` with a
+    name such as `must_include` holds texts that are searched in the response itself. Raises `WrongTypeError`.
+    """
+    name = re.sub(r"[^a-z]+", "_", column.casefold()).strip("_")
+    if contained := _IN_RESPONSE.fullmatch(name):
+        forbidden = bool(contained["no"] or contained["never"])
+        return _declare_contained(cells, forbidden=forbidden, any_of=bool(contained["any"] or contained["some"]))
+    cells = [_unwrapped(cell) for cell in cells] if any_of else cells
+    kinds = _one_of_several(find_kinds(cells)) if any_of else find_kinds(cells)
+    if types is not None:
+        marks = read_marks(cells)
+        named = [_named_answer(cell, type, marks) for cell, type in zip(cells, types, strict=True)]
+        answers = tuple(one or found for one, found in zip(named, kinds.answers, strict=True))
+        kinds = ColumnKinds(answers, unfit=())
+    done = DeclaredAnswers([], kinds, asks_the_question=subject is None and descriptions is None)
+    prose = [at for at, one in enumerate(kinds.answers) if one.kind == "prose"]
+    count = sum(kinds.counts.values())
+    if prose and not exact and (count < _FEW or len(prose) > _MOST_PROSE * count):
+        done.refused = _refusal(cells, prose, count)
+    done.objects = _describe_objects(cells, [at for at, one in enumerate(kinds.answers) if one.kind == "object"], count)
+    for at, (cell, answer) in enumerate(zip(cells, kinds.answers, strict=True)):
+        declared = None if answer.kind == "prose" and done.refused else _declare(cell, answer, any_of=any_of)
+        if declared is not None:
+            alternatives = any_of and answer.kind == "list"
+            own = descriptions[at] if descriptions is not None else None
+            declared = {**declared, "description": own or _describe(answer.kind, kinds, subject, any_of=alternatives)}
+        done.fields.append(declared)
+    _report(done, cells, any_of=any_of)
+    return done
+
+
+def _declare_contained(cells: Sequence[Cell], *, forbidden: bool, any_of: bool) -> DeclaredAnswers:
+    """Declare that a response has all texts of each cell, or any or none of them, in upper or lower case."""
+    done = DeclaredAnswers([], find_kinds(cells))
+    one_of = forbidden or any_of
+    what = "Whether the response contains one of the texts" if one_of else "Whether the response contains all texts"
+    for cell in cells:
+        found = parse_list(cell.value) if isinstance(cell.value, str) else cell.value
+        items = found if isinstance(found, list) else [cell.value]
+        texts = [text for item in items if not is_empty(item) and (text := _pattern_of(item))]
+        pattern = "|".join(texts) if one_of else "".join([r"\A", *(f"(?=.*{text})" for text in texts)])
+        rule = {"type": "TraceRegex", "pattern": pattern, "flags": ["IGNORECASE", "DOTALL"]}
+        declared = {"type": "bool", "description": what, "ground_truth": not forbidden, "verify_with": rule}
+        done.fields.append(declared if texts else None)
+    count = sum(declared is not None for declared in done.fields)
+    word = "must not contain" if forbidden else "must contain one of" if any_of else "must contain"
+    done.notes.append(f"{quantity(count, 'answer')} with texts that the response {word} (TraceRegex)")
+    return done
+
+
+def _pattern_of(item: object) -> str:
+    """Return the pattern of a text that a response must have, or of a list of texts of which it must have one."""
+    alternatives = item if isinstance(item, list) else [item]
+    found = [re.escape(cell_text(one).strip()) for one in alternatives if not is_empty(one)]
+    return f"(?:{'|'.join(found)})" if len(found) > 1 else "".join(found)
+
+
+def _unwrapped(cell: Cell) -> Cell:
+    """Return a cell with the only item of its list, if it has one, or with the items of a list that is a text."""
+    items = parse_list(cell.value) if isinstance(cell.value, str) else cell.value
+    if not isinstance(items, list):
+        return cell
+    different = list({cell_text(item).strip().casefold(): item for item in reversed(items)}.values())[::-1]
+    return replace(cell, value=different[0] if len(different) == 1 else items)
+
+
+def _one_of_several(kinds: ColumnKinds) -> ColumnKinds:
+    """Return the kinds of a column in which any item of a list is right: what has one item is a text."""
+    answers = tuple(
+        replace(one, kind="text", truth=one.truth[0]) if one.kind == "list" and len(one.truth) == 1 else one
+        for one in kinds.answers
+    )
+    return replace(kinds, answers=answers, kind="text" if kinds.kind == "list" else kinds.kind)
+
+
+def _named_answer(cell: Cell, type: object, marks: Marks) -> Answer | None:
+    if type is None or not str(type).strip():
+        return None
+    name = str(type).strip().casefold()
+    if name not in KINDS:
+        cure = suggest_key(name, KINDS, f"the types are {', '.join(dict.fromkeys(KINDS.values()))}")
+        raise WrongTypeError(cell.place, f"there is no type {type!r:.40} of answers", cure)
+    found = read_as(KINDS[name], cell, marks)
+    if found is None:
+        what = f"the answer {cell_text(cell.value)!r:.60} is no {_SHOWN_KINDS[KINDS[name]][0]}, which its type says"
+        raise WrongTypeError(cell.place, what, "correct one of them, or leave the type empty")
+    return found
+
+
+def _declare(cell: Cell, answer: Answer, *, any_of: bool) -> dict[str, Any] | None:
+    """Return the declared field of an answer without its description; None if it has no answer."""
+    truth = answer.truth
+    match answer.kind:
+        case "empty" | "object":
+            return None
+        case "number":
+            return {"type": "str", "ground_truth": truth, "verify_with": _number_rule(cell, answer)}
+        case "date":
+            is_one = re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", truth) is not None
+            return {"type": "date" if is_one else "str", "ground_truth": truth, "verify_with": "DateMatch"}
+        case "yes or no":
+            return {"type": "bool", "ground_truth": truth, "verify_with": "BooleanMatch"}
+        case "letter":
+            labels = list(offered_labels(cell.question))
+            return {"type": {"literal": labels}, "ground_truth": truth, "verify_with": "LiteralMatch"}
+        case "list" if any_of:
+            return {"type": "str", "ground_truth": truth[0], "verify_with": exact_match(truth)}
+        case "list":
+            rule = {"type": "SetContainment", "mode": "exact", "normalize": ["lowercase", "strip"]}
+            return {"type": "list[str]", "ground_truth": truth, "verify_with": rule}
+        case _:
+            return {"type": "str", "ground_truth": truth, "verify_with": exact_match([truth])}
+
+
+def exact_match(truths: Sequence[str]) -> Any:
+    """Return `ExactMatch` with the first truth, which stands for other right answers too.
+
+    The full stop at the end of a truth may be missing in a response.
+    """
+    first, *rest = (fold(truth).casefold().strip() for truth in truths)
+    rest += [one.rstrip(_STOPS) for one in (first, *rest) if one.rstrip(_STOPS) and one[-1:] in _STOPS]
+    others = {other: first for other in rest if other not in ("", first)}
+    if not others:
+        return "ExactMatch"
+    return {"type": "ExactMatch", "normalize": ["lowercase", "strip", {"type": "SynonymMap", "mapping": others}]}
+
+
+def _number_rule(cell: Cell, answer: Answer) -> Any:
+    truth = read_quantity(answer.truth, answer.decimal)
+    unit = asked_unit(cell.question) if truth is not None and not truth.unit else None
+    options = {**({"unit": unit} if unit else {}), **({} if answer.decimal == "." else {"decimal": answer.decimal})}
+    return {"type": "NumberWithUnit", **options} if options else "NumberWithUnit"
+
+
+def _describe(kind: Kind, kinds: ColumnKinds, subject: str | None, *, any_of: bool) -> str:
+    """Return the description of a field: texts and numbers of one column have the same."""
+    if any_of or kind in ("number", "text", "prose"):
+        has_numbers = kinds.counts["number"] > 0
+        key = "number" if kinds.kind == "number" else "text or number" if has_numbers else "text"
+    else:
+        key = kind
+    alone, of_several = _DESCRIPTIONS[key]
+    return alone if subject is None else of_several.format(subject.replace("_", " "))
+
+
+def _refusal(cells: Sequence[Cell], prose: Sequence[int], count: int) -> str:
+    what = "is a sentence" if len(prose) == 1 else "are sentences"
+    shown = _examples(cells, prose[:1])
+    return f"{len(prose)} of {quantity(count, 'answer')} {what} such as {shown}, and no other text has the same words"
+
+
+def _report(done: DeclaredAnswers, cells: Sequence[Cell], *, any_of: bool) -> None:
+    """Add what was found, and what does not have the kind of its column."""
+    kinds = done.kinds
+    for kind, count in kinds.counts.most_common():
+        if kind != "object" and (kind != "prose" or not done.refused):
+            one, several, rule = _ALTERNATIVES if kind == "list" and any_of else _SHOWN_KINDS[kind]
+            first = [at for at, answer in enumerate(kinds.answers) if answer.kind == kind][:1]
+            example = f", such as {_examples(cells, first)}" if kind == "text" else ""
+            done.notes.append(f"{count:,} {one if count == 1 else several} ({rule}){example}")
+    if any(one.decimal == "," for one in kinds.answers):
+        done.notes.append("numbers have decimal commas, so 1,234 is a little more than 1")
+    if kinds.kind is not None and kinds.unfit:
+        others = _SHOWN_KINDS[kinds.kind][1]
+        what = f"{quantity(len(kinds.unfit), 'answer')} compared as text beside {others}"
+        done.warnings.append(f"{what}: {_examples(cells, kinds.unfit)}; correct them if they are {others} too")
+    prose = [at for at, one in enumerate(kinds.answers) if one.kind == "prose" and at not in kinds.unfit]
+    if prose and not done.refused:
+        what = f"{quantity(len(prose), 'sentence')} compared word for word, which hardly any response passes"
+        done.warnings.append(f"{what}: {_examples(cells, prose)}")
+    booleans = [at for at, one in enumerate(kinds.answers) if one.kind == "yes or no"]
+    asking = sum(_asks_yes_or_no(cells[at].question) for at in booleans)
+    if booleans and done.asks_the_question and 2 * asking < len(booleans):
+        done.warnings.append(
+            "a judge is asked whether the response answers the question with yes or true, which most questions do "
+            "not ask; if the column is about something else, describe it: `karenina check` and `run` take --columns "
+            "answer.NAME=COLUMN,description.NAME=COLUMN, and a YAML file a `description`"
+        )
+    labels = _unasked_labels(kinds, cells)
+    if labels:
+        done.warnings.append(
+            f"the answers are labels ({shorten(', '.join(labels), _LONGEST)}) that no question asks for or names, so "
+            "hardly any response has them: let the questions ask for one of them, and name them"
+        )
+    commas = [
+        at
+        for at, one in enumerate(kinds.answers)
+        if one.kind == "text" and re.search(r",\s|\band\b", one.truth) and _ALL.search(cells[at].question)
+    ]
+    if commas:
+        what = f"{quantity(len(commas), 'answer')} to questions for several items compared as one text: "
+        cure = "write lists with semicolons, or list in a column type"
+        done.warnings.append(f"{what}{_examples(cells, commas)}; {cure}")
+    nested = [
+        at
+        for at, one in enumerate(kinds.answers)
+        if (one.kind == "text" or (one.kind == "prose" and not done.refused)) and isinstance(cells[at].value, list)
+    ]
+    if nested:
+        what = (
+            f"{quantity(len(nested), 'answer')} made of several values compared as one text: {_examples(cells, nested)}"
+        )
+        done.warnings.append(f"{what}; give each value a column answer.NAME")
+    two = [at for at, one in enumerate(kinds.answers) if one.kind == "date" and len(read_dates(one.truth)) > 1]
+    if two:
+        what = f"{quantity(len(two), 'answer')} can be two dates: {_examples(cells, two)}"
+        done.warnings.append(f"{what}; they are read with the month first, so write them as 2024-01-31")
+    placeholders = [
+        at for at, one in enumerate(kinds.answers) if one.kind == "empty" and cells[at].value not in (None, "", [])
+    ]
+    if placeholders:
+        what = f"{quantity(len(placeholders), 'placeholder')} in place of an answer: {_examples(cells, placeholders)}"
+        done.warnings.append(f"{what}; their questions have no template")
+
+
+def _describe_objects(cells: Sequence[Cell], objects: Sequence[int], count: int) -> str:
+    if not objects:
+        return ""
+    what = "is an object or a list of several" if len(objects) == 1 else "are objects or lists of several"
+    return f"{len(objects)} of {quantity(count, 'answer')} {what} values such as {_examples(cells, objects[:1])}"
+
+
+def _asks_yes_or_no(question: str) -> bool:
+    return not question or asks_whether(question) or asks_true_or_false(question)
+
+
+def _unasked_labels(kinds: ColumnKinds, cells: Sequence[Cell]) -> list[str]:
+    """Return the labels such as *late_delivery* that are all answers of a column, if no question has one of them."""
+    texts = [(one.truth, cell.question) for one, cell in zip(kinds.answers, cells, strict=True) if one.kind == "text"]
+    labels = list(dict.fromkeys(truth for truth, _ in texts))
+    if len(texts) < _FEWEST_LABELS or len(labels) > _MOST_LABELS or not any("_" in label for label in labels):
+        return []
+    is_asked = any(label in question for _, question in texts for label in labels)
+    return [] if is_asked or not all(_LABEL.fullmatch(label) for label in labels) else labels
+
+
+def _examples(cells: Sequence[Cell], places: Sequence[int]) -> str:
+    shown = [
+        f"{shorten(cell_text(cells[at].value), _LONGEST)!r}{f' ({cells[at].place})' if cells[at].place else ''}"
+        for at in places[:_EXAMPLES]
+    ]
+    more = len(places) - _EXAMPLES
+    return ", ".join(shown) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,131 @@
+"""The answer templates of the rows of a table, declared by the kinds of its right answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from karenina_benchmark.tables.answer_kinds import KINDS, Cell
+from karenina_benchmark.tables.column_roles import TRUTH, fold_name
+from karenina_benchmark.tables.declare_answers import DeclaredAnswers, declare_answers, holds_alternatives
+from karenina_benchmark.tables.question_rows import QuestionRow, QuestionRows, has_alternatives
+from karenina_toolkit.printable import quantity
+
+_TYPES: Final = ("type", "answertype", "kind", "answerkind")
+_OPTION: Final = "The letter of the option that the response gives as its answer"
+_OPTIONS: Final = "The letters of all options that the response gives as its answer"
+
+
+@dataclass
+class RowTemplates:
+    """The declared fields of each row of a table, None for rows without a right answer.
+
+    `notes` say which kinds of answers were found, `warnings` what could not be compared by its kind, and `refused` why
+    sentences are not compared, `objects` why objects are not. `types` is the column of types, if the table has one.
+    """
+
+    fields: list[dict[str, Any] | None]
+    notes: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    refused: str = ""
+    objects: str = ""
+    types: str | None = None
+
+    def _add(self, name: str, found: DeclaredAnswers) -> None:
+        self.notes += [f"{name}: {note}" for note in found.notes]
+        self.warnings += [f"{name}: {warning}" for warning in found.warnings]
+        if found.refused:
+            self.refused = self.refused or f"{name}: {found.refused}"
+        if found.objects:
+            self.objects = self.objects or f"{name}: {found.objects}"
+
+
+def declare_rows(
+    table: QuestionRows, rows: Sequence[QuestionRow] | None = None, *, exact: bool = False, any_of: bool | None = None
+) -> RowTemplates:
+    """Declare the templates of the rows of a table, or of some of them.
+
+    Questions with options have their letters, and others a field for each right answer, by its kind. With `exact`,
+    sentences are compared word for word. `any_of` says whether any item of a list is a right answer; by default, the
+    name of the column does. Raises `WrongTypeError`.
+    """
+    rows = table.rows if rows is None else rows
+    types = _find_types(table)
+    done = RowTemplates([{} for _ in rows], types=types)
+    if table.roles.fields:
+        for name, of_field in table.roles.fields.items():
+            _declare_column(done, table, rows, of_field, name, exact=exact, any_of=any_of)
+    elif (column := table.roles.get(TRUTH)) is not None:
+        lettered = [one for one in rows if one.right]
+        if lettered:
+            rule = "SetContainment, all right options" if table.several_right else "LiteralMatch"
+            done.notes.append(f"{column!r}: {quantity(len(lettered), 'question')} with options ({rule})")
+        _declare_column(done, table, rows, column, None, exact=exact, any_of=any_of)
+    done.fields = [declared or None for declared in done.fields]
+    return done
+
+
+def _declare_column(
+    done: RowTemplates,
+    table: QuestionRows,
+    rows: Sequence[QuestionRow],
+    column: str,
+    name: str | None,
+    *,
+    exact: bool,
+    any_of: bool | None,
+) -> None:
+    """Add the field of a column to the rows; of the only answer, those with options have their letters."""
+    places = [at for at, one in enumerate(rows) if name is not None or not one.right]
+    cells = [  # of one of several answers, its name says what is asked for
+        Cell(rows[at].row.values.get(column), name.replace("_", " "), rows[at].row.where())
+        if name is not None
+        else Cell(rows[at].truth, rows[at].asked, rows[at].row.where())
+        for at in places
+    ]
+    described = table.roles.descriptions.get(name or "")
+    found = declare_answers(
+        cells,
+        types=None if done.types is None or name else [rows[at].row.values.get(done.types) for at in places],
+        any_of=any_of
+        if any_of is not None
+        else holds_alternatives(column, (cell.question for cell in cells))
+        or any(has_alternatives(rows[at].row.values.get(column)) for at in places),
+        exact=exact,
+        subject=name,
+        column=column,
+        descriptions=None if described is None else [_text_of(rows[at].row.values.get(described)) for at in places],
+    )
+    done._add(repr(column), found)
+    for at, declared, answer in zip(places, found.fields, found.kinds.answers, strict=True):
+        fields = done.fields[at]
+        if declared is None and answer.kind in ("prose", "object"):
+            done.fields[at] = None
+        elif declared is not None and fields is not None:
+            fields[name or TRUTH] = declared
+    for at in set(range(len(rows))).difference(places):
+        one = rows[at]
+        done.fields[at] = {TRUTH: declare_letters(list(one.options), one.right, several=table.several_right)}
+
+
+def declare_letters(letters: Sequence[str], right: Sequence[str], *, several: bool) -> dict[str, Any]:
+    """Return the declared field of a question with options: its right letter, or all of them if there are several."""
+    if several:
+        return {"type": "list[str]", "description": _OPTIONS, "ground_truth": list(right)}
+    return {"type": {"literal": list(letters)}, "description": _OPTION, "ground_truth": right[0]}
+
+
+def _find_types(table: QuestionRows) -> str | None:
+    """Return the column whose cells are all types of answers; None without one."""
+    for column in table.roles.unused:
+        if fold_name(column) not in _TYPES:
+            continue
+        names = [str(cell).strip().casefold() for one in table.rows if (cell := one.row.values.get(column)) is not None]
+        if names and all(name in KINDS or not name for name in names):
+            return column
+    return None
+
+
+def _text_of(value: object) -> str | None:
+    return None if value is None or not str(value).strip() else str(value).strip()

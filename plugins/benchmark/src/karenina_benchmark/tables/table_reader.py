@@ -1,0 +1,302 @@
+"""Read the rows of a file of questions: CSV, Excel, Parquet, JSON lines, or a JSON document with rows in it.
+
+This is the one reader of `karenina run`, `check`, `draft`, `judge` and `import`.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from io import BytesIO
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+from karenina_benchmark.errors import CheckpointError, read_text, to_checkpoint_error
+from karenina_benchmark.tables.column_roles import ID, QUESTION, find_role
+from karenina_benchmark.yaml.yaml_reader import read as read_yaml
+from karenina_toolkit.files import (
+    AUTO,
+    SUFFIXES,
+    Record,
+    Records,
+    bounded_files,
+    find_column,
+    iter_rows,
+    parse_json,
+    plain_cell,
+    read_records,
+    recognize_encoding,
+    suggest_rows,
+)
+from karenina_toolkit.files.bounded_files import FileError
+
+_JSON: Final = ".json"
+_YAML: Final = (".yaml", ".yml")
+_PARQUET: Final = ".parquet"
+_EXCEL: Final = ".xlsx"
+_ZIP: Final = b"PK\x03\x04"
+_OLD_EXCEL: Final = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_LOOKED_AT: Final = 20
+"""The rows at a path of a JSON document that are searched for questions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of a file: its values by column, and its place.
+
+    `is_short` says that a row of CSV had fewer cells than the header. `line` is the line of the file (or the row of the
+    sheet) where it ends, and `place` the same in words: `line 3`, or `data.0.qas.1` in a JSON document. `problem` says
+    why a row could not be read, which then has no values.
+    """
+
+    line: int
+    values: Mapping[str, Any]
+    place: str = ""
+    problem: str = ""
+    is_short: bool = False
+
+    def where(self) -> str:
+        """Return the place for messages."""
+        return self.place or f"line {self.line}"
+
+
+@dataclass(frozen=True)
+class Table:
+    """The rows and the columns of a file, in order; `notes` say how it was read, where the file does not state it."""
+
+    file: Path
+    columns: tuple[str, ...]
+    rows: tuple[Row, ...]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass
+class TableRows(Iterator[Row]):
+    """The rows of an open file, to be read once. `columns` is empty for JSON, whose rows name their own.
+
+    `notes` are complete when the first row has been read. Raises `CheckpointError`.
+    """
+
+    file: Path
+    columns: tuple[str, ...]
+    notes: list[str]
+    _rows: Iterator[Row] = field(repr=False)
+
+    def __next__(self) -> Row:
+        try:
+            return next(self._rows)
+        except FileError as error:
+            raise to_checkpoint_error(error) from error
+
+
+def open_rows(
+    path: str | Path,
+    *,
+    rows: str | None = None,
+    encoding: str | None = None,
+    sheet: str | None = None,
+    suffix: str | None = None,
+    max_bytes: int | None = None,
+    keep_problems: bool = False,
+    package: str = "karenina-benchmark",
+) -> TableRows:
+    """Open a file of rows; `karenina_toolkit.files.read_records` states the rules, and what the arguments mean.
+
+    Without `encoding`, cp1252 and UTF-16 are recognized. Without `rows`, the rows of a JSON document are the only list
+    in it whose rows have a question; they have the scalars of the objects around them too, and the key of a row as
+    `id`. Cells of Excel and Parquet are values of JSON: dates and times in ISO 8601. With `keep_problems`, a line that
+    cannot be read is a row with its `problem`, and texts of a document may hold halves of characters. YAML, which is
+    read only with this `suffix`, has the rules of JSON. Raises `CheckpointError`.
+    """
+    file = Path(path)
+    ending = (suffix or file.suffix).lower()
+    if ending not in SUFFIXES and not (suffix is not None and ending in _YAML):
+        what = f"tables with the file name ending {ending!r} are not supported"
+        raise CheckpointError(file, "", what, f"convert the file to one of {', '.join(SUFFIXES)}")
+    if sheet is not None and ending != _EXCEL:
+        raise CheckpointError(file, "", "only Excel files have sheets", "leave `sheet` out")
+    if rows is not None and ending not in (_JSON, *_YAML):
+        raise CheckpointError(file, "", "only JSON documents have a path to their rows", "leave --rows out")
+    _check_content(file, ending)
+    notes: list[str] = []
+    if ending in (_JSON, *_YAML):
+        found = _read_document(file, ending, rows, encoding, notes, max_bytes, surrogates=keep_problems)
+        return TableRows(file, (), notes, found)
+    try:
+        records = read_records(
+            file,
+            suffix=ending,
+            sheet=sheet,
+            encoding=None if ending in (_EXCEL, _PARQUET) else encoding or AUTO,
+            max_bytes=max_bytes,
+            keep_problems=keep_problems,
+            package=package,
+        )
+    except FileError as error:
+        raise to_checkpoint_error(error) from error
+    notes += [records.encoding_note] if records.encoding_note else []
+    return TableRows(file, records.columns, notes, _plain_rows(records, ending, keep_problems=keep_problems))
+
+
+def _check_content(file: Path, ending: str) -> None:
+    """Raise `CheckpointError` for a workbook with the name of a text, and for a text with the name of a workbook."""
+    if not file.is_file():
+        return  # the reader says what is wrong
+    try:
+        with bounded_files.open_file(file, any_size=True) as content:
+            start = content.read(len(_OLD_EXCEL)) or b""
+    except FileError:
+        return
+    is_zip, is_old = start.startswith(_ZIP), start == _OLD_EXCEL
+    if is_old or (is_zip and ending not in (_EXCEL, _PARQUET)):
+        cure = "save it as .xlsx with a spreadsheet program" if is_old else "rename it so that its name ends in .xlsx"
+        raise CheckpointError(file, "", "it is an Excel workbook" + (" of the old kind" if is_old else ""), cure)
+    if ending == _EXCEL and start and not is_zip and b"\0" not in start:
+        cure = "rename it so that its name ends in .csv, or save it as a workbook"
+        raise CheckpointError(file, "", "it is no Excel workbook, but perhaps a CSV", cure)
+
+
+def read_rows(
+    path: str | Path,
+    sheet: str | None = None,
+    *,
+    rows: str | None = None,
+    encoding: str | None = None,
+    max_bytes: int | None = None,
+) -> Table:
+    """Read all rows of a file; the arguments are those of `open_rows`. Raises `CheckpointError`."""
+    opened = open_rows(path, rows=rows, encoding=encoding, sheet=sheet, max_bytes=max_bytes)
+    found = tuple(opened)
+    columns = opened.columns or tuple(dict.fromkeys(name for row in found for name in row.values))
+    if not found and not opened.columns:
+        raise CheckpointError(opened.file, "", "the file is empty", "write one JSON object per line")
+    if not found:
+        what = f"the table has the columns {', '.join(columns)} and no rows"
+        raise CheckpointError(opened.file, "", what, "write a question into the second row")
+    if not columns:
+        raise CheckpointError(opened.file, "", "all rows are empty", 'write objects such as {"question": ...}')
+    return Table(opened.file, columns, found, tuple(opened.notes))
+
+
+def _plain_rows(records: Records, ending: str, *, keep_problems: bool) -> Iterator[Row]:
+    with records:
+        classes = _read_classes(records.metadata)
+        for record in records:
+            try:
+                values = record.values
+            except FileError as error:
+                if not keep_problems:
+                    raise
+                yield Row(record.number, {}, record.where, error.what)
+                continue
+            if ending in (_EXCEL, _PARQUET):
+                values = name_classes({str(name): _plain_value(cell) for name, cell in values.items()}, classes)
+            yield Row(record.number, values, record.where, is_short=record.is_short)
+
+
+def _read_document(
+    path: Path,
+    ending: str,
+    rows: str | None,
+    encoding: str | None,
+    notes: list[str],
+    max_bytes: int | None,
+    *,
+    surrogates: bool,
+) -> Iterator[Row]:
+    if ending == _JSON:
+        data = bounded_files.read_bytes(path, max_bytes=max_bytes)
+        if encoding is None:
+            encoding, note = recognize_encoding(BytesIO(data), path)
+            notes += [note] if note else []
+        document = parse_json(data, path, encoding=encoding, surrogates=surrogates)
+    else:
+        document = read_yaml(read_text(path), path).value
+    chosen = rows or find_rows(document, path)
+    if chosen is not None and not rows:
+        notes.append(f"the rows are `{chosen}` of {path.name}; name other ones with --rows")
+    yield from (_row_of(record) for record in iter_rows(document, chosen, path))
+
+
+def find_rows(document: Any, path: Path) -> str | None:
+    """Return the path to the rows of a JSON document that have a question; None for a list.
+
+    Raises `FileError` with the paths to choose from if there are none, or several.
+    """
+    if isinstance(document, list):
+        return None
+    paths = suggest_rows(document)
+    fitting = [one for one in paths if _has_questions(document, one, path)]
+    if len(fitting) == 1:
+        return fitting[0]
+    if not paths:
+        cure = "give a file with a list of rows; `karenina import` reads files of other tools"
+        raise FileError(path, "", "it is neither a benchmark nor a list of rows", cure)
+    cure = f"name the path to the rows: {' or '.join(f'--rows {shlex.quote(one)}' for one in fitting or paths)}"
+    what = (
+        "it is not a list of rows, and no row in it has a question" if not fitting else "it has several lists of rows"
+    )
+    raise FileError(path, "", what, cure)
+
+
+def _has_questions(document: Any, rows: str, path: Path) -> bool:
+    try:
+        found = [one.value for one in islice(iter_rows(document, rows, path), _LOOKED_AT)]
+    except FileError:
+        return False
+    return all(isinstance(one, Mapping) and find_role(map(str, one), QUESTION) is not None for one in found)
+
+
+def _row_of(record: Record) -> Row:
+    if not isinstance(record.value, Mapping):
+        return Row(record.number, {}, record.where, "the row is not a JSON object")
+    around = {name.rpartition(".")[2]: value for name, value in record.outer.items()}
+    own = {str(name): value for name, value in record.value.items()}
+    values = {**{name: value for name, value in around.items() if find_column(own, name) is None}, **own}
+    if record.key is not None and find_role(own, ID) is None:
+        values[ID] = record.key
+    return Row(record.number, values, f"row {record.where}" if record.where.isdecimal() else record.where)
+
+
+def _plain_value(value: Any) -> Any:
+    """Return a cell of Excel or Parquet as a value of JSON."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain_value(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_plain_value(one) for one in value]
+    if isinstance(value, bytes):
+        return f"[{len(value):,} bytes]"
+    return plain_cell(value)
+
+
+def _read_classes(metadata: Mapping[bytes, bytes]) -> dict[str, list[Any]]:
+    """Return the names of classes that the library `datasets` writes into the metadata of a file, if it did."""
+    try:
+        found = json.loads(metadata.get(b"huggingface", b"{}"))
+    except (ValueError, RecursionError):
+        return {}
+    info = found.get("info") if isinstance(found, Mapping) else None
+    features = info.get("features") if isinstance(info, Mapping) else None
+    return find_classes(features) if isinstance(features, Mapping) else {}
+
+
+def find_classes(types: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """Return the names of the classes of columns that hold the number of a class, by the types of all columns."""
+    return {
+        name: kind["names"]
+        for name, kind in types.items()
+        if isinstance(kind, Mapping) and kind.get("_type") == "ClassLabel" and isinstance(kind.get("names"), list)
+    }
+
+
+def name_classes(values: Mapping[str, Any], classes: Mapping[str, list[Any]]) -> dict[str, Any]:
+    """Return the values of a row with the names of classes in place of their numbers."""
+    return {key: _class_name(value, classes[key]) if key in classes else value for key, value in values.items()}
+
+
+def _class_name(value: Any, names: list[Any]) -> Any:
+    is_class = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < len(names)
+    return names[value] if is_class else value

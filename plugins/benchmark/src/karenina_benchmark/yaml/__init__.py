@@ -1,0 +1,1 @@
+"""YAML with the line of each value: reading and writing."""

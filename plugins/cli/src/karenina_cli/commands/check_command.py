@@ -1,0 +1,129 @@
+"""`karenina check`: all problems of a benchmark before its first call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+from rich.text import Text
+
+from karenina_cli.exit_codes import ExitCode
+from karenina_cli.input import completion_values
+from karenina_cli.input.configuration import parse_columns, read_configuration
+from karenina_cli.input.options import Columns, ConfigFile, Encoding, Exact, PrintJSON, Rows, Settings
+from karenina_cli.screen import Screen, get_screen
+from karenina_toolkit.printable import clean, quantity
+
+if TYPE_CHECKING:
+    from karenina_benchmark import BenchmarkContent
+    from karenina_benchmark.checking import CheckReport, Finding
+    from karenina_core.config import VerificationConfig
+
+_MARKS: Final = {"error": ("✗", "red"), "warning": ("!", "yellow"), "unchecked": ("?", "dim")}
+_MANY: Final = 4
+"""The number of repetitions from which a finding is printed once, as for the rows of a table."""
+
+
+def check(
+    ctx: typer.Context,
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="A benchmark: .yaml, .jsonld, .json, .jsonl, .csv or .xlsx.",
+            show_default=False,
+            autocompletion=completion_values.benchmark_files,
+        ),
+    ],
+    config: ConfigFile = None,
+    settings: Settings = None,
+    columns: Columns = None,
+    rows: Rows = None,
+    encoding: Encoding = None,
+    exact: Exact = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit with 2 for warnings too.")] = False,
+    trust_all: Annotated[
+        bool, typer.Option("--trust-all", help="Run the code of the benchmark, to check it: only for your own files.")
+    ] = False,
+    as_json: PrintJSON = False,
+) -> None:
+    """Check a benchmark before the first call: print all problems of the file, each with its line.
+
+    No model is called, and code of the file runs only if it is trusted. Exits with 2 if there is an error; warnings are
+    probably mistakes, and do not prevent a run.
+    """
+    screen = get_screen(ctx)
+    with screen.report_errors():
+        from karenina_benchmark.checking import check_file
+
+        given = config is not None or bool(settings)
+
+        def configure(benchmark: BenchmarkContent) -> VerificationConfig:
+            return read_configuration(benchmark, config, settings)
+
+        found, report = check_file(
+            file,
+            "all" if trust_all else None,
+            parse_columns(columns, rows, encoding, exact=exact),
+            configure if given else None,
+        )
+        notes = found.load_notes if found is not None else []
+        if found is not None and not report.errors:
+            report = replace(report, findings=(*report.findings, *_try_plans(found, configure)))
+        if as_json:
+            screen.json({**report.to_json(), "notes": notes})
+        else:
+            for note in notes:
+                screen.note(note)
+            _print(screen, report)
+        if report.errors or (strict and report.warnings):
+            raise typer.Exit(ExitCode.BAD_INPUT)
+
+
+def _try_plans(
+    benchmark: BenchmarkContent, configure: Callable[[BenchmarkContent], VerificationConfig]
+) -> Iterator[Finding]:
+    """Yield an error for each plan that a run could not make, once."""
+    from karenina_benchmark.checking import Finding
+    from karenina_core.config import plugins_of
+    from karenina_core.errors import KareninaError
+    from karenina_engine.check.planner import Planner
+
+    try:
+        chosen = configure(benchmark)
+        plugins = plugins_of(chosen)
+        if not plugins.of_kind("stage"):
+            return
+        planner = Planner(chosen, plugins)
+    except KareninaError as error:
+        yield Finding("error", None, "", f"no plan can be made: {error}")
+        return
+    known: set[str] = set()
+    for question in benchmark:
+        try:
+            planner.plan(question)
+        except KareninaError as error:
+            if str(error) not in known:
+                known.add(str(error))
+                yield Finding("error", None, "", f"no plan can be made: {error}", "", question.id)
+
+
+def _print(screen: Screen, report: CheckReport) -> None:
+    same: dict[tuple[object, ...], list[Finding]] = {}
+    for finding in report.findings:
+        same.setdefault((finding.level, finding.file, finding.what), []).append(finding)
+    for finding in report.findings:
+        first, *others = same[finding.level, finding.file, finding.what]
+        repeated = len(others) >= _MANY
+        if repeated and finding is not first:
+            continue
+        more = f" (also in {', '.join(one.where for one in others[:3])} and {len(others) - 3} more places)"
+        mark, style = _MARKS[finding.level]
+        text = Text(clean(f"{finding}{more if repeated else ''}"), "")
+        screen.out.print(Text(f"{mark} ", style) + text, soft_wrap=True)
+    counts = [quantity(len(found), word) for found, word in ((report.errors, "error"), (report.warnings, "warning"))]
+    rest = f", {quantity(len(report.unchecked), 'field')} could not be checked" if report.unchecked else ""
+    screen.out.print(f"{quantity(report.questions, 'question')} read: {', '.join(counts)}{rest}.", soft_wrap=True)

@@ -1,0 +1,253 @@
+"""`karenina config`: configuration names with owner, type, default, environment variable and meaning; and presets."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+from rich.text import Text
+
+from karenina_cli.input import completion_values
+from karenina_cli.input.options import Answering, ConfigFile, Judges, PrintJSON, Settings
+from karenina_cli.output.field_listing import ListedField, list_fields, nested_model, print_fields, type_of
+from karenina_cli.screen import get_screen, print_rows, print_wrapped
+from karenina_core.config import registered_adapters
+from karenina_core.models.model import ModelConfig
+from karenina_core.plugins import active_plugins
+from karenina_core.text import did_you_mean
+from karenina_toolkit.printable import clean
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from karenina_cli.screen import Screen
+    from karenina_core.config import Setting
+
+_BENCHMARK: Final = "benchmark"
+ACTIONS: Final = ("save", "list", "delete")
+
+
+def config(
+    ctx: typer.Context,
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="NAME",
+            help="Print only this name, and the fields of its values, if they have some; or `save`, `list` or "
+            "`delete`, for presets.",
+            show_default=False,
+            autocompletion=completion_values.setting_names,
+        ),
+    ] = None,
+    preset: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="PRESET",
+            help="The preset to save or delete.",
+            show_default=False,
+            autocompletion=completion_values.preset_names,
+        ),
+    ] = None,
+    file: ConfigFile = None,
+    settings: Settings = None,
+    answering: Answering = None,
+    judge: Judges = None,
+    schema: Annotated[
+        bool,
+        typer.Option(
+            "--schema",
+            help="Print a JSON Schema for configuration files; with the name `benchmark`, for benchmarks in YAML.",
+        ),
+    ] = False,
+    as_json: PrintJSON = False,
+) -> None:
+    """Print the configuration names of the core and the installed plugins, or save a configuration under a name.
+
+    `karenina config answering_models` prints every field of a model, and the settings of each adapter.
+
+    `karenina config save NAME` saves what --config, --set, --answering and --judge give, without keys, as a preset for
+    `--config NAME`. `karenina config list` prints the presets, and `karenina config delete NAME` deletes one.
+    """
+    screen = get_screen(ctx)
+    with screen.report_errors():
+        from karenina_core.config import VerificationConfig, all_settings
+
+        if name in ACTIONS:
+            given = Given(file, settings or (), answering or (), judge or ())
+            run_action(screen, name, preset, given, as_json=as_json)
+            return
+        check_action(name)
+        if preset is not None or file or settings or answering or judge:
+            raise typer.BadParameter(
+                "a preset and --config, --set, --answering and --judge belong to `config save NAME`"
+            )
+        owned = all_settings()
+        if schema and name == _BENCHMARK and name not in owned:
+            from karenina_benchmark.formats.file_schema import benchmark_schema
+
+            screen.json(benchmark_schema(schema_of(owned)))
+            return
+        if name is not None:
+            if name not in owned:
+                VerificationConfig(**{name: None})
+            owned = {name: owned[name]}
+        if schema:
+            screen.json(schema_of(owned))
+        elif as_json:
+            screen.json({"settings": [_json(setting) for setting in owned.values()]})
+        else:
+            _print(screen.out, owned)
+            if name is not None:
+                _print_nested(screen.out, owned[name])
+
+
+def schema_of(owned: dict[str, Setting]) -> dict[str, Any]:
+    """Return a JSON Schema (draft 2020-12) for a configuration file with these names."""
+    from pydantic import ConfigDict, create_model
+
+    from karenina_benchmark.formats.file_schema import with_tables
+
+    fields: dict[str, Any] = {name: (setting.info.annotation, setting.info) for name, setting in owned.items()}
+    model = create_model("VerificationConfig", __config__=ConfigDict(extra="forbid", protected_namespaces=()), **fields)
+    found = model.model_json_schema()
+    found["properties"] = with_tables(found["properties"])
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **found}
+
+
+def _json(setting: Setting) -> dict[str, Any]:
+    return {
+        "name": setting.name,
+        "owner": setting.owner,
+        "type": type_of(setting.info),
+        "default": _default(setting),
+        "environment": list(setting.environment),
+        "from_files": setting.from_files,
+        "meaning": setting.meaning,
+        "fields": {title: [field.to_json() for field in fields] for title, fields in nested_fields(setting).items()},
+    }
+
+
+def nested_fields(setting: Setting) -> dict[str, list[ListedField]]:
+    """Return the fields of a setting's values by the place that they have in a file; for models also of `extra`."""
+    model = nested_model(setting.info.annotation)
+    if model is None:
+        return {}
+    found = {setting.name: list_fields(model)}
+    if model is ModelConfig:
+        for one in registered_adapters(active_plugins()):
+            if one.spec.extra is not None:
+                found[f"{setting.name}.extra, interface {one.spec.interface}"] = list_fields(one.spec.extra)
+    return found
+
+
+def _print_nested(console: Console, setting: Setting) -> None:
+    for title, fields in nested_fields(setting).items():
+        console.print()
+        print_wrapped(console, Text(clean(f"Fields of {title}:")))
+        print_fields(console, fields)
+
+
+def _default(setting: Setting) -> Any:
+    from pydantic_core import to_jsonable_python
+
+    return to_jsonable_python(setting.default, fallback=str)
+
+
+def _print(console: Console, owned: dict[str, Setting]) -> None:
+    for setting in owned.values():
+        default = clean(json.dumps(_default(setting), ensure_ascii=False))
+        head = Text(setting.name, "bold") + Text(f" = {default}", "not bold") + Text(f"  ({setting.owner})", "dim")
+        print_wrapped(console, head)
+        print_wrapped(console, Text(f"    {setting.meaning}"))
+        print_wrapped(console, Text(f"    {type_of(setting.info)}; {' or '.join(setting.environment)}", "dim"))
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """The options of the command that make a configuration."""
+
+    file: Path | None
+    settings: Sequence[str]
+    answering: Sequence[str]
+    judges: Sequence[str]
+
+    def __bool__(self) -> bool:
+        return bool(self.file or self.settings or self.answering or self.judges)
+
+    def names(self) -> set[str]:
+        """Return the names of the configuration that the options set."""
+        from karenina_benchmark.config.config_files import read_config_values
+
+        found = set(read_config_values(self.file)) if self.file is not None else set()
+        found |= {setting.partition("=")[0].partition(".")[0].strip() for setting in self.settings}
+        found |= {"answering_models"} if self.answering else set()
+        return found | ({"parsing_models"} if self.judges else set())
+
+
+def check_action(name: str | None) -> None:
+    """Raise `ConfigError` for a word that is almost `save`, `list` or `delete`."""
+    from karenina_core.errors import ConfigError
+
+    if name is not None and get_close_matches(name, ACTIONS, n=1, cutoff=0.7):
+        raise ConfigError([f"there is no configuration name {name!r}{did_you_mean(name, ACTIONS)}"])
+
+
+def run_action(screen: Screen, action: str, name: str | None, given: Given, *, as_json: bool) -> None:
+    """Save, list or delete presets. Raises `ConfigError` and `typer.BadParameter`."""
+    if given and action != "save":
+        raise typer.BadParameter(f"--config, --set, --answering and --judge have no effect on `config {action}`")
+    if action == "list":
+        if name is not None:
+            raise typer.BadParameter(f"`config list` lists all presets; leave out {name!r}")
+        _list(screen, as_json)
+        return
+    if name is None:
+        raise typer.BadParameter(f"`config {action}` needs the name of a preset")
+    path = _save(name, given) if action == "save" else _delete(name)
+    if as_json:
+        screen.json({"preset": name, "action": action, "file": str(path)})
+    elif action == "save":
+        screen.note(f"Saved the preset {name} in {path}. Use it with: --config {name}")
+    else:
+        screen.note(f"Deleted the preset {name}, {path}.")
+
+
+def _save(name: str, given: Given) -> Path:
+    from karenina_benchmark.config.presets import save_preset
+    from karenina_cli.input.configuration import read_configuration
+
+    if not given:
+        raise typer.BadParameter("there is nothing to save: give --config, --set, --answering or --judge")
+    chosen = read_configuration(None, given.file, given.settings, answering=given.answering, judges=given.judges)
+    return save_preset(name, chosen, given.names())
+
+
+def _delete(name: str) -> Path:
+    from karenina_benchmark.config.presets import delete_preset
+
+    return delete_preset(name)
+
+
+def _list(screen: Screen, as_json: bool) -> None:
+    from karenina_benchmark.config.config_files import read_config_values
+    from karenina_benchmark.config.presets import list_presets, presets_folder
+    from karenina_core.errors import ConfigError
+
+    found: list[dict[str, Any]] = []
+    for name, path in list_presets().items():
+        try:
+            found.append({"name": name, "file": str(path), "values": read_config_values(path), "problem": None})
+        except ConfigError as error:
+            found.append({"name": name, "file": str(path), "values": None, "problem": str(error)})
+    if as_json:
+        screen.json({"presets": found})
+    elif found:
+        rows = [[one["name"], one["problem"] or ", ".join(one["values"]), one["file"]] for one in found]
+        print_rows(screen.out, [["preset", "sets", "file"], *rows], texts=(0, 1, 2))
+    else:
+        screen.note(f"There is no preset in {presets_folder()}. `karenina config save NAME` saves one.")

@@ -1,0 +1,108 @@
+"""`karenina demo`: evaluate a small model with a small judge on this machine."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from karenina_cli.hookspecs import karenina_demos
+from karenina_cli.screen import get_screen
+
+if TYPE_CHECKING:
+    from karenina_cli.hookspecs import Demo
+    from karenina_cli.screen import Screen
+    from karenina_engine.results.result_set import VerificationResultSet
+
+OUTPUT: Final = Path("karenina-demo.results.jsonl")
+
+
+def demo(
+    ctx: typer.Context,
+    answering: Annotated[
+        str | None,
+        typer.Option(help="The model under test: a name of `karenina model list`.", show_default="smollm2-135m"),
+    ] = None,
+    judge: Annotated[
+        str | None,
+        typer.Option(
+            help="The judge model; qwen2.5-coder-1.5b is larger and slower.", show_default="qwen2.5-coder-0.5b"
+        ),
+    ] = None,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The result file, one JSON object per line.")] = OUTPUT,
+    as_json: Annotated[bool, typer.Option("--json", help="Print results and summary as one JSON object.")] = False,
+) -> None:
+    """Evaluate a small model on fourteen questions on this machine. Needs no API key.
+
+    The first run downloads the model and a small judge, and prints their sizes and licenses.
+    """
+    screen = get_screen(ctx)
+    with screen.report_errors():
+        offered = _offered(screen)
+        answering, judge = answering or offered.answering, judge or offered.judge
+        offered.get(list(dict.fromkeys((answering, judge))), screen.note)
+        screen.note(f"{answering} answers, and {judge} judges. Both run on this machine.\n")
+        results = _run(screen, offered, answering, judge, output, show=not as_json)
+        if as_json:
+            screen.json(
+                {
+                    "results": [
+                        {"question_id": one.question_id, **json.loads(one.model_dump_json())} for one in results
+                    ],
+                    "summary": results.summary().model_dump(mode="json"),
+                    "output": str(output),
+                }
+            )
+            return
+        _close(screen, results, offered.agreement(judge), output)
+
+
+def _offered(screen: Screen) -> Demo:
+    from karenina_core import plugins
+
+    found = plugins.command_plugins().call(karenina_demos)
+    if not found:
+        screen.fail("no installed plugin has a demo; karenina-local has one: pip install karenina")
+    return found[0]
+
+
+def _run(screen: Screen, demo: Demo, answering: str, judge: str, output: Path, *, show: bool) -> VerificationResultSet:
+    from karenina_benchmark import Benchmark
+    from karenina_cli.output.result_output import print_result
+    from karenina_core import VerificationConfig, VerificationResult
+    from karenina_engine.run.blocking import run_blocking
+    from karenina_engine.run.execution import collect_results
+    from karenina_engine.run.prepare import prepare_session
+    from karenina_engine.run.request import RunRequest
+
+    with demo.questions() as path:
+        benchmark = Benchmark.load(path)
+    session = prepare_session(RunRequest(benchmark, VerificationConfig(**demo.config(answering, judge))))
+    done = 0
+
+    def report(result: VerificationResult) -> None:
+        nonlocal done
+        done += 1
+        position = f"{done}/{len(session)}"
+        if show:
+            print_result(screen.out, result, position)
+        else:
+            screen.note(f"{position} {result.question_id}: {result.outcome.value}")
+
+    return run_blocking(lambda: collect_results(session, output=output, on_result=report))
+
+
+def _close(screen: Screen, results: VerificationResultSet, agreement: str, output: Path) -> None:
+    """Print the summary, how reliable the judge is, and what to do next."""
+    from karenina_cli.output.summary_output import print_summary
+
+    print_summary(screen.out, results)
+    screen.out.print(f"Results    {output}", soft_wrap=True, markup=False)
+    if agreement:
+        screen.note(f"\nSmall judges make mistakes. {agreement}")
+    screen.note(
+        f"\nNext: `karenina show {output}` prints every stage of every answer; `karenina run FILE --answering "
+        "openai:MODEL@http://host/v1` evaluates your own model."
+    )

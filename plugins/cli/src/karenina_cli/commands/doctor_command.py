@@ -1,0 +1,292 @@
+"""`karenina doctor`: what is wrong with the installation, the configuration, servers and journals.
+
+The checks call no model.
+"""
+
+from __future__ import annotations
+
+import socket
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from importlib.metadata import Distribution, distributions
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from urllib.parse import urlsplit
+
+import typer
+from rich.text import Text
+
+from karenina_cli.exit_codes import ExitCode
+from karenina_cli.input.configuration import read_configuration
+from karenina_cli.input.options import Answering, ConfigFile, Judges, PrintJSON, Settings
+from karenina_cli.screen import get_screen
+from karenina_core.errors import ConfigError, KareninaError
+from karenina_toolkit.printable import clean, quantity
+
+if TYPE_CHECKING:
+    from karenina_core.config import VerificationConfig
+    from karenina_core.models.model import ModelConfig
+    from karenina_core.plugins import Plugins
+
+State = Literal["ok", "warning", "problem"]
+_CONNECT_SECONDS: Final = 3.0
+_PORTS: Final = {"http": 80, "https": 443}
+_MARKS: Final = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "problem": ("✗", "red")}
+
+
+def doctor(
+    ctx: typer.Context,
+    journals: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[JOURNAL]...",
+            help="Journals to check. Default: those in this folder, *.journal.",
+            show_default=False,
+        ),
+    ] = None,
+    config: ConfigFile = None,
+    answering: Answering = None,
+    judge: Judges = None,
+    settings: Settings = None,
+    as_json: PrintJSON = False,
+) -> None:
+    """Check the installation, the configuration, its models and servers, and journals, and print the cures.
+
+    No model is called, and no key is sent: of each configured server only the connection is tried. Exits with 2 if
+    there is a problem.
+    """
+    screen = get_screen(ctx)
+    with screen.report_errors():
+        chosen = journals or sorted(Path().glob("*.journal"))
+        findings = []
+        for one in diagnose(
+            lambda: read_configuration(None, config, settings, answering=answering, judges=judge), chosen
+        ):
+            findings.append(one)
+            if not as_json:
+                mark, style = _MARKS[one.state]
+                screen.out.print(Text(f"{mark} ", style) + Text(clean(f"{one.area}: {one.text}"), ""), soft_wrap=True)
+        problems = sum(one.state == "problem" for one in findings)
+        if as_json:
+            screen.json({"problems": problems, "findings": [one.to_json() for one in findings]})
+        elif not problems:
+            screen.out.print("No problem was found.")
+        if problems:
+            screen.note(f"{quantity(problems, 'problem')} found.")
+            raise typer.Exit(ExitCode.BAD_INPUT)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The result of one check: `area` is what was checked, and `text` what was found, with the cure."""
+
+    area: str
+    state: State
+    text: str
+
+    def to_json(self) -> dict[str, str]:
+        """Return it as JSON values."""
+        return asdict(self)
+
+
+def diagnose(read: Callable[[], VerificationConfig], journals: Sequence[Path]) -> Iterator[Finding]:
+    """Yield the findings of all checks. `read` returns the configuration, or raises `ConfigError`."""
+    from karenina_core import plugins as plugin_room
+    from karenina_core.config import plugins_of
+
+    python = ".".join(map(str, sys.version_info[:3]))
+    yield Finding("Python", "ok", f"{python}, {sys.executable}")
+    config: VerificationConfig | None = None
+    plugins = plugin_room.active_plugins()
+    try:
+        config = read()
+        plugins = plugins_of(config)
+        problem = None
+    except KareninaError as error:
+        problem = error
+    yield from check_plugins(plugins)
+    yield from check_versions()
+    if problem is not None or config is None:
+        yield from _problems("Configuration", problem)
+    else:
+        yield from check_configured(plugins, config)
+    yield from check_journals(journals)
+
+
+def check_plugins(plugins: Plugins) -> Iterator[Finding]:
+    """Yield the plugins that cannot be used, or hooks without effect; else their number."""
+    from karenina_core.config import registered_adapters
+    from karenina_core.stages.stage import registered_stages
+    from karenina_engine.check.plugin_checks import broken_plugins, deprecated_hooks
+
+    registered_stages(plugins)
+    registered_adapters(plugins)
+    for owner, names, failure in broken_plugins(plugins):
+        cure = f"fix or uninstall it, or block it: [plugins] block = [{', '.join(map(repr, names))}]"
+        yield Finding("Plugins", "problem", f"{', '.join(names)} of {owner} cannot be used: {failure}; {cure}")
+    yield from (Finding("Plugins", "warning", text) for text in deprecated_hooks(plugins))
+    infos = plugins.describe()
+    for info in infos:
+        for reason in info.ignored:
+            yield Finding("Plugins", "warning", f"{info.name} of {info.distribution} {info.version}: {reason}")
+        if info.state == "blocked":
+            yield Finding("Plugins", "warning", f"{info.name} of {info.distribution} is blocked under [plugins]")
+    loaded = [info for info in infos if info.state == "loaded"]
+    yield Finding(
+        "Plugins", "ok", f"{len(loaded)} loaded, of {len({one.distribution for one in loaded})} distributions"
+    )
+
+
+def check_versions(found: Iterable[Distribution] | None = None) -> Iterator[Finding]:
+    """Yield requirements of installed distributions on Karenina that are not met, and distributions found twice.
+
+    `found` replaces the installed distributions, in the order of `sys.path`.
+    """
+    installed: dict[str, Distribution] = {}
+    for one in distributions() if found is None else found:
+        name = _canonical(one.name or "")
+        if not _concerns_karenina(name, one):
+            continue
+        first = installed.setdefault(name, one)
+        if first is not one and _place(first) != _place(one):
+            text = (
+                f"{name} {first.version} in {_place(first)} hides {one.version} in {_place(one)}: uninstall one of them"
+            )
+            yield Finding("Versions", "problem", text)
+    unmet = [text for one in installed.values() for text in _unmet(one, installed)]
+    yield from (Finding("Versions", "problem", text) for text in unmet)
+    if not unmet:
+        versions = sorted({one.version for name, one in installed.items() if name.startswith("karenina")})
+        yield Finding("Versions", "ok", f"{len(installed)} distributions fit together; Karenina {', '.join(versions)}")
+
+
+def check_configured(plugins: Plugins, config: VerificationConfig) -> Iterator[Finding]:
+    """Yield what is wrong with the configuration, its models and their servers."""
+    from karenina_core.data.question import Question
+    from karenina_engine.check.planner import Planner
+    from karenina_engine.check.plugin_checks import check_selection
+    from karenina_engine.check.stage_checks import check_configuration, check_models
+
+    count = len(config.given())
+    yield from _attempt("Configuration", lambda: check_selection(plugins, config), None)
+    yield from _attempt("Configuration", lambda: check_configuration(plugins, config), f"{count} names are set")
+    if plugins.of_kind("stage"):
+        plain = Question(question="A plain question", id="plain")
+        for found in _attempt("Plan", lambda: Planner(config, plugins).plan(plain), "it can be made"):
+            yield found if found.state == "ok" else replace(found, state="warning")
+    models = [
+        *(("answering model", one) for one in config.core.answering_models),
+        *(("judge", one) for one in config.core.parsing_models),
+    ]
+    if not models:
+        text = "none is configured: name some with --answering and --judge, or in a file with --config, to check them"
+        yield Finding("Models", "warning", text)
+    for role, model in models:
+        named = f"{role} {model.id!r}: {model.display_string} can be used"
+        yield from _attempt("Models", partial(check_models, plugins, [(role, model)]), named)
+    yield from check_servers([model for _, model in models])
+
+
+def check_servers(models: Iterable[ModelConfig]) -> Iterator[Finding]:
+    """Open a connection to each configured server, without a request, and yield whether that worked."""
+    addresses = dict.fromkeys(
+        address
+        for model in models
+        for address in (model.endpoint_base_url, *(model.mcp_urls_dict or {}).values())
+        if address is not None and urlsplit(address).scheme in _PORTS
+    )
+    with ThreadPoolExecutor(max_workers=8) as pool:
+        yield from pool.map(_check_server, addresses)
+
+
+def check_journals(paths: Iterable[Path]) -> Iterator[Finding]:
+    """Yield whether each journal can be read, and whether a process uses it."""
+    from karenina_engine.journal.file import JournalError
+    from karenina_engine.journal.view import JournalView
+
+    for path in paths:
+        try:
+            with JournalView(path) as view:
+                status = view.status()
+        except JournalError as error:
+            yield Finding("Journals", "problem", str(error))
+            continue
+        done = f"{status.done} of {status.items} items done"
+        if status.pid is not None:
+            process = f"process {status.pid}" if status.pid else "another process"
+            yield Finding("Journals", "warning", f"{path} is in use by {process}: {done}")
+        else:
+            yield Finding("Journals", "ok", f"{path}: {done}, not in use")
+
+
+def _attempt(area: str, check: Callable[[], object], passed: str | None) -> Iterator[Finding]:
+    try:
+        check()
+    except KareninaError as error:
+        yield from _problems(area, error)
+    else:
+        if passed is not None:
+            yield Finding(area, "ok", passed)
+
+
+def _problems(area: str, error: KareninaError | None) -> Iterator[Finding]:
+    lines = error.problems if isinstance(error, ConfigError) else [str(error)]
+    yield from (Finding(area, "problem", line) for line in lines)
+
+
+def _check_server(address: str) -> Finding:
+    from karenina_toolkit.http.urls import find_proxy, redact_url
+
+    parts, shown = urlsplit(address), redact_url(address)
+    host = parts.hostname or ""
+    if find_proxy(parts) is not None:
+        return Finding("Servers", "ok", f"{shown} was not tried: connections to it go through a proxy")
+    try:
+        port = parts.port or _PORTS[parts.scheme]
+        with socket.create_connection((host, port), timeout=_CONNECT_SECONDS):
+            return Finding("Servers", "ok", f"{shown} accepts connections")
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        cure = "check that the server runs, and that the address is right"
+        return Finding("Servers", "problem", f"could not connect to {shown} ({why}); {cure}")
+
+
+def _concerns_karenina(name: str, distribution: Distribution) -> bool:
+    if name == "karenina" or name.startswith("karenina-"):
+        return True
+    return any(point.group.startswith("karenina.") for point in distribution.entry_points)
+
+
+def _unmet(distribution: Distribution, installed: dict[str, Distribution]) -> Iterator[str]:
+    """Yield the requirements of a distribution on Karenina that the installed versions do not meet."""
+    from packaging.requirements import InvalidRequirement, Requirement
+
+    for text in distribution.requires or ():
+        try:
+            required = Requirement(text)
+        except InvalidRequirement:
+            continue
+        name = _canonical(required.name)
+        if not name.startswith("karenina") or (
+            required.marker is not None and not required.marker.evaluate({"extra": ""})
+        ):
+            continue
+        other = installed.get(name)
+        who = f"{distribution.name} {distribution.version} requires {name}{required.specifier}"
+        if other is None:
+            yield f"{who}, which is not installed: pip install '{name}{required.specifier}'"
+        elif not required.specifier.contains(other.version, prereleases=True):
+            yield f"{who}, but {other.version} is installed: pip install --upgrade {distribution.name} {name}"
+
+
+def _canonical(name: str) -> str:
+    from packaging.utils import canonicalize_name
+
+    return canonicalize_name(name)
+
+
+def _place(distribution: Distribution) -> Any:
+    return distribution.locate_file("")

@@ -1,0 +1,178 @@
+"""`karenina judge`: judge outputs without a benchmark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from karenina_cli.exit_codes import exit_codes_help
+from karenina_cli.input import completion_values
+from karenina_cli.input.configuration import SPEC_HELP, parse_columns, parse_models, read_configuration
+from karenina_cli.input.options import (
+    ConfigFile,
+    Encoding,
+    FailUnder,
+    JournalPath,
+    JUnit,
+    MaxUnjudged,
+    Quiet,
+    ResultsJSON,
+    Rows,
+    Settings,
+    SummaryMarkdown,
+)
+from karenina_cli.running.ci_reports import CIReports, Conditions
+from karenina_cli.screen import get_screen
+
+if TYPE_CHECKING:
+    from karenina_cli.screen import Screen
+    from karenina_core.data.rubrics import Rubric
+
+app = typer.Typer()
+OutputColumns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--columns",
+        metavar="NAME=COLUMN",
+        help="Map response, id and question to other columns or keys, such as response=reply.",
+        show_default=False,
+    ),
+]
+
+
+@app.command(epilog=exit_codes_help(resumable=False))
+def judge(
+    ctx: typer.Context,
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="Outputs: a .jsonl file, a .json file with a list, or a table (.csv, .tsv, .xlsx, .parquet) with a "
+            "`response` per row (optionally `id` and `question`), a conversation of another program (.json, .jsonl), "
+            "or one text file.",
+            show_default=False,
+        ),
+    ],
+    template: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.py", help="The answer template: Python with a class Answer.", show_default=False),
+    ] = None,
+    rubric: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="A benchmark file whose rubric scores the outputs.",
+            show_default=False,
+            autocompletion=completion_values.benchmark_files,
+        ),
+    ] = None,
+    judge: Annotated[
+        str | None,
+        typer.Option(
+            "--judge",
+            "-j",
+            metavar="SPEC",
+            help=f"The judge: {SPEC_HELP}",
+            show_default=False,
+            autocompletion=completion_values.models,
+        ),
+    ] = None,
+    columns: OutputColumns = None,
+    rows: Rows = None,
+    encoding: Encoding = None,
+    config: ConfigFile = None,
+    settings: Settings = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="The result file. Default: FILE's name with .results.jsonl, in this folder."
+        ),
+    ] = None,
+    journal: JournalPath = None,
+    fail_under: FailUnder = None,
+    max_unjudged: MaxUnjudged = None,
+    junit: JUnit = None,
+    summary_markdown: SummaryMarkdown = False,
+    trust_all: Annotated[bool, typer.Option("--trust-all", help="Run code in the template and the rubric.")] = False,
+    as_json: ResultsJSON = False,
+    quiet: Quiet = False,
+) -> None:
+    """Judge outputs of a product, a log or another program, with one template or rubric for all of them.
+
+    No model answers: the judge fills the template from each output, and a program compares the fields. To judge answers
+    to the questions of a benchmark, use `karenina run --recordings`.
+    """
+    screen = get_screen(ctx)
+    with screen.report_errors():
+        from karenina_benchmark.outputs.evaluation import prepare_evaluation
+        from karenina_benchmark.outputs.output_files import describe_conversations, read_outputs
+        from karenina_cli.running.run_execution import execute_run
+        from karenina_engine.check.restricted_values import require_trust
+        from karenina_engine.results.result_file import check_output, default_journal, default_output
+        from karenina_engine.run.request import RunRequest
+
+        path = output if output is not None else default_output(file)
+        check_output(path)
+        conditions = Conditions.parse(fail_under, max_unjudged)
+        reports = CIReports(junit, summary_markdown)
+        reports.check(as_json=as_json)
+        outputs = list(read_outputs(file, parse_columns(columns, rows, encoding)))
+        for note in describe_conversations(outputs, file):
+            screen.note(note)
+        benchmark, chosen = prepare_evaluation(
+            outputs,
+            template=_read_template(template),
+            rubric=_read_rubric(rubric, trust_all=trust_all),
+            judge=parse_models([judge])[0] if judge is not None else None,
+            config=_read_settings(config, settings, screen),
+        )
+        conditions.check(chosen)
+        for file_of_others in (rubric, template):
+            # Its traits and fields are data of that file, not of the caller: its restricted values need trust.
+            benchmark.path = file_of_others
+            require_trust(benchmark, chosen, "all" if trust_all else None)
+        benchmark.path = None
+        request = RunRequest(
+            benchmark,
+            chosen,
+            trust="all" if trust_all else None,
+            output=path,
+            journal=journal or default_journal(path),
+            config_file=config,
+        )
+        execute_run(screen, request, conditions=conditions, reports=reports, as_json=as_json, quiet=quiet)
+
+
+def _read_template(path: Path | None) -> str | None:
+    if path is None:
+        return None
+    from karenina_core.errors import ConfigError
+    from karenina_toolkit.files import bounded_files
+
+    try:
+        return bounded_files.read_text(path)
+    except bounded_files.FileError as error:
+        raise ConfigError([f"the template {error.path} cannot be read: {error.what}; {error.cure}"]) from error
+
+
+def _read_rubric(path: Path | None, *, trust_all: bool) -> Rubric | None:
+    if path is None:
+        return None
+    from karenina_benchmark import Benchmark
+    from karenina_core.data.trust import Trust
+    from karenina_core.errors import ConfigError
+    from karenina_engine.user.trust_store import load_trust
+
+    found = Benchmark.load(path, Trust.all() if trust_all else load_trust()).global_rubric
+    if not found:
+        raise ConfigError([f"{path} has no rubric: give a benchmark file, such as YAML, with traits under `rubric`"])
+    return found
+
+
+def _read_settings(config: Path | None, settings: list[str] | None, screen: Screen) -> dict[str, Any]:
+    values = read_configuration(None, config, settings).given()
+    if values.pop("answering_models", None):
+        screen.note("answering_models has no effect: the outputs take the place of a model's answers.")
+    return values

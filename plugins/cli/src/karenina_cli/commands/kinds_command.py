@@ -1,0 +1,198 @@
+"""`karenina primitives` and `karenina traits`: what templates and rubrics can use, with its fields."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from textwrap import indent
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+from rich.text import Text
+
+from karenina_cli.input import completion_values
+from karenina_cli.output.field_listing import ListedField, list_fields, print_fields
+from karenina_cli.screen import Screen, get_screen, print_wrapped
+from karenina_core.config.setting_owners import not_loaded
+from karenina_core.errors import ConfigError
+from karenina_core.text import did_you_mean
+from karenina_toolkit.printable import clean
+
+if TYPE_CHECKING:
+    from karenina_core.data.rubrics import RubricTrait
+
+_LINE_END: Final = re.compile(r"(?<!\n)\n(?=[^\s*-])")
+"""The end of a line within a paragraph."""
+_EMPTY_DEFAULTS: Final = (None, "null", "false", "[]", "{}")
+_NOT_WRITTEN: Final = ("type", "unread")
+
+
+@dataclass(frozen=True, slots=True)
+class ListedKind:
+    """A primitive or a kind of trait: its name in files, distribution, meaning, fields, and use in a YAML file."""
+
+    name: str
+    owner: str
+    meaning: str
+    fields: Sequence[ListedField]
+    usage: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {
+            "name": self.name,
+            "owner": self.owner,
+            "meaning": self.meaning,
+            "fields": [field.to_json() for field in self.fields],
+            "usage": self.usage,
+        }
+
+
+def meaning_of(kind: type) -> str:
+    """Return the docstring of a class without its indentation."""
+    return inspect.getdoc(kind) or ""
+
+
+def distribution_of(kind: type) -> str:
+    """Return the distribution of a class of this project, from the name of its package."""
+    return kind.__module__.partition(".")[0].replace("_", "-")
+
+
+def print_kinds(screen: Screen, what: str, kinds: Sequence[ListedKind], name: str | None, *, as_json: bool) -> None:
+    """Print all kinds, each in short, or the one called `name` in full. Raises `ConfigError` if there is none."""
+    names = [kind.name for kind in kinds]
+    chosen = [kind for kind in kinds if name in (None, kind.name)]
+    if not chosen:
+        raise ConfigError([f"there is no {what} {name!r}{did_you_mean(name or '', names)}{not_loaded()}"])
+    if as_json:
+        screen.json({f"{what.replace(' ', '_')}s": [kind.to_json() for kind in chosen]})
+        return
+    for kind in chosen:
+        print_wrapped(screen.out, Text(clean(kind.name), "bold") + Text(f"  ({kind.owner})", "not bold dim"))
+        if name is None:
+            _print_short(screen, kind)
+        else:
+            _print_whole(screen, kind)
+
+
+def _print_short(screen: Screen, kind: ListedKind) -> None:
+    summary = " ".join(kind.meaning.partition("\n\n")[0].split())
+    if summary:
+        print_wrapped(screen.out, Text(clean(f"    {summary}")))
+    fields = ", ".join(
+        one.name if one.default in _EMPTY_DEFAULTS else f"{one.name} = {one.default}" for one in kind.fields
+    )
+    if fields:
+        print_wrapped(screen.out, Text(clean(f"    {fields}"), "dim"))
+
+
+def _print_whole(screen: Screen, kind: ListedKind) -> None:
+    print_wrapped(screen.out, Text(clean(indent(_LINE_END.sub(" ", kind.meaning), "    "))))
+    if kind.fields:
+        screen.out.print()
+        print_fields(screen.out, kind.fields)
+    screen.out.print()
+    print_wrapped(screen.out, Text(clean(indent(kind.usage, "    "))))
+
+
+def traits(
+    ctx: typer.Context,
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="NAME",
+            help="Print only this kind, in full.",
+            show_default=False,
+            autocompletion=completion_values.trait_kinds,
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Print the kinds of rubric traits, which score qualities without a right answer, and their fields.
+
+    A benchmark file names the kind of a trait under `type`. Plugins add more.
+    """
+    screen = get_screen(ctx)
+    with screen.report_errors():
+        print_kinds(screen, "trait kind", list_trait_kinds(), name, as_json=as_json)
+
+
+def list_trait_kinds() -> Sequence[ListedKind]:
+    """Return the kinds of traits of the core and of the active plugins."""
+    from karenina_core import plugins
+    from karenina_core.data.rubrics import trait_kinds
+    from karenina_rubric.hookspecs import karenina_trait_kinds
+
+    offered = {one.value: one.distribution for one in plugins.active_plugins().offers(karenina_trait_kinds)}
+    return [
+        ListedKind(
+            name, offered.get(kind) or distribution_of(kind), meaning_of(kind), fields, _usage_in_rubric(name, fields)
+        )
+        for name, kind in trait_kinds().items()
+        for fields in [_fields_of(kind)]
+    ]
+
+
+def _fields_of(kind: type[RubricTrait]) -> list[ListedField]:
+    """Return the fields as files have them: those that plugins own in place of `extra`."""
+    from karenina_core import plugins
+    from karenina_core.namespaces import namespace_of
+    from karenina_core.stages.stage import registered_stages
+
+    fields = list_fields(kind, without=_NOT_WRITTEN)
+    if not any(one.name == "extra" for one in fields):
+        return fields
+    stages = registered_stages(plugins.active_plugins())
+    models = dict.fromkeys(one.stage.trait_settings for one in stages if one.stage.trait_settings is not None)
+    owned = [replace(field, name=namespace_of(model) + field.name) for model in models for field in list_fields(model)]
+    return [*(one for one in fields if one.name != "extra"), *owned]
+
+
+def _usage_in_rubric(name: str, fields: Sequence[ListedField]) -> str:
+    required = [f"{one.name}: ..." for one in fields if one.default is None]
+    return f"rubric:\n  - {{{', '.join([f'type: {name}', *required])}}}"
+
+
+def primitives(
+    ctx: typer.Context,
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="NAME",
+            help="Print only this primitive, in full.",
+            show_default=False,
+            autocompletion=completion_values.primitives,
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Print the primitives, which compare a field of a template with its truth, and their parameters.
+
+    A benchmark file names them under `verify_with`. Plugins add more.
+    """
+    screen = get_screen(ctx)
+    with screen.report_errors():
+        print_kinds(screen, "primitive", list_primitives(), name, as_json=as_json)
+
+
+def list_primitives() -> Sequence[ListedKind]:
+    """Return the primitives of the template package and of the active plugins."""
+    from karenina_core import plugins
+    from karenina_template.hookspecs import karenina_primitives
+    from karenina_template.templates import known_primitives
+
+    offered = {one.value: one.distribution for one in plugins.active_plugins().offers(karenina_primitives)}
+    return [
+        ListedKind(
+            name, offered.get(kind) or distribution_of(kind), meaning_of(kind), fields, _usage_in_template(name, fields)
+        )
+        for name, kind in known_primitives().items()
+        for fields in [list_fields(kind)]
+    ]
+
+
+def _usage_in_template(name: str, fields: Sequence[ListedField]) -> str:
+    required = [f"{one.name}: ..." for one in fields if one.default is None]
+    return f"verify_with: {{{', '.join([f'type: {name}', *required])}}}" if required else f"verify_with: {name}"

@@ -1,0 +1,126 @@
+"""`karenina plan`: which stages run, in which order, and why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.text import Text
+
+from karenina_cli.input import completion_values
+from karenina_cli.input.configuration import parse_columns, read_configuration
+from karenina_cli.input.named_files import load_checked, select_usable
+from karenina_cli.input.options import Columns, ConfigFile, Encoding, Exact, PrintJSON, Rows, Settings
+from karenina_cli.screen import Screen, get_screen, print_wrapped
+from karenina_toolkit.printable import clean
+
+if TYPE_CHECKING:
+    from karenina_core.planning.plan import Plan
+
+
+def plan(
+    ctx: typer.Context,
+    file: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="FILE",
+            help="A benchmark. Default: a question without traits or metadata.",
+            show_default=False,
+            autocompletion=completion_values.benchmark_files,
+        ),
+    ] = None,
+    config: ConfigFile = None,
+    settings: Settings = None,
+    columns: Columns = None,
+    rows: Rows = None,
+    encoding: Encoding = None,
+    exact: Exact = False,
+    question: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--question",
+            "-q",
+            metavar="ID",
+            help="Plan only this question.",
+            autocompletion=completion_values.question_ids,
+        ),
+    ] = None,
+    as_json: PrintJSON = False,
+) -> None:
+    """Print the plan: the stages in order, what each waits for, and what is left out and why."""
+    screen = get_screen(ctx)
+    with screen.report_errors():
+        plans = _plans(file, config, settings, question, parse_columns(columns, rows, encoding, exact=exact))
+        if as_json:
+            screen.json(_json(plans, of_file=file is not None))
+            return
+        for one, ids in plans:
+            if len(plans) > 1:
+                screen.out.print(
+                    Text(clean(f"{len(ids)} question{'' if len(ids) == 1 else 's'}: {', '.join(ids[:5])}"), "bold")
+                )
+            _print(screen, one)
+
+
+def _plans(
+    file: Path | None,
+    config: Path | None,
+    settings: list[str] | None,
+    wanted: list[str] | None,
+    columns: dict[str, str] | None,
+) -> list[tuple[Plan, list[str]]]:
+    """Return the different plans, each with the ids of its questions; most questions share one."""
+    from karenina_core.config import plugins_of
+    from karenina_core.data.question import Question
+    from karenina_core.errors import ConfigError
+    from karenina_engine.check.planner import Planner
+    from karenina_engine.check.plugin_checks import check_selection, warn_about_plugins
+    from karenina_engine.check.questions import select_questions
+
+    benchmark = load_checked(file, columns=columns) if file is not None else None
+    chosen = read_configuration(benchmark, config, settings)
+    if benchmark is None:
+        if wanted:
+            raise ConfigError(["--question selects from a benchmark: name its file"])
+        questions = [Question(question="A plain question", id="plain")]
+    else:
+        questions = list(select_questions(benchmark, chosen, wanted or None))
+        select_usable(benchmark, None, chosen, [question.id for question in questions])
+        if not questions:
+            raise ConfigError([f"{file} contains no question to plan for"])
+    plugins = plugins_of(chosen)
+    check_selection(plugins, chosen)
+    warn_about_plugins(plugins)
+    planner = Planner(chosen, plugins)
+    found: dict[tuple[str, ...], tuple[Plan, list[str]]] = {}
+    for question in questions:
+        one = planner.plan(question)
+        key = tuple(f"{stage.distribution}:{stage.name}" for stage in one.stages)
+        found.setdefault(key, (one, []))[1].append(question.id)
+    return list(found.values())
+
+
+def _json(plans: list[tuple[Plan, list[str]]], *, of_file: bool) -> dict[str, Any]:
+    """Return the plan; for a benchmark with the ids of its questions, and the plans of other questions."""
+    (first, ids), *others = plans
+    found = first.to_json()
+    if of_file:
+        found["questions"] = ids
+    if others:
+        found["other_plans"] = [{**one.to_json(), "questions": more} for one, more in others]
+    return found
+
+
+def _print(screen: Screen, one: Plan) -> None:
+    from karenina_engine.check.planner import left_out_lines, plan_rows
+
+    for number, name, slot, owner, waits in plan_rows(one):
+        facts = Text(f"  {f'slot {slot}' if slot != '-' else 'no slot'}; {owner}", "dim")
+        print_wrapped(screen.out, Text(f"{number:>2}  ") + Text(name, "bold") + facts)
+        for line in waits.splitlines():
+            print_wrapped(screen.out, Text(clean(f"    waits for {line}")))
+    if one.left_out:
+        screen.out.print("Left out:")
+        for line in left_out_lines(one):
+            print_wrapped(screen.out, Text(f"  {line}"))

@@ -1,0 +1,289 @@
+"""`karenina prompts`: the prompts of a question, without calling a model."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.text import Text
+from typer.core import TyperCommand
+
+from karenina_cli.input import completion_values
+from karenina_cli.input.configuration import parse_columns, read_configuration
+from karenina_cli.input.options import (
+    Answering,
+    Columns,
+    ConfigFile,
+    Encoding,
+    Exact,
+    Judges,
+    PrintJSON,
+    Rows,
+    Settings,
+    TrustAll,
+)
+from karenina_cli.screen import Screen, get_screen
+from karenina_toolkit.printable import clean
+
+if TYPE_CHECKING:
+    from karenina_benchmark import Benchmark
+    from karenina_core.config import VerificationConfig
+    from karenina_core.data.trust import Trust
+    from karenina_core.models.prompts import PromptTask
+    from karenina_core.plugins import Plugins
+    from karenina_engine.offline.prompt_preview import OwnedTask, Prompt, PromptPreview
+
+TRUTH = "contains the ground truth, by design"
+
+
+class PromptsCommand(TyperCommand):
+    """A command whose option `--task` lists the tasks if no name follows it."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse arguments, with an empty name for the option if none follows it."""
+        given: list[str] = []
+        for at, word in enumerate(args):
+            bare = word in ("--task", "-t") and (at + 1 == len(args) or args[at + 1].startswith("-"))
+            given.append("--task=" if bare else word)
+        return super().parse_args(ctx, given)
+
+
+app = typer.Typer()
+
+
+@app.command(cls=PromptsCommand)
+def prompts(
+    ctx: typer.Context,
+    file: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="FILE",
+            help="A benchmark. Without it, only the prompt tasks are listed.",
+            show_default=False,
+            autocompletion=completion_values.benchmark_files,
+        ),
+    ] = None,
+    config: ConfigFile = None,
+    settings: Settings = None,
+    columns: Columns = None,
+    rows: Rows = None,
+    encoding: Encoding = None,
+    exact: Exact = False,
+    answering: Answering = None,
+    judge: Judges = None,
+    question: Annotated[
+        str | None,
+        typer.Option(
+            "--question",
+            "-q",
+            metavar="ID",
+            help="Print the prompts of this question. Default: the first of the file.",
+            autocompletion=completion_values.question_ids,
+        ),
+    ] = None,
+    task: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--task",
+            "-t",
+            metavar="[NAME]",
+            help="Print only this task, or the tasks of this family; without a name, list the tasks.",
+            autocompletion=completion_values.prompt_tasks,
+        ),
+    ] = None,
+    answer: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="The text used as the answer of the model under test.")
+    ] = None,
+    trust_all: TrustAll = False,
+    as_json: PrintJSON = False,
+) -> None:
+    """Print every prompt of a question exactly as sent, without calling a model.
+
+    Without FILE, list the prompt tasks. Stages execute as in a run, with placeholders for replies. The configuration
+    need not name models; of several models, the first of each role is used.
+    """
+    screen = get_screen(ctx)
+    with screen.report_errors():
+        from karenina_benchmark import Benchmark
+        from karenina_core.config import plugins_of
+        from karenina_core.data.trust import Trust
+        from karenina_core.errors import ConfigError
+        from karenina_engine.check.restricted_values import check_restricted_values
+        from karenina_engine.user.trust_store import load_trust
+
+        trust = Trust.all() if trust_all else load_trust()
+        benchmark = (
+            Benchmark.load(file, trust, columns=parse_columns(columns, rows, encoding, exact=exact))
+            if file is not None
+            else None
+        )
+        chosen = read_configuration(benchmark, config, settings, answering=answering, judges=judge)
+        if benchmark is not None:
+            check_restricted_values(benchmark, chosen, trust)
+        plugins = plugins_of(chosen)
+        if task and "" in task:
+            _list_tasks(screen, plugins, as_json=as_json)
+            return
+        wanted = _check_task_names(task, plugins)
+        if benchmark is not None:
+            preview = _preview(benchmark, chosen, plugins, question, answer, trust)
+            if as_json:
+                screen.json(_preview_json(preview, wanted))
+            else:
+                _print_preview(screen, preview, wanted, of=len(benchmark))
+            return
+        for option, given in (("--question", question), ("--answer", answer)):
+            if given is not None:
+                raise ConfigError([f"{option} applies to a question: name the benchmark's file"])
+        _print_tasks(screen, plugins, wanted, as_json=as_json)
+
+
+def _check_task_names(names: list[str] | None, plugins: Plugins) -> set[str] | None:
+    """Return the names of the tasks to print, or None for all. Raises `ConfigError` for an unknown task."""
+    from karenina_core.errors import ConfigError
+    from karenina_core.text import did_you_mean
+    from karenina_engine.offline.prompt_preview import declared_tasks
+
+    declared = [one.task for one in declared_tasks(plugins)]
+    known = {name for task in declared for name in (task.name, task.family) if name is not None}
+    unknown = [name for name in names or () if name not in known]
+    if unknown:
+        raise ConfigError(
+            [f"--task: no stage has a prompt task {name!r}{did_you_mean(name, known)}" for name in unknown]
+        )
+    return set(names) if names else None
+
+
+def _preview(
+    benchmark: Benchmark,
+    config: VerificationConfig,
+    plugins: Plugins,
+    id: str | None,
+    answer: str | None,
+    trust: Trust,
+) -> PromptPreview:
+    from karenina_core.errors import ConfigError
+    from karenina_engine.check.questions import select_questions, with_workspace_root
+    from karenina_engine.offline.prompt_preview import PLACEHOLDER, preview_prompts
+
+    if not len(benchmark):
+        raise ConfigError([f"{benchmark.path} contains no question"])
+    config = with_workspace_root(benchmark, config)
+    (question,) = select_questions(benchmark, config, [id if id is not None else benchmark.ids[0]])
+    text = answer if answer is not None else PLACEHOLDER
+    return asyncio.run(preview_prompts(question, config, plugins, trust=trust, answer=text))
+
+
+def _is_wanted(task: PromptTask | None, wanted: set[str] | None) -> bool:
+    return wanted is None or (task is not None and not wanted.isdisjoint({task.name, task.family}))
+
+
+def _preview_json(preview: PromptPreview, wanted: set[str] | None) -> dict[str, Any]:
+    return {
+        "question": preview.question.id,
+        "prompts": [_prompt_json(one) for one in preview.prompts if _is_wanted(one.task, wanted)],
+        "unsaid": [
+            {"task": one.task.name, "stage": one.stage, "why": one.why, "instructions": one.task.instructions}
+            for one in preview.unused
+            if _is_wanted(one.task, wanted)
+        ],
+        "failed": [{"stage": stage, "error": error} for stage, error in preview.failed.items()],
+    }
+
+
+def _prompt_json(prompt: Prompt) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "stage": prompt.stage,
+        "task": prompt.task.name if prompt.task is not None else None,
+        "distribution": prompt.distribution,
+        "model": prompt.model,
+        "port": prompt.port,
+        "shows_truth": prompt.task is not None and prompt.task.shows_truth,
+        "messages": [message.to_dict() for message in prompt.messages],
+        "schema": dict(prompt.schema) if prompt.schema is not None else None,
+    }
+    if prompt.options is not None:
+        found["options"] = {
+            "max_turns": prompt.options.max_turns,
+            "timeout": prompt.options.timeout,
+            "workspace": prompt.options.workspace is not None,
+        }
+    return found
+
+
+def _print_preview(screen: Screen, preview: PromptPreview, wanted: set[str] | None, *, of: int) -> None:
+    screen.note(f"Question {preview.question.id}" + (f", one of {of}" if of > 1 else "") + ". No model is called.")
+    for prompt in preview.prompts:
+        if _is_wanted(prompt.task, wanted):
+            _print_prompt(screen, prompt)
+    for stage, error in preview.failed.items():
+        screen.note(f"Warning: {stage} failed, and the prompts after it are not shown: {error}")
+    for one in preview.unused:
+        if _is_wanted(one.task, wanted):
+            screen.note(f"Not shown: {one.task.name} of {one.stage}: {one.why}")
+
+
+def _print_prompt(screen: Screen, prompt: Prompt) -> None:
+    task = prompt.task.name if prompt.task is not None else "(no declared task)"
+    truth = f"; {TRUTH}" if prompt.task is not None and prompt.task.shows_truth else ""
+    head = f"== {prompt.stage}: {task} ({prompt.distribution}) to {prompt.model}, {prompt.port} port{truth}"
+    _line(screen, head, "bold")
+    for message in prompt.messages:
+        _line(screen, f"-- {message.role}", "dim")
+        _line(screen, message.content)
+    if prompt.schema is not None:
+        _line(screen, "-- schema", "dim")
+        _line(screen, json.dumps(prompt.schema, indent=2, ensure_ascii=False))
+    if prompt.options is not None:
+        place = "a workspace" if prompt.options.workspace is not None else "no workspace"
+        _line(screen, f"-- at most {prompt.options.max_turns} turns, in {place}", "dim")
+    _line(screen, "")
+
+
+def _list_tasks(screen: Screen, plugins: Plugins, *, as_json: bool) -> None:
+    """Print the name of each task with its stages, one a line."""
+    from karenina_engine.offline.prompt_preview import declared_tasks
+
+    tasks = list(declared_tasks(plugins))
+    if as_json:
+        screen.json({"tasks": [_task_json(one) for one in tasks]})
+        return
+    for one in sorted(tasks, key=lambda one: one.task.name):
+        _line(screen, _task_head(one).removeprefix("== "))
+
+
+def _print_tasks(screen: Screen, plugins: Plugins, wanted: set[str] | None, *, as_json: bool) -> None:
+    from karenina_engine.offline.prompt_preview import declared_tasks
+
+    tasks = [one for one in declared_tasks(plugins) if _is_wanted(one.task, wanted)]
+    if as_json:
+        screen.json({"tasks": [_task_json(one) for one in tasks]})
+        return
+    for one in tasks:
+        _line(screen, _task_head(one), "bold")
+        _line(screen, one.task.instructions or "(no instructions of its own)")
+        _line(screen, "")
+
+
+def _task_head(one: OwnedTask) -> str:
+    family = f", family {one.task.family}" if one.task.family is not None else ""
+    truth = f"; {TRUTH}" if one.task.shows_truth else ""
+    return f"== {one.task.name}{family} ({one.distribution}: {', '.join(one.stages)}){truth}"
+
+
+def _task_json(one: OwnedTask) -> dict[str, Any]:
+    return {
+        "task": one.task.name,
+        "family": one.task.family,
+        "stages": list(one.stages),
+        "distribution": one.distribution,
+        "shows_truth": one.task.shows_truth,
+        "instructions": one.task.instructions,
+    }
+
+
+def _line(screen: Screen, text: str, style: str = "") -> None:
+    screen.out.print(Text(clean(text), style), soft_wrap=True)

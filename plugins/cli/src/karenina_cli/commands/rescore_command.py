@@ -1,0 +1,203 @@
+"""`karenina rescore`: score a run again from its journal, without a call of a model."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from karenina_cli.input import completion_values
+from karenina_cli.input.configuration import SPEC_HELP, parse_columns, parse_models, with_settings
+from karenina_cli.input.named_files import find_journal
+from karenina_cli.input.options import Columns, ConfigFile, Encoding, Exact, JournalFile, JSONObject, Rows, Settings
+from karenina_cli.screen import Screen, get_screen
+from karenina_core.errors import ConfigError
+from karenina_toolkit.printable import clean, quantity
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from karenina_engine.offline.rescore_report import Change, RescoreReport
+
+MAX_ROWS = 200
+"""The most changes that a table shows; `--json` has all."""
+
+
+def rescore(
+    ctx: typer.Context,
+    journal: JournalFile,
+    file: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[BENCHMARK]",
+            help="The benchmark as it is now. Default: the file of your run.",
+            autocompletion=completion_values.benchmark_files,
+        ),
+    ] = None,
+    config: ConfigFile = None,
+    settings: Settings = None,
+    columns: Columns = None,
+    rows: Rows = None,
+    encoding: Encoding = None,
+    exact: Exact = False,
+    judge: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--judge",
+            "-j",
+            metavar="SPEC",
+            help=f"With --ask: a judge, under its id: {SPEC_HELP}",
+            autocompletion=completion_values.models,
+        ),
+    ] = None,
+    diff: Annotated[bool, typer.Option("--diff", help="List what changed, verdicts first.")] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="Write the new results to this file, one JSON object per line.", show_default=False
+        ),
+    ] = None,
+    ask: Annotated[
+        bool,
+        typer.Option("--ask", help="Call models again for prompts that contain a truth which has changed."),
+    ] = False,
+    trust_all: Annotated[
+        bool, typer.Option("--trust-all", help="Run the code in the benchmark's templates: only for your own files.")
+    ] = False,
+    as_json: JSONObject = False,
+) -> None:
+    """Score a run again from its journal, without a call, after truths or tolerances changed.
+
+    Weights, patterns and verify() may have changed too. Items are paired with those of the run by question, models and
+    replicate. An item that needs a new judge call (another question, field or trait) ends in an error. The journal may
+    be somebody else's: name the benchmark then. A result file of the reference implementation, in place of a journal,
+    is scored again from the values that its judge extracted.
+    """
+    screen = get_screen(ctx)
+    with screen.report_errors():
+        from karenina_benchmark.earlier_runs.rescore_request import make_rescore_request
+        from karenina_engine.offline.rescoring import rescore as scored_again
+        from karenina_engine.results.result_set import is_of_reference
+
+        target = output.absolute() if output is not None else None
+        if is_of_reference(journal):
+            found = _rescore_reference(journal, file, target, columns=parse_columns(columns), trust_all=trust_all)
+            _print(screen, found, output, diff=diff, as_json=as_json)
+            return
+        if judge and not ask:
+            raise ConfigError(
+                ["--judge has no effect without --ask: add --ask to call the judge, or leave out --judge"]
+            )
+        chosen = make_rescore_request(
+            find_journal(screen, journal),
+            file,
+            config=config,
+            judges=parse_models(judge) if judge else None,
+            ask=ask,
+            trust_all=trust_all,
+            columns=parse_columns(columns, rows, encoding, exact=exact),
+            note=screen.note,
+        )
+        found = scored_again(
+            chosen.journal,
+            chosen.benchmark,
+            with_settings(chosen.config, settings),
+            question_ids=chosen.ids,
+            trust="all" if trust_all else None,
+            output=target,
+            ask=ask,
+            processes=os.cpu_count() or 1,
+            by_id=True,
+        )
+        _print(screen, found, output, diff=diff, as_json=as_json)
+
+
+def _rescore_reference(
+    results: Path, file: Path | None, output: Path | None, *, columns: Mapping[str, str] | None, trust_all: bool
+) -> RescoreReport:
+    """Return the report on a result file of the reference, which has no journal. Raises `ConfigError`."""
+    from karenina_benchmark.earlier_runs.rescore_results import rescore_results
+    from karenina_cli.input.named_files import load_checked
+    from karenina_core.data.trust import Trust
+    from karenina_engine.user.trust_store import load_trust
+
+    if file is None:
+        raise ConfigError([f"{results} has no journal that names a benchmark: karenina rescore {results} BENCHMARK"])
+    trust = Trust.all() if trust_all else load_trust()
+    return rescore_results(results, load_checked(file, trust, columns=columns), trust, output)
+
+
+def _print(screen: Screen, found: RescoreReport, output: Path | None, *, diff: bool, as_json: bool) -> None:
+    if as_json:
+        screen.json({**rescored_json(found), "output": str(output) if output is not None else None})
+        return
+    if diff:
+        _print_changes(screen, found)
+    _print_totals(screen, found, output)
+
+
+def rescored_json(found: RescoreReport) -> dict[str, Any]:
+    """Return what `--json` prints, without the output file."""
+    return {
+        "before": found.before.model_dump(mode="json"),
+        "after": found.after.model_dump(mode="json"),
+        "flips": [change_json(change) for change in found.flips],
+        "changes": [change_json(change) for change in found.changes if not change.flipped],
+        "missing": len(found.missing),
+        "gone": found.gone,
+        "new": found.new,
+        "seconds": found.seconds,
+    }
+
+
+def change_json(change: Change) -> dict[str, Any]:
+    """Return a change as JSON values."""
+    question, answering, judge, replicate = change.item
+    return {
+        "question_id": question,
+        "answering": answering,
+        "judge": judge,
+        "replicate": replicate,
+        "before": change.before.value,
+        "after": change.after.value,
+        "fields": {name: list(pair) for name, pair in change.fields.items()},
+        "traits": {name: list(pair) for name, pair in change.traits.items()},
+        "granular": list(change.granular) if change.granular is not None else None,
+        "missing": change.missing,
+        "why": change.why,
+    }
+
+
+def _print_changes(screen: Screen, found: RescoreReport) -> None:
+    from karenina_engine.offline.rescore_report import change_cells
+
+    changes = found.ordered_changes()
+    if not changes:
+        return
+    for change in changes[:MAX_ROWS]:
+        question, models, replicate, before, after, changed, why = map(clean, change_cells(change))
+        screen.out.print(Text(question, "bold") + Text(f"  {before} -> {after}  {models}, replicate {replicate}"))
+        for line in filter(None, (changed, why)):
+            screen.out.print(Padding(Text(line), (0, 0, 0, 4)))
+    if len(changes) > MAX_ROWS:
+        screen.note(f"The table shows {MAX_ROWS} of {len(changes)} changes; --json prints all.")
+
+
+def _print_totals(screen: Screen, found: RescoreReport, output: Path | None) -> None:
+    from karenina_engine.offline.rescore_report import report_rows
+
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(no_wrap=True, style="bold")
+    grid.add_column(overflow="fold")
+    for name, text in [*report_rows(found), ("Results", str(output) if output is not None else "")]:
+        if text:
+            grid.add_row(name, Text(clean(text)))
+    screen.out.print(grid)
+    saved = "" if output is not None else " Nothing was saved: -o FILE writes the new results."
+    scored = f"Scored {quantity(found.after.items, 'item')} in {found.seconds:.1f} s"
+    screen.note(f"{scored}; the journal was not changed.{saved}")

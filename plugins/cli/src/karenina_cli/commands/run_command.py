@@ -1,0 +1,222 @@
+"""`karenina run`: evaluate a model on a benchmark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from karenina_cli.exit_codes import exit_codes_help
+from karenina_cli.input import completion_values
+from karenina_cli.input.configuration import parse_columns, read_configuration, select_ids
+from karenina_cli.input.named_files import load_checked, select_usable
+from karenina_cli.input.options import (
+    Answering,
+    Columns,
+    ConfigFile,
+    Encoding,
+    Exact,
+    FailUnder,
+    Judges,
+    JUnit,
+    MaxUnjudged,
+    Quiet,
+    ResultsJSON,
+    Rows,
+    Settings,
+    SummaryMarkdown,
+    TrustAll,
+)
+from karenina_cli.running.ci_reports import CIReports, Conditions
+from karenina_cli.screen import get_screen
+
+if TYPE_CHECKING:
+    pass
+
+app = typer.Typer()
+
+
+@app.command(epilog=exit_codes_help())
+def run(
+    ctx: typer.Context,
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="A benchmark: .yaml, .jsonld, .json, .jsonl, .csv or .xlsx.",
+            show_default=False,
+            autocompletion=completion_values.benchmark_files,
+        ),
+    ],
+    config: ConfigFile = None,
+    settings: Settings = None,
+    answering: Answering = None,
+    judge: Judges = None,
+    recordings: Annotated[
+        Path | None, typer.Option(help="Judge the answers in this file instead of calling a model.", show_default=False)
+    ] = None,
+    columns: Columns = None,
+    rows: Rows = None,
+    encoding: Encoding = None,
+    exact: Exact = False,
+    partial: Annotated[
+        bool,
+        typer.Option(
+            "--partial", help="Continue even if questions have no recorded answer, or answers match no question."
+        ),
+    ] = False,
+    question: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--question",
+            "-q",
+            metavar="ID",
+            help="Run only this question.",
+            autocompletion=completion_values.question_ids,
+        ),
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Run only the first N questions.", show_default=False)
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="The result file: one JSON object per line, written as items finish. Default: FILE's name with "
+            ".results.jsonl, in this folder. An existing file is kept under another name.",
+            show_default=False,
+        ),
+    ] = None,
+    skip_done: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="RESULTS",
+            help="Skip the questions whose items are all judged in this result file.",
+            show_default=False,
+            autocompletion=completion_values.result_files,
+        ),
+    ] = None,
+    journal: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="The journal, which stores replies and results as they arrive, so that the same command continues a "
+            "run that was stopped. Default: next to the output (<name>.journal).",
+            show_default=False,
+        ),
+    ] = None,
+    no_journal: Annotated[bool, typer.Option("--no-journal", help="Do not keep a journal.")] = False,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Start anew; an existing journal is kept under another name.")
+    ] = False,
+    replay: Annotated[
+        bool,
+        typer.Option(
+            "--replay", help="Make no call: take replies from the journal. A call without a stored reply is an error."
+        ),
+    ] = False,
+    executor: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="What executes the run; asyncio is this process.",
+            show_default=False,
+            autocompletion=completion_values.executors,
+        ),
+    ] = None,
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            metavar="USD",
+            help="The most to spend, in US dollars, including earlier runs with the journal. The run then stops "
+            "and can be resumed with a higher budget.",
+            show_default=False,
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Make no call: print the expected calls, tokens and cost.")
+    ] = False,
+    fail_under: FailUnder = None,
+    max_unjudged: MaxUnjudged = None,
+    junit: JUnit = None,
+    summary_markdown: SummaryMarkdown = False,
+    skip_broken: Annotated[
+        bool, typer.Option("--skip-broken", help="Leave out questions with errors, and traits that cannot be read.")
+    ] = False,
+    trust_all: TrustAll = False,
+    as_json: ResultsJSON = False,
+    quiet: Quiet = False,
+) -> None:
+    """Run a benchmark: call the model and the judge, and print each result and the summary."""
+    screen = get_screen(ctx)
+    with screen.report_errors():
+        from karenina_core.data.trust import Trust
+        from karenina_core.errors import ConfigError
+        from karenina_engine.offline.skip_done import unfinished_ids
+        from karenina_engine.results.result_file import check_output, default_journal, default_output
+        from karenina_engine.run.request import RunRequest
+        from karenina_engine.user.trust_store import load_trust
+
+        trust = Trust.all() if trust_all else load_trust()
+        benchmark = load_checked(
+            file, trust, skip_broken=skip_broken, columns=parse_columns(columns, rows, encoding, exact=exact)
+        )
+        given = {"executor": executor or None, "budget": budget, "partial_recordings": partial or None}
+        names = {"partial_recordings": "--partial"}
+        chosen = read_configuration(
+            benchmark,
+            config,
+            settings,
+            answering=answering,
+            judges=judge,
+            recordings=recordings,
+            options={names.get(name, f"--{name}"): {name: value} for name, value in given.items() if value is not None},
+        )
+        if not len(benchmark):
+            raise ConfigError(
+                [f"{file} contains no question: add one (in YAML under `questions`, in a table as a row)"]
+            )
+        if benchmark.missing_answers and chosen.core.evaluation_mode != "rubric_only":
+            raise ConfigError([benchmark.missing_answers])
+        if benchmark.missing_answers:
+            screen.note(f"{benchmark.missing_answers.partition('; to score')[0]}.")
+        ids = select_ids(benchmark, question, limit)
+        if skip_done:
+            ids = unfinished_ids(benchmark, ids, chosen, skip_done)
+            if not ids:
+                screen.note("Nothing to run: every question is already judged in the result files of --skip-done.")
+                if as_json:
+                    screen.json({"results": [], "summary": None, "output": None})
+                return
+        ids = select_usable(benchmark, trust, chosen, ids, skip_broken=skip_broken)
+        path = output if output is not None else default_output(file)
+        check_output(path)
+        conditions = Conditions.parse(fail_under, max_unjudged)
+        conditions.check(chosen)
+        reports = CIReports(junit, summary_markdown)
+        reports.check(as_json=as_json)
+        request = RunRequest(
+            benchmark,
+            chosen,
+            question_ids=ids,
+            trust=trust,
+            output=path,
+            journal=None if no_journal else journal or default_journal(path),
+            replay=replay,
+            fresh=fresh,
+            config_file=config,
+            skip_broken=skip_broken,
+            columns=benchmark.columns,
+        )
+        for note in () if quiet else filter(None, (*benchmark.load_notes, benchmark.load_notice)):
+            screen.note(note)
+        if dry_run:
+            from karenina_cli.output.cost_output import dry_run as print_dry_run
+
+            print_dry_run(screen, request, as_json=as_json)
+            return
+        from karenina_cli.running.run_execution import execute_run
+
+        execute_run(screen, request, conditions=conditions, reports=reports, as_json=as_json, quiet=quiet)

@@ -1,0 +1,151 @@
+"""`karenina show`: print the results of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from karenina_cli.input import completion_values
+from karenina_cli.screen import get_screen
+from karenina_core.data.outcome import Outcome
+from karenina_core.errors import ConfigError
+from karenina_core.text import compose, did_you_mean
+from karenina_toolkit.printable import shorten
+
+if TYPE_CHECKING:
+    from karenina_core.data.result import VerificationResult
+
+_MOST_NAMED: Final = 5
+_LONGEST_NAMED: Final = 50
+
+
+def show(
+    ctx: typer.Context,
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RESULT...",
+            help="Result files of `karenina run`.",
+            autocompletion=completion_values.result_files,
+        ),
+    ],
+    outcome: Annotated[
+        list[Outcome] | None, typer.Option("--outcome", help="Print only items with this outcome.", show_default=False)
+    ] = None,
+    question: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--question",
+            "-q",
+            metavar="ITEM",
+            help="Print only this item or question: a number as printed (3), an id or its beginning, or words of the "
+            "question.",
+            show_default=False,
+            autocompletion=completion_values.result_ids,
+        ),
+    ] = None,
+    benchmark: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="The benchmark of another person's run, for the rules of its fields.",
+            show_default=False,
+            autocompletion=completion_values.benchmark_files,
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print results and summary as one JSON object.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print only the summary.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Print long answers and equal failures in full.")] = False,
+) -> None:
+    """Print the results of a run in full, and their summary."""
+    screen = get_screen(ctx)
+    with screen.report_errors():
+        from karenina_cli.output.cost_output import cost_text, read_spending
+        from karenina_cli.output.result_output import Failures, print_result
+        from karenina_cli.output.summary_output import print_summary, result_json, summary_json
+        from karenina_engine.cost.ledger import make_spending_report
+        from karenina_engine.results.result_set import VerificationResultSet, read_results
+        from karenina_report.benchmark_questions import load_benchmark
+        from karenina_report.registered_notes import find_notes
+        from karenina_report.rules import find_rules
+        from karenina_report.run_notes import NotedRun
+
+        everything = VerificationResultSet(result for file in files for result in read_results(file))
+        items = list(everything)
+        chosen = select_items(items, question) if question else range(len(items))
+        numbered = [(at, items[at]) for at in sorted(chosen) if not outcome or items[at].outcome in outcome]
+        results = VerificationResultSet(result for _, result in numbered)
+        notes = find_notes([NotedRun("", None, file) for file in files]) if len(results) == len(items) else []
+        spent = read_spending(files)
+        if as_json:
+            screen.json(
+                {
+                    "results": [result_json(one) for one in results],
+                    **summary_json(results.totals()),
+                    "output": str(files[0]) if len(files) == 1 else [str(file) for file in files],
+                    "notes": [one.model_dump(mode="json") for one in notes],
+                    "money": make_spending_report(spent) if spent is not None else None,
+                }
+            )
+            return
+        if not quiet:
+            failures = Failures(screen.out, len(items))
+            rules = find_rules(files, load_benchmark(benchmark) if benchmark is not None else None)
+            if not rules and any(result.template.field_results for result in items):
+                screen.note("The rules of comparison are not known here: --benchmark FILE shows them")
+            for at, result in numbered:
+                if full or question or not failures.repeats(result, at + 1):
+                    of_fields = rules.get(result.metadata.template_id)
+                    position = f"{at + 1}/{len(items)}"
+                    print_result(screen.out, result, position, detailed=True, full=full, rules=of_fields)
+            failures.print(files[0] if len(files) == 1 else None)
+        cost = cost_text(spent) if everything.usage().calls else None
+        print_summary(screen.out, results, cost=cost, notes=[(one.name, one.text) for one in notes])
+        if len(results) < len(items):
+            screen.note(f"The summary covers the selected {len(results)} of {len(items)} results.")
+
+
+def select_items(results: Sequence[VerificationResult], wanted: Iterable[str]) -> set[int]:
+    """Return the positions (from 0) of the items that each of `wanted` names.
+
+    A word is the id of a question or a result, else the number of an item (from 1, also as `#3`), else the beginning of
+    one question's id, else a part of one question's text. Raises `ConfigError`, with all problems, for a word that
+    names none, or several questions.
+    """
+    questions = {one.question_id: one.metadata.question_text for one in results}
+    found: set[int] = set()
+    problems = []
+    for word in wanted:
+        named = _named(results, questions, word)
+        if isinstance(named, str):
+            problems.append(named)
+        else:
+            found |= named
+    if problems:
+        raise ConfigError(problems)
+    return found
+
+
+def _named(results: Sequence[VerificationResult], questions: Mapping[str, str], word: str) -> set[int] | str:
+    """Return the positions that the word names, or why it names none."""
+    word = compose(word)
+    exact = {at for at, one in enumerate(results) if word in (compose(one.question_id), one.metadata.result_id)}
+    if exact:
+        return exact
+    digits = word.removeprefix("#")
+    if digits.isdecimal() and digits.isascii():
+        number = int(digits)
+        return {number - 1} if 0 < number <= len(results) else f"there is no item {number}: there are {len(results)}"
+    text = word.casefold()
+    ids = [id for id in questions if compose(id).casefold().startswith(text)]
+    ids = ids or [id for id, question in questions.items() if text in compose(question).casefold()]
+    if len(ids) == 1:
+        return {at for at, one in enumerate(results) if one.question_id == ids[0]}
+    if not ids:
+        return f"there is no result for question {word!r}{did_you_mean(word, questions)}"
+    shown = ", ".join(f"{id} ({shorten(questions[id], _LONGEST_NAMED)})" for id in ids[:_MOST_NAMED])
+    more = f", and {len(ids) - _MOST_NAMED} more" if len(ids) > _MOST_NAMED else ""
+    return f"{word!r} names {len(ids)} questions: {shown}{more}; give more of it, or the number of an item"

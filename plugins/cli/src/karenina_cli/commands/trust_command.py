@@ -1,0 +1,259 @@
+"""`karenina trust`: show the code and the restricted values of a file, and store trust in them."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.text import Text
+
+from karenina_cli.input import completion_values
+from karenina_cli.screen import Screen, get_screen
+from karenina_toolkit.printable import clean
+
+if TYPE_CHECKING:
+    from karenina_benchmark import BenchmarkContent
+    from karenina_core.data.trust import Trust
+    from karenina_engine.check.restricted_values import RestrictedValue
+
+
+@dataclass(slots=True)
+class CodeSource:
+    """A source that runs only with trust, with the reason, the line that makes it code, and its places in the file."""
+
+    digest: str
+    source: str
+    reason: str
+    line: int | None
+    trusted: bool
+    places: list[str] = field(default_factory=list)
+
+    def to_json(self, *, trusted: bool) -> dict[str, Any]:
+        """Return the source as `--json` prints it."""
+        return {
+            "digest": self.digest,
+            "reason": self.reason,
+            "line": self.line,
+            "places": self.places,
+            "trusted": trusted,
+            "source": self.source,
+        }
+
+
+@dataclass(slots=True)
+class TrustFindings:
+    """The contents of a file that need trust: code, restricted `values`, and `paths` outside its folder.
+
+    Values and paths are trusted together, as `digests` (of `digest_of_values`); `new` are those that are not trusted
+    yet. `unopened` is True if files were not read because their paths are not trusted. `broken` are templates that
+    cannot be used even with trust.
+    """
+
+    code: list[CodeSource] = field(default_factory=list)
+    values: list[RestrictedValue] = field(default_factory=list)
+    paths: list[RestrictedValue] = field(default_factory=list)
+    digests: list[str] = field(default_factory=list)
+    new: list[str] = field(default_factory=list)
+    unopened: bool = False
+    broken: list[str] = field(default_factory=list)
+
+    @property
+    def new_code(self) -> list[CodeSource]:
+        """The sources that are not trusted yet."""
+        return [code for code in self.code if not code.trusted]
+
+    @property
+    def untrusted(self) -> bool:
+        """Whether there is something to trust."""
+        return bool(self.new or self.new_code)
+
+
+def trust(
+    ctx: typer.Context,
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="A benchmark, or a template as a .py file.",
+            show_default=False,
+            autocompletion=completion_values.trusted_files,
+        ),
+    ],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Trust without confirmation.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON. Trust is stored only with --yes.")] = False,
+) -> None:
+    """List the code and the restricted values in a file, and trust exactly these.
+
+    Trust does not extend to later changes of the file. Restricted values can start programs, choose where requests and
+    keys go, name files outside the file's folder, choose plugins, or change costs. Of the files that they name, only
+    those inside of the folder that can be programs are opened, for their digest, which is trusted too.
+    """
+    screen = get_screen(ctx)
+    with screen.report_errors():
+        from karenina_engine.user.trust_store import store_trust, trust_path
+
+        found = find_untrusted_content(file)
+        if not as_json:
+            _print(screen, file, found)
+        if found.untrusted and not (yes or as_json or sys.stdin.isatty()):
+            screen.fail(
+                "nothing was trusted: there is no terminal to confirm at. If you have read what is printed above: "
+                f"karenina trust {shlex.quote(str(file))} --yes"
+            )
+        agreed = found.untrusted and (yes or (not as_json and _confirm(found)))
+        count = len(found.new_code) + (len(found.values) + len(found.paths) if found.new else 0)
+        if agreed:
+            store_trust([*(code.digest for code in found.new_code), *found.new], note=str(file))
+        if as_json:
+            screen.json(_json(file, found, stored=count if agreed else 0))
+        elif agreed:
+            screen.out.print(f"Trusted: {count}. Stored in {trust_path()}", soft_wrap=True, markup=False)
+            if found.unopened:
+                screen.note(
+                    f"Files outside the folder were not read; run `karenina trust {file}` again to check "
+                    "their contents."
+                )
+        elif found.untrusted:
+            screen.note("Nothing was trusted.")
+
+
+def find_untrusted_content(file: Path) -> TrustFindings:
+    """Return the contents of `file` that need trust. Executes nothing, and opens no file named by an untrusted path.
+
+    Raises `CheckpointError` if the file cannot be read.
+    """
+    from karenina_benchmark.storage import load_benchmark
+    from karenina_core.data.trust import digest_of_values
+    from karenina_engine.check import restricted_values
+    from karenina_engine.user.trust_store import load_trust
+
+    stored = load_trust()
+    found = TrustFindings()
+    if file.suffix.lower() == ".py":
+        found.code, found.broken = find_code(file, None, stored)
+        return found
+
+    def may_read(path: Path, names: Sequence[str]) -> bool | None:
+        found.paths = restricted_values.paths_outside(path, names)
+        found.unopened = bool(found.paths) and not stored.covers_values(
+            path, restricted_values.names_and_values(found.paths)
+        )
+        return not found.unopened if found.paths else None
+
+    benchmark = load_benchmark(file, may_read)
+    found.code, found.broken = find_code(file, benchmark, stored)
+    found.values = restricted_values.find_restricted_values(benchmark)
+    for values in (found.values, found.paths):
+        if values:
+            digest = digest_of_values(file, restricted_values.names_and_values(values))
+            found.digests.append(digest)
+            if digest not in stored.digests:
+                found.new.append(digest)
+    return found
+
+
+def find_code(file: Path, benchmark: BenchmarkContent | None, stored: Trust) -> tuple[list[CodeSource], list[str]]:
+    """Return the distinct sources that are code, and broken templates; without a benchmark, `file` is a template.
+
+    Executes nothing. Raises `CheckpointError` if the file cannot be read.
+    """
+    from karenina_benchmark.errors import read_text
+    from karenina_core.data.trust import digest_of
+    from karenina_template.templates import TemplateError, UntrustedTemplate, load_template
+
+    found: dict[str, CodeSource] = {}
+    broken: list[str] = []
+
+    def note(source: str, reason: str, line: int | None, place: str) -> None:
+        digest = digest_of(source)
+        code = found.setdefault(digest, CodeSource(digest, source, reason, line, stored.covers(source)))
+        if place not in code.places:
+            code.places.append(place)
+
+    def template(source: str, place: str) -> None:
+        try:
+            load_template(source)
+        except UntrustedTemplate as error:
+            note(source, error.code, error.line, place)
+        except TemplateError as error:
+            broken.append(f"{place}: {error}")
+
+    if benchmark is None:
+        template(read_text(file), str(file))
+        return list(found.values()), broken
+    for question in benchmark:
+        if question.answer_template is not None:
+            template(question.answer_template, f"template of question {question.id}")
+    for source, place in _functions(benchmark):
+        note(source, "a callable trait is a function", None, place)
+    return list(found.values()), broken
+
+
+def _functions(benchmark: BenchmarkContent) -> list[tuple[str, str]]:
+    """Return the sources of callable traits, each with its place."""
+    rubrics = [(benchmark.global_rubric, "the benchmark"), (benchmark.dynamic_rubric, "the benchmark")]
+    for question in benchmark:
+        rubrics += [(question.rubric, f"question {question.id}"), (question.dynamic_rubric, f"question {question.id}")]
+    return [
+        (trait.source, f"trait {trait.name} of {place}")
+        for rubric, place in rubrics
+        if rubric is not None
+        for trait in rubric.callable_traits
+        if trait.source is not None
+    ]
+
+
+def _json(file: Path, found: TrustFindings, *, stored: int) -> dict[str, Any]:
+    values = [
+        {
+            "name": one.name,
+            "value": one.shown,
+            "meaning": one.meaning,
+            "places": list(one.places),
+            "files": [" ".join(pair) for file in one.files for pair in file.identity()],
+        }
+        for one in (*found.values, *found.paths)
+    ]
+    return {
+        "file": str(file),
+        "code": [code.to_json(trusted=code.trusted or bool(stored)) for code in found.code],
+        "values": values,
+        "values_trusted": not found.new or bool(stored),
+        "broken": found.broken,
+        "stored": stored,
+    }
+
+
+def _print(screen: Screen, file: Path, found: TrustFindings) -> None:
+    if not (found.code or found.digests):
+        text = f"{file} contains no code and no restricted value: nothing in it needs trust."
+        screen.out.print(Text(text), soft_wrap=True)
+    if found.digests:
+        state = "" if found.new else " (already trusted)"
+        screen.out.print(Text(f"Restricted values{state}", "bold"), soft_wrap=True)
+        for value in (*found.values, *found.paths):
+            screen.out.print(Text(f"  {clean(value.in_words())}"), soft_wrap=True)
+            for name, what in (pair for file in value.files for pair in file.identity()):
+                screen.out.print(Text(f"    {clean(f'{name} {what}')}", "dim"), soft_wrap=True)
+    for code in found.code:
+        state = " (already trusted)" if code.trusted else ""
+        where = f"line {code.line}: " if code.line is not None else ""
+        places = ", ".join(code.places[:3]) + (f" and {len(code.places) - 3} more" if len(code.places) > 3 else "")
+        screen.out.print(Text(clean(places) + state, "bold"), soft_wrap=True)
+        screen.out.print(Text(f"  {where}{clean(code.reason)}\n  SHA-256 {code.digest}"), soft_wrap=True)
+        for number, line in enumerate(code.source.splitlines(), 1):
+            screen.out.print(Text(f"  {number:4} | {clean(line)}", "dim"), soft_wrap=True)
+    for problem in found.broken:
+        screen.note(f"Cannot be used even with trust: {clean(problem)}")
+
+
+def _confirm(found: TrustFindings) -> bool:
+    count = len(found.new_code)
+    parts = ["this source" if count == 1 else f"these {count} sources"] if count else []
+    parts += ["these values"] if found.new else []
+    return typer.confirm(f"Have you read {' and '.join(parts)}, and may they take effect from now on?", err=True)

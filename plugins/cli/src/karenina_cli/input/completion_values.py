@@ -1,0 +1,200 @@
+"""The values that a shell completes: ids of questions, models, settings, executors, and files of the right kind.
+
+Each function takes the context of the command, with the arguments before the current word, and the current word. It
+imports what it needs when it is called. `karenina_cli.shell_completion` hides errors.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
+from importlib.metadata import Distribution, entry_points
+from pathlib import Path
+from types import UnionType
+from typing import TYPE_CHECKING, Any, Final, Literal, Union, get_args, get_origin
+
+import typer
+
+from karenina_toolkit.completion import BENCHMARKS, CONFIGURATIONS, JOURNALS, RESULTS, complete_files, matching
+
+if TYPE_CHECKING:
+    from karenina_core.config import Setting
+
+_MAX_BYTES: Final = 2_000_000
+_ROLES: Final = ("answering_models", "parsing_models")
+
+
+def _files(endings: Collection[str]) -> Callable[[str], list[str]]:
+    def complete(incomplete: str) -> list[str]:
+        return complete_files(incomplete, endings)
+
+    return complete
+
+
+benchmark_files: Final = _files(BENCHMARKS)
+journal_files: Final = _files(JOURNALS)
+result_files: Final = _files(RESULTS)
+trusted_files: Final = _files((*BENCHMARKS, ".py"))
+
+
+def config_files(incomplete: str) -> list[str]:
+    """Return configuration files and presets."""
+    return [*preset_names(incomplete), *complete_files(incomplete, CONFIGURATIONS)]
+
+
+def preset_names(incomplete: str) -> list[str]:
+    """Return the names of presets."""
+    from karenina_benchmark.config.presets import list_presets
+
+    return matching(list_presets(), incomplete)
+
+
+def question_ids(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Return the ids of the questions in the benchmark that the line names."""
+    from karenina_benchmark.id_completion import read_question_ids
+
+    (file,) = _named_files(ctx, "file")[:1]
+    return matching(read_question_ids(file), incomplete)
+
+
+def result_ids(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Return the ids of the questions in the result files that the line names, from the first megabytes of each."""
+    return matching((id for path in _named_files(ctx, "files") for id in _read_result_ids(path)), incomplete)
+
+
+def models(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Return installed interfaces, each with a colon, and the models of the configuration in their short form."""
+    interfaces = sorted(f"{point.name}:" for point in entry_points(group="karenina.adapters"))
+    return matching([*interfaces, *sorted(_configured_models(ctx))], incomplete)
+
+
+def settings(incomplete: str) -> list[str]:
+    """Return `NAME=` for each setting, and `NAME=VALUE` for the values of one."""
+    from karenina_core.config import all_settings
+
+    owned = all_settings()
+    name, equals, _ = incomplete.partition("=")
+    if name.startswith("slots."):
+        return matching(_slots(), incomplete)
+    names = [one for one in owned if one == name or (not equals and one.startswith(name))]
+    if len(names) > 1 and name not in names:
+        return [f"{one}=" for one in names]
+    values = [f"{one}={value}" for one in names for value in _values_of(owned[one])]
+    starts = [f"{one}=" for one in names] if not equals else []
+    return matching([*starts, *values], incomplete)
+
+
+def setting_names(incomplete: str) -> list[str]:
+    """Return the names of settings, and what `karenina config` does with presets."""
+    from karenina_core.config import all_settings
+
+    return matching([*all_settings(), "save", "list", "delete"], incomplete)
+
+
+def executors(incomplete: str) -> list[str]:
+    """Return the installed executors."""
+    from karenina_core.catalog import read_catalog
+
+    found = read_catalog()["executors"].items()
+    return matching((name for name, owner in found if any(Distribution.discover(name=owner))), incomplete)
+
+
+def prompt_tasks(incomplete: str) -> list[str]:
+    """Return the names of prompt tasks."""
+    from karenina_core.catalog import read_catalog
+
+    return matching(read_catalog()["prompts"], incomplete)
+
+
+def primitives(incomplete: str) -> list[str]:
+    """Return the names of primitives."""
+    from karenina_core.plugins import active_plugins
+    from karenina_template.templates import known_primitives
+
+    active_plugins()
+    return matching(known_primitives(), incomplete)
+
+
+def trait_kinds(incomplete: str) -> list[str]:
+    """Return the kinds of rubric traits."""
+    from karenina_core.data.rubrics import trait_kinds as known_kinds
+    from karenina_core.plugins import active_plugins
+
+    active_plugins()
+    return matching(known_kinds(), incomplete)
+
+
+def _named_files(ctx: typer.Context, argument: str) -> list[Path]:
+    """Return the files that the line names. Before the value of an option, they are among arguments without a name."""
+    given = ctx.params.get(argument) or ctx.args
+    return [Path(one) for one in ([given] if isinstance(given, (str, Path)) else given)]
+
+
+def _configured_models(ctx: typer.Context) -> Iterator[str]:
+    """Yield the models of the line's configuration file, of the environment and of the benchmark."""
+    for table in _configurations(ctx):
+        for role in _ROLES:
+            yield from filter(None, map(_short_form, table.get(role) or ()))
+
+
+def _configurations(ctx: typer.Context) -> Iterator[Mapping[str, Any]]:
+    """Yield the configurations that can be read; the others are errors of the command itself."""
+    from karenina_benchmark.config.config_files import read_config_values
+    from karenina_core.config import read_environment
+    from karenina_core.errors import ConfigError
+
+    yield dict(read_environment())
+    with suppress(ConfigError):
+        if ctx.params.get("config"):
+            yield read_config_values(ctx.params["config"], max_bytes=_MAX_BYTES)
+    with suppress(ConfigError):
+        for file in _named_files(ctx, "file")[:1]:
+            if file.suffix.lower() in (".yaml", ".yml"):
+                yield read_config_values(file, max_bytes=_MAX_BYTES).get("config") or {}
+
+
+def _short_form(model: object) -> str | None:
+    """Return a model as `interface:model_name` or with its server's address, as the command line takes it."""
+    if not isinstance(model, Mapping) or not model.get("interface") or not model.get("model_name"):
+        return None
+    address = model.get("endpoint_base_url")
+    return f"{model['interface']}:{model['model_name']}" + (f"@{address}" if address else "")
+
+
+def _values_of(setting: Setting) -> Iterable[str]:
+    """Return the values of a setting with fixed ones, or else its default."""
+    if setting.name == "executor":
+        return executors("")
+    choices = list(_choices(setting.info.annotation))
+    return choices or ([str(setting.default)] if isinstance(setting.default, (str, int, float)) else [])
+
+
+def _choices(annotation: Any) -> Iterator[str]:
+    kind = get_origin(annotation)
+    if kind is Literal:
+        yield from map(str, get_args(annotation))
+    elif annotation is bool:
+        yield from ("true", "false")
+    elif kind in (Union, UnionType):
+        for part in get_args(annotation):
+            yield from _choices(part)
+
+
+def _slots() -> Iterator[str]:
+    from karenina_core.catalog import read_catalog
+
+    for stage, slot in read_catalog()["stage_slots"].items():
+        yield f"slots.{slot}={stage}"
+
+
+def _read_result_ids(path: Path) -> Iterator[str]:
+    if not path.is_file():
+        return
+    with path.open("rb") as file:
+        lines = file.read(_MAX_BYTES).splitlines()
+    for line in lines:
+        with suppress(ValueError):  # the last line may be cut
+            row = json.loads(line)
+            if isinstance(row, dict) and isinstance(row.get("metadata"), dict):
+                yield str(row["metadata"].get("question_id", ""))

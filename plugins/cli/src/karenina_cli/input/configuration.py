@@ -1,0 +1,177 @@
+"""The configuration of a command: arguments override the environment, the file, and the benchmark's own section."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from karenina_benchmark import Benchmark, BenchmarkContent
+    from karenina_core.config import VerificationConfig
+
+SPEC_HELP = "interface:model_name, interface:model_name@base_url, or a JSON object of a model's configuration."
+_NEXT_COLUMN = re.compile(r",(?=\s*[\w.]+\s*=)")
+_NAME = re.compile(r"[A-Za-z_][\w.-]*")
+
+
+def parse_models(specs: Iterable[str], recordings: Iterable[Path] = ()) -> list[dict[str, Any]]:
+    """Return the models of one role, as `karenina_benchmark.config.model_specs.parse_models` does.
+
+    Raises `typer.BadParameter`.
+    """
+    from karenina_benchmark.config import model_specs
+    from karenina_core.errors import ConfigError
+
+    try:
+        return model_specs.parse_models(specs, recordings)
+    except ConfigError as error:
+        raise typer.BadParameter("; ".join(error.problems)) from None
+
+
+def read_configuration(
+    benchmark: BenchmarkContent | None,
+    file: Path | None,
+    settings: Sequence[str] | None,
+    *,
+    answering: Sequence[str] | None = None,
+    judges: Sequence[str] | None = None,
+    recordings: Path | None = None,
+    options: Mapping[str, Mapping[str, object]] | None = None,
+) -> VerificationConfig:
+    """Return the configuration of a command, which records the names set by the benchmark's own section.
+
+    `options` maps an option of the command, such as `--budget`, to the settings that it stands for.
+    A relative `manual_traces` in a file is relative to that file, one of the command line to the working directory.
+    Raises `ConfigError` (each problem with the place that it comes from) and `typer.BadParameter`.
+    """
+    from karenina_benchmark.config.config_files import ConfigLayers, read_config_values
+    from karenina_benchmark.config.file_paths import read_config_section, resolve_recordings
+    from karenina_core.config import read_environment
+
+    layers = ConfigLayers()
+    of_benchmark = f"the config section of {benchmark.path if benchmark is not None else None}"
+    if benchmark is not None and benchmark.run_config:
+        layers.add(read_config_section(benchmark), of_benchmark)
+    if file is not None:
+        layers.add(resolve_recordings(read_config_values(file), file), str(file))
+    layers.add(dict(read_environment()), "the environment")
+    if answering or recordings is not None:
+        models = parse_models(answering or (), [recordings] if recordings is not None else ())
+        layers.add({"answering_models": models}, "--answering" if answering else "--recordings")
+    if judges:
+        layers.add({"parsing_models": parse_models(judges)}, "--judge")
+    for setting in settings or ():
+        name, value = _parse_setting(setting, layers.values)
+        merged = "." in setting.partition("=")[0] and layers.origin.get(name) == of_benchmark
+        layers.add({name: value}, of_benchmark if merged else "--set")
+    for option, values in (options or {}).items():
+        layers.add(dict(values), option)
+    return layers.make_config().with_benchmark_names(layers.names_from(of_benchmark))
+
+
+def with_settings(config: VerificationConfig, settings: Sequence[str] | None) -> VerificationConfig:
+    """Return a configuration with the settings of `--set` applied. Raises `ConfigError` and `typer.BadParameter`."""
+    values = dict(config.given())
+    for setting in settings or ():
+        name, value = _parse_setting(setting, values)
+        values[name] = value
+    return config.with_values(**values) if settings else config
+
+
+def _check_has_value(setting: str) -> None:
+    """Raise `typer.BadParameter` for the name of a setting without `=` and a value."""
+    from karenina_core.config import all_settings
+
+    name = setting.strip()
+    if name in all_settings():
+        raise typer.BadParameter(f"--set {name} has no value: write --set {name}=VALUE")
+
+
+def _parse_setting(setting: str, values: Mapping[str, Any]) -> tuple[str, Any]:
+    """Return the name and value of `name=value`; `table.key=value` changes one key of a table."""
+    from karenina_core.config import all_settings
+
+    name, equals, text = setting.partition("=")
+    name = name.strip()
+    if not equals:
+        _check_has_value(setting)
+    if not equals or not _NAME.fullmatch(name):
+        raise typer.BadParameter("--set has no name and value: write --set name=value")  # the text may hold a key
+    top, dot, key = name.partition(".")
+    if not dot or name in all_settings():
+        return name, _parse_value(name, text)
+    table = values.get(top)
+    if table is not None and not isinstance(table, Mapping):
+        raise typer.BadParameter(f"{top} is not a table, so --set {name}=... cannot change a key of it")
+    return top, {**(table or {}), key: _parse_value(name, text)}
+
+
+def _parse_value(name: str, text: str) -> Any:
+    """Return the value of `--set name=text`: TOML, as in a configuration file, or JSON, or the text itself.
+
+    Raises `typer.BadParameter`, without showing the text, if it begins like a table or a list but is neither.
+    """
+
+    from karenina_core.config import read_value
+
+    def read(given: str) -> Any:
+        try:
+            return _toml_or_json(given)
+        except (ValueError, RecursionError) as error:
+            if given.lstrip()[:1] in ("{", "["):
+                raise typer.BadParameter(f"--set {name}: the value is neither TOML nor JSON") from None
+            raise ValueError("it is a text") from error
+
+    return read_value(name, text, read)
+
+
+def _toml_or_json(text: str) -> Any:
+    """Return the value of a TOML or JSON text. Raises `ValueError` and `RecursionError`."""
+    import json
+    import tomllib
+
+    from karenina_toolkit.files.value_limits import find_problem
+
+    try:
+        table = tomllib.loads(f"value = {text}")
+        found = table["value"] if len(table) == 1 else json.loads(text)
+    except (ValueError, RecursionError):
+        found = json.loads(text)
+    if find_problem(found) is not None:
+        raise ValueError("it is too deep or too large")
+    return found
+
+
+def parse_columns(
+    given: Iterable[str] | None, rows: str | None = None, encoding: str | None = None, *, exact: bool = False
+) -> dict[str, str] | None:
+    """Return the columns that `--columns question=COLUMN,answer=COLUMN` maps, with the values of --rows, --encoding
+    and --exact.
+
+    Raises `typer.BadParameter`.
+    """
+    found: dict[str, str] = {}
+    for words in given or ():
+        for pair in _NEXT_COLUMN.split(words):
+            name, equals, column = pair.partition("=")
+            if not equals or not column.strip():
+                raise typer.BadParameter(f"--columns {pair!r}: write --columns question=COLUMN,answer=COLUMN")
+            found[name.strip()] = column.strip()
+    found |= {name: value for name, value in (("rows", rows), ("encoding", encoding)) if value is not None}
+    found |= {"exact": "true"} if exact else {}
+    return found or None
+
+
+def select_ids(benchmark: Benchmark, wanted: Iterable[str] | None, limit: int | None) -> list[str]:
+    """Return the ids of the questions to run: `wanted` or all finished ones, at most `limit`.
+
+    The run reports unknown ids. Raises `ConfigError` if no question is finished.
+    """
+    from karenina_engine.check.questions import default_ids
+
+    ids = list(dict.fromkeys(wanted)) if wanted else list(default_ids(benchmark))
+    return ids if limit is None else ids[:limit]

@@ -1,0 +1,94 @@
+"""The files that a command is given: a benchmark, after the checks of `karenina check`, and the journal of a run."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal
+
+from karenina_core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from karenina_benchmark import Benchmark
+    from karenina_cli.screen import Screen
+    from karenina_core.config import VerificationConfig
+    from karenina_core.data.trust import Trust
+
+logger = logging.getLogger("karenina")
+
+_LINES: Final = (".jsonl", ".ndjson")
+
+
+def load_checked(
+    file: Path,
+    trust: Trust | Literal["all"] | None = None,
+    *,
+    columns: Mapping[str, str] | None = None,
+    skip_broken: bool = False,
+) -> Benchmark:
+    """Load a benchmark. Raises `BenchmarkErrors` with all errors of the file if one of them prevents it."""
+    from karenina_benchmark import Benchmark, CheckpointError
+    from karenina_benchmark.checking import check_file
+
+    try:
+        return Benchmark.load(file, trust, skip_broken=skip_broken, columns=columns)
+    except CheckpointError:
+        check_file(file, trust, columns)[1].raise_errors()
+        raise
+
+
+def select_usable(
+    benchmark: Benchmark,
+    trust: Trust | Literal["all"] | None,
+    config: VerificationConfig,
+    ids: Iterable[str],
+    *,
+    skip_broken: bool = False,
+) -> list[str]:
+    """Return the ids of the questions to run: `ids` without those that have errors.
+
+    Raises `BenchmarkErrors` for errors, unless `skip_broken` says that questions with errors are left out. It lists the
+    values that need trust too, so that one error does not hide what the file would do.
+    """
+    from karenina_benchmark.checking import BenchmarkErrors, check_content, find_untrusted_values
+
+    wanted = list(ids)
+    errors = [one for one in check_content(benchmark, trust, config, wanted) if one.level == "error"]
+    broken = {one.question for one in errors}
+    if errors and (not skip_broken or None in broken):
+        raise BenchmarkErrors([*errors, *find_untrusted_values(benchmark, trust)])
+    for error in errors:
+        logger.warning("left out: %s", error)
+    return [id for id in wanted if id not in broken]
+
+
+def find_journal(screen: Screen, path: Path) -> Path:
+    """Return `path`, or the journal beside it if it is a result file. Raises `ConfigError` if there is none."""
+    from karenina_engine.journal.view import find_journal as journal_of
+    from karenina_engine.results.result_file import default_journal
+
+    if not is_results_file(path):
+        return path
+    journal = journal_of(path)
+    if journal is None:
+        usual = default_journal(path)
+        why = f"{usual} is of another run" if usual.is_file() else f"{usual} does not exist"
+        raise ConfigError(
+            [f"{path} is a result file, and the journal of its run is not beside it ({why}): name the journal"]
+        )
+    screen.note(f"{path} is a result file: its journal {journal} is used.")
+    return journal
+
+
+def is_results_file(path: Path) -> bool:
+    """Return whether `path` is a file of JSON lines, as runs write their results, and not a journal."""
+    if path.suffix.lower() not in _LINES:
+        return False
+    try:
+        if not path.is_file():
+            return False
+        with path.open("rb") as file:
+            return file.read(1) == b"{"
+    except OSError:
+        return False

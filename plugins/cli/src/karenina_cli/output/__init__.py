@@ -1,0 +1,1 @@
+"""Results, their summary, costs and lists of fields, as commands print them."""

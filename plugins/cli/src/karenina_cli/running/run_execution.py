@@ -1,0 +1,283 @@
+"""Execute a run with progress, print its results, and exit with its code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING, Self
+
+import typer
+from rich.text import Text
+
+from karenina_cli.exit_codes import ExitCode
+from karenina_cli.output.summary_output import result_json, summary_json
+from karenina_cli.screen import Screen
+from karenina_engine.progress.rich_bar import RichBar
+from karenina_toolkit.printable import quantity
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from rich.console import Console
+
+    from karenina_cli.running.ci_reports import CIReports, Conditions
+    from karenina_core.data.result import VerificationResult
+    from karenina_engine.progress.run_progress import RunProgress
+    from karenina_engine.results.aggregate import Totals
+    from karenina_engine.results.result_text import Results
+    from karenina_engine.run.request import RunRequest
+    from karenina_engine.run.session import RunSession
+
+
+def execute_run(
+    screen: Screen,
+    request: RunRequest,
+    *,
+    as_json: bool,
+    quiet: bool,
+    conditions: Conditions | None = None,
+    reports: CIReports | None = None,
+) -> None:
+    """Execute a run with progress, print its results, write reports, and exit with an `ExitCode`.
+
+    The results so far of a run that was stopped are printed too; after Ctrl-C, single results are printed as JSON only.
+    """
+    from karenina_cli.output.cost_output import cost_json, print_ledger
+    from karenina_engine.results.result_set import StoredResults, VerificationResultSet
+    from karenina_engine.run.prepare import open_run
+
+    output = request.output
+    assert output is not None  # commands always set it
+    with exit_without_journal(screen, open_run(request), output) as session:
+        totals, interrupted = run_with_progress(screen, session, output, quiet=quiet)
+    note_reuse(screen, session)
+    missing = len(session) - len(totals)
+    summary = totals.summary()
+    results: Results = StoredResults(output, len(totals)) if len(totals) else VerificationResultSet()
+    if as_json:
+        rest = {**summary_json(totals), "output": str(output), "calls": _calls_json(session)}
+        rest["distributions"] = session.distributions
+        rest |= {"not_run": missing, "stopped": session.stopped, "interrupted": interrupted}
+        screen.json_list("results", map(result_json, results), {**rest, "money": cost_json(session)})
+    else:
+        _print(screen, results, totals, output, quiet=quiet or interrupted)
+        print_ledger(screen.out, session.ledger)
+    if reports is not None:
+        reports.write(screen, results)
+    unmet = list(conditions.unmet(summary, missing)) if conditions is not None else []
+    exit_if_stopped(screen, session, output, done=len(totals), interrupted=interrupted)
+    if summary.not_judged == summary.items:
+        screen.note(
+            f"No item was judged: {_all(summary.items, 'item')} ended in an error"
+            f"{' or could not be decided' if summary.undecided else ''}. {_recovery_hint(session, request)}"
+        )
+    elif len(summary.groups) > 1:
+        for group in summary.groups:
+            if group.not_judged == group.items:
+                screen.note(f"No item of {group.name} was judged: `karenina show {request.output}` shows the reasons.")
+    if request.benchmark.path is not None and any("`karenina trust FILE`" in one.error for one in totals.failures()):
+        screen.note(_trust_hint(request.benchmark.path))
+    for message in unmet:
+        screen.note(message)
+    if unmet:
+        raise typer.Exit(ExitCode.BELOW_THRESHOLD)
+    if summary.not_judged == summary.items:
+        raise typer.Exit(ExitCode.NOTHING_JUDGED)
+
+
+def run_for_results(screen: Screen, request: RunRequest, output: Path, *, quiet: bool) -> Iterator[VerificationResult]:
+    """Execute the run of another command with progress, and yield its results. Exits if the run was stopped early."""
+    from karenina_engine.results.result_set import read_results
+    from karenina_engine.run.prepare import open_run
+
+    with exit_without_journal(screen, open_run(request), output) as session:
+        totals, interrupted = run_with_progress(screen, session, output, quiet=quiet)
+    note_reuse(screen, session)
+    exit_if_stopped(screen, session, output, done=len(totals), interrupted=interrupted)
+    return read_results(output)
+
+
+def exit_if_stopped(screen: Screen, session: RunSession, output: Path, *, done: int, interrupted: bool) -> None:
+    """Exit with the reason and the way to continue if the run was stopped early, with `done` results in `output`."""
+    from karenina_cli.output.cost_output import budget_hint
+
+    missing = len(session) - done
+    if not missing or not (interrupted or session.stopped is not None):
+        return
+    if not interrupted and session.budget is not None and session.budget.exhausted:
+        screen.note(f"{done} of {quantity(len(session), 'item')} finished. {budget_hint(session)}")
+        raise typer.Exit(ExitCode.BUDGET_SPENT)
+    screen.note(_resume_hint(session, output, done=done, timed_out=not interrupted))
+    raise typer.Exit(ExitCode.INTERRUPTED if interrupted else ExitCode.TIMED_OUT)
+
+
+@contextmanager
+def exit_without_journal(
+    screen: Screen, opened: AbstractContextManager[RunSession], output: Path
+) -> Iterator[RunSession]:
+    """Hold `opened`, a run and its journal; exit if the journal cannot be written, also at the end."""
+    from karenina_engine.journal.file import JournalDamaged, JournalError, JournalNotWritten
+
+    results = ""
+    try:
+        with opened as session:
+            yield session
+            done = f"{len(session.outcomes)} of {quantity(len(session), 'item')} finished"
+            results = f"{done}, with results in {output}, but "
+    except JournalError as error:
+        if not results and not isinstance(error, JournalNotWritten):
+            raise
+        code = ExitCode.BAD_INPUT if isinstance(error, JournalDamaged) else ExitCode.FAILED
+        screen.fail(f"{results}{error}", code)
+
+
+def run_with_progress(screen: Screen, session: RunSession, path: Path, *, quiet: bool) -> tuple[Totals, bool]:
+    """Execute the run with progress. Return the totals of its results, and whether Ctrl-C stopped it early."""
+    from karenina_cli.output.cost_output import spent_text
+    from karenina_cli.running.signal_handlers import INTERRUPTED as BY_THE_USER
+    from karenina_cli.running.signal_handlers import stop_on_signals
+    from karenina_engine.journal.file import JournalDamaged, JournalError
+    from karenina_engine.progress.run_progress import RunProgress
+    from karenina_engine.results.result_set import VerificationResultSet, read_results
+    from karenina_engine.run.blocking import run_blocking
+    from karenina_engine.run.execution import execute_session
+    from karenina_engine.run.precompute import precompute_results
+
+    progress = RunProgress(len(session), limits=session.limits, cost=lambda: spent_text(session.ledger))
+    shown = ProgressOutput(screen.err, progress, quiet=quiet)
+    try:
+        with precompute_results(session) as computed, shown, stop_on_signals(session, screen.note):
+            found = run_blocking(
+                lambda: execute_session(
+                    session,
+                    output=path,
+                    on_result=lambda _place, result: shown.finished(result),
+                    computed=computed,
+                )
+            )
+    except KeyboardInterrupt:
+        screen.note(f"Stopped after {progress.done} of {quantity(len(session), 'item')}.")
+        return VerificationResultSet(read_results(path) if progress.done else ()).totals(), True
+    except JournalError as error:
+        code = ExitCode.BAD_INPUT if isinstance(error, JournalDamaged) else ExitCode.FAILED
+        screen.fail(f"stopped after {progress.done} of {quantity(len(session), 'item')}: {error}", code)
+    except OSError as error:
+        screen.fail(
+            f"stopped after {progress.done} of {quantity(len(session), 'item')}, because {path} cannot be written: "
+            f"{error.strerror or error}; the results written so far are kept",
+            ExitCode.FAILED,
+        )
+    return found, session.stopped == BY_THE_USER and len(found) < len(session)
+
+
+def _print(screen: Screen, results: Results, totals: Totals, path: Path, *, quiet: bool) -> None:
+    from karenina_cli.output.result_output import print_results
+    from karenina_cli.output.summary_output import print_summary
+    from karenina_report.registered_notes import find_notes
+    from karenina_report.run_notes import NotedRun
+
+    if not quiet:
+        print_results(screen.out, results, path)
+    notes = find_notes([NotedRun("", None, path)]) if len(totals) else []
+    print_summary(screen.out, totals, path, notes=[(one.name, one.text) for one in notes])
+
+
+def note_reuse(screen: Screen, session: RunSession) -> None:
+    """Print how many results and replies came from the journal, if any did."""
+    kept, tally = session.result_store, session.tally
+    if kept is None or session.journal is None or not (kept.kept or tally.cached):
+        return
+    journal = session.journal.path
+    if kept.kept == len(session):
+        screen.note(
+            f"No new call was made: {_all(kept.kept, 'result')} came from the journal {journal}; "
+            f"{'--fresh' if session.resumable else 'another --journal'} starts anew."
+        )
+        return
+    again = f"; {kept.again} ran again, because a call or a stage had failed" if kept.again else ""
+    screen.note(
+        f"From the journal {journal}: {kept.kept} of {len(session)} results and "
+        f"{tally.cached} {'reply' if tally.cached == 1 else 'replies'}{again}. "
+        f"New: {quantity(tally.made, 'call')}."
+    )
+
+
+def _calls_json(session: RunSession) -> dict[str, int]:
+    """Return the numbers of new calls, and of replies and results from the journal."""
+    tally, kept = session.tally, session.result_store
+    return {
+        "made": tally.made,
+        "kept": tally.cached,
+        "failed": tally.failed,
+        "items_kept": kept.kept if kept is not None else 0,
+        "input_tokens": tally.used.input_tokens,
+        "output_tokens": tally.used.output_tokens,
+    }
+
+
+def _all(count: int, noun: str) -> str:
+    return f"the only {noun}" if count == 1 else f"both {noun}s" if count == 2 else f"all {count:,} {noun}s"
+
+
+def _recovery_hint(session: RunSession, request: RunRequest) -> str:
+    """Return what to do about a run without a judged item."""
+    again = "run it again"
+    if session.journal is not None and session.resumable and not request.replay:
+        again += f", or `karenina resume {quote(str(session.journal.path))}`"
+    return f"`karenina show {request.output}` shows the reasons. Correct the cause, then {again}."
+
+
+def _trust_hint(file: Path) -> str:
+    """Return how to trust the code of this file, which the reasons of the items call FILE."""
+    return f"Code in {file} is not trusted, so it was not run. Read it, then: karenina trust {quote(str(file))}"
+
+
+def _resume_hint(session: RunSession, path: Path, *, done: int, timed_out: bool) -> str:
+    """Return what a run that was stopped has kept, and how to continue it."""
+    where = f", in {path}; `karenina show {path}` prints them" if done else ""
+    kept = f"{done} of {quantity(len(session), 'item')} finished{where}.\n"
+    if session.journal is None:
+        return (
+            f"{kept}To continue, run the same command with another --output and --skip-done {path}, which skips the "
+            "questions that are judged."
+        )
+    options = ["without --fresh"] if session.resumable else []  # only `karenina run` has the option
+    options += ["with a larger --set run_timeout=SECONDS"] if timed_out else []
+    how = f" ({' and '.join(options)})" if options else ""
+    again = " for the same time again" if timed_out else ""
+    resume = f", or `karenina resume {quote(str(session.journal.path))}`{again}" if session.resumable else ""
+    return (
+        f"{kept}Every reply is stored in {session.journal.path}. To continue, run the same command again{how}"
+        f"{resume}: no finished call is repeated."
+    )
+
+
+class ProgressOutput:
+    """The display of a run's progress inside the `with` block. `quiet` only counts."""
+
+    def __init__(self, console: Console, progress: RunProgress, *, quiet: bool = False) -> None:
+        self.progress = progress
+        self._console = console
+        self._quiet = quiet
+        self._bar = RichBar(progress, console, transient=True) if console.is_terminal and not quiet else None
+
+    def __enter__(self) -> Self:
+        if self._bar is not None:
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def finished(self, result: VerificationResult) -> None:
+        """Count one result."""
+        self.progress.add(result.outcome)
+        if self._bar is not None:
+            self._bar.advance_to(self.progress.done)
+        elif not self._quiet and (line := self.progress.next_line()) is not None:
+            self._console.print(Text(line), soft_wrap=True)
