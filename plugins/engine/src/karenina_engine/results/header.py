@@ -1,7 +1,4 @@
-"""The lines of a result file: the first names the run and its distributions, all others are results.
-
-`recorded_answer` returns the answer of a result as `--recordings` of a run reads it.
-"""
+"""The first line of a result file, which names the run and its distributions. All other lines are results."""
 
 from __future__ import annotations
 
