@@ -20,7 +20,7 @@ from karenina_engine.journal import view
 from karenina_engine.journal.file import JournalError
 from karenina_engine.journal.view import JournalView
 from karenina_engine.results.aggregate import Totals
-from karenina_engine.results.result_file import read_header
+from karenina_engine.results.header import read_header
 from karenina_engine.results.result_set import read_results
 
 if TYPE_CHECKING:
