@@ -39,7 +39,7 @@ class ProgressOutput:
 
     def finished(self, result: VerificationResult) -> None:
         """Count one result."""
-        self.progress.add(result.outcome)
+        self.progress.add(result.outcome, result.metadata.timestamp)
         if self._bar is not None:
             self._bar.advance_to(self.progress.done)
         elif not self._quiet and (line := self.progress.next_line()) is not None:

@@ -66,7 +66,7 @@ def make_reply_row(call: CallRecord, outcome: CallOutcome) -> tuple[Any, ...]:
         *(call.key, call.endpoint.port, model.id, model.interface, model.model_name),
         *(info.stage, info.task, info.question_id, info.replicate),
         *(int(reply is None), int(reusable), finish, *spent, float(notes.seconds)),
-        *(json.dumps(notes.retries) if notes.retries else _NO_RETRIES, float(notes.waited), time.time(), text),
+        *(json.dumps(notes.retries) if notes.retries else _NO_RETRIES, notes.waited + notes.queued, time.time(), text),
     )
     return with_digest("replies", row)
 

@@ -28,7 +28,6 @@ from karenina_toolkit.printable import quantity
 
 if TYPE_CHECKING:
     from karenina_benchmark import Benchmark
-    from karenina_core.data.result import VerificationResult
     from karenina_engine.offline.sent_prompts import SentPrompt
     from karenina_engine.results.table_columns import Row
     from karenina_report.comparison.comparison_result import Comparison
@@ -243,7 +242,7 @@ def _items(
             if model not in (None, meta.answering_id) or meta.result_id not in known:
                 continue
             number = numbers.setdefault(meta.answering_id, first + len(numbers))
-            calls = list(_calls(view, result))
+            calls = list(view.calls_of(result)) if view is not None else []
             index.add(number, result, _cost(calls, prices))
             yield make_item(result, rules.get(meta.template_id, {}), calls, prompts)
         first += len(numbers)
@@ -251,21 +250,13 @@ def _items(
         raise ConfigError(["the results changed while they were read: write the report again"])
 
 
-def _calls(view: JournalView | None, result: VerificationResult) -> Iterator[Row]:
-    """Yield the calls of an item: of its answering model and its judge, and of services."""
-    if view is None:
-        return
-    meta = result.metadata
-    others = {meta.answering_id, meta.parsing_id}
-    for row in view.calls_of_answer(meta.question_id, meta.replicate or 1):
-        if row["model"] in others or row["port"] == "service":
-            yield row
-
-
 def _cost(calls: Sequence[Row], prices: Mapping[str, Mapping[str, float]]) -> float | None:
     """Return the cost of calls in US dollars without discounts for caches; None if there are none or one is unknown."""
     total = 0.0
+    turns = {(row["model"], row["stage"]) for row in calls if row["port"] == "turn"}
     for row in calls:
+        if row["port"] == "agent" and not row["calls"] and (row["model"], row["stage"]) not in turns:
+            return None  # of the run before, which made its turns
         rates = prices.get(f"{row['model']} ({row['interface']}:{row['model_name']})")
         if rates is None:
             return None
