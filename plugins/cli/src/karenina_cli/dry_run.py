@@ -18,8 +18,10 @@ if TYPE_CHECKING:
 
 def dry_run(screen: Screen, request: RunRequest, *, as_json: bool) -> None:
     """Print the expected calls, tokens and cost of a run. Makes no call and writes nothing."""
-    from karenina_core.config import plugins_of
+    from karenina_core.config import find_adapter, plugins_of
+    from karenina_engine.check.model_checks import check_models
     from karenina_engine.check.questions import select_questions, with_workspace_root
+    from karenina_engine.check.recording_checks import check_recordings
     from karenina_engine.check.restricted_values import require_trust
     from karenina_engine.cost.price_table import PriceTable
     from karenina_engine.offline.estimate import estimate
@@ -28,8 +30,15 @@ def dry_run(screen: Screen, request: RunRequest, *, as_json: bool) -> None:
     trust = require_trust(request.benchmark, request.config, request.trust)
     config = with_workspace_root(request.benchmark, request.config)
     plugins = plugins_of(config)
+    questions = select_questions(request.benchmark, config, request.question_ids)
+    models = config.core.answering_models
+    # Recordings are read and not called: what would stop the run stops its estimate.
+    check_models(
+        plugins, [("answering model", one) for one in models if find_adapter(plugins, one.interface).spec.recorded]
+    )
+    check_recordings(plugins, config, questions, request.benchmark)
     found = estimate(
-        select_questions(request.benchmark, config, request.question_ids),
+        questions,
         config,
         plugins,
         PriceTable(plugins, config.section(EngineSettings).prices),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import typer
 SPEC_HELP = "interface:model_name, interface:model_name@base_url, or a JSON object of a model's configuration."
 
 
-def parse_models(specs: Iterable[str], recordings: Iterable[Path] = ()) -> list[dict[str, Any]]:
+def parse_models(specs: Iterable[str], recordings: Sequence[Path] = ()) -> list[dict[str, Any]]:
     """Return the models of one role, as `karenina_benchmark.model_specs.parse_models` does.
 
     Raises `typer.BadParameter`.

@@ -57,15 +57,18 @@ def execute_run(
     else:
         _print(screen, results, totals, output, quiet=quiet or interrupted)
         print_ledger(screen.out, session.ledger)
-    if reports is not None:
-        reports.write(screen, results)
+        if missing and totals.usage().calls != session.tally.made + session.tally.cached:
+            screen.note("Tokens are those of items with a result; the cost is also that of the others' calls.")
     unmet = list(conditions.unmet(summary, missing)) if conditions is not None else []
+    unjudged = f"No item was judged: {_all(summary.items, 'item')} ended in an error"
+    unjudged += f"{' or could not be decided' if summary.undecided else ''}."
+    if reports is not None:
+        stopped = f"{quantity(missing, 'item')} did not run: {session.stopped or 'the run was interrupted'}."
+        reasons = [*([stopped] if missing else []), *([unjudged] if summary.not_judged == summary.items else [])]
+        reports.write(screen, results, [*reasons, *unmet])
     exit_if_stopped(screen, session, output, done=len(totals), interrupted=interrupted)
     if summary.not_judged == summary.items:
-        screen.note(
-            f"No item was judged: {_all(summary.items, 'item')} ended in an error"
-            f"{' or could not be decided' if summary.undecided else ''}. {_recovery_hint(session, request)}"
-        )
+        screen.note(f"{unjudged} {_recovery_hint(session, request)}")
     elif len(summary.groups) > 1:
         for group in summary.groups:
             if group.not_judged == group.items:
@@ -188,6 +191,12 @@ def note_reuse(screen: Screen, session: RunSession) -> None:
         screen.note(
             f"No new call was made: {_all(kept.kept, 'result')} came from the journal {journal}; "
             f"{'--fresh' if session.resumable else 'another --journal'} starts anew."
+        )
+        return
+    if not session.journal.had_replies:  # all of them are of this run
+        took = "took its reply" if tally.cached == 1 else "took their replies"
+        screen.note(
+            f"New: {quantity(tally.made, 'call')}; {quantity(tally.cached, 'identical call')} {took} from these."
         )
         return
     again = f"; {kept.again} ran again, because a call or a stage had failed" if kept.again else ""

@@ -148,7 +148,7 @@ def encode_outcome(outcome: CallOutcome) -> Payload:
     if outcome.reply is not None:
         payload = {"reply": dump_reply(outcome.reply)}
     notes = outcome.notes
-    return {**payload, "notes": [notes.retries, notes.waited, notes.seconds, notes.queued]}
+    return {**payload, "notes": [notes.retries, notes.waited, notes.seconds, notes.queued, notes.keys]}
 
 
 def decode_outcome(payload: Payload, port: str) -> CallOutcome:

@@ -25,6 +25,8 @@ logger = logging.getLogger("karenina")
 
 _MOST_REASONS = 10
 _MORE_REASONS = "(more)"
+_LEAST_WAIT = 0.001
+"""The least seconds that count as waiting; a call that need not wait takes some, too."""
 
 R = TypeVar("R", bound=Reply)
 
@@ -100,9 +102,9 @@ class CallRunner:
                 outcome = CallOutcome(None, error, call.notes)
                 raise
             finally:
-                if not call.composite:  # its calls have queued themselves
-                    made = call.notes.seconds + call.notes.waited
-                    call.notes.queued = max(0.0, time.monotonic() - began - made)
+                waiting = time.monotonic() - began - call.notes.seconds - call.notes.waited
+                if waiting >= _LEAST_WAIT and not call.composite:  # the calls of a composite one wait themselves
+                    call.notes.queued = waiting
                 notes.add(call.notes)
                 if store is not None:
                     await self._store(call, outcome, store)

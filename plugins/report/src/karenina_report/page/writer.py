@@ -253,10 +253,7 @@ def _items(
 def _cost(calls: Sequence[Row], prices: Mapping[str, Mapping[str, float]]) -> float | None:
     """Return the cost of calls in US dollars without discounts for caches; None if there are none or one is unknown."""
     total = 0.0
-    turns = {(row["model"], row["stage"]) for row in calls if row["port"] == "turn"}
     for row in calls:
-        if row["port"] == "agent" and not row["calls"] and (row["model"], row["stage"]) not in turns:
-            return None  # of the run before, which made its turns
         rates = prices.get(f"{row['model']} ({row['interface']}:{row['model_name']})")
         if rates is None:
             return None
