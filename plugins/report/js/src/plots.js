@@ -3,7 +3,7 @@ import { barX, dot, link, plot, ruleX } from "@observablehq/plot";
 import { html } from "htm/preact";
 import { useEffect, useRef } from "preact/hooks";
 import { colorOf, wordsOf } from "./outcomes.js";
-import { share } from "./format.js";
+import { count, share } from "./format.js";
 import { Marked, plain } from "./text.js";
 
 const MOST_ROWS = 60;
@@ -144,7 +144,7 @@ function bars(table, width) {
       .filter((piece) => piece.end > piece.start);
   });
   return frame(found, labelsOf(found, label), width, {
-    x: { label: "Items", grid: true, ticks: wholeTicks(Math.max(0, ...pieces.map(({ end }) => end)), width < 420 ? 3 : 6) },
+    x: { label: "Items", grid: true, tickFormat: count, ticks: wholeTicks(Math.max(0, ...pieces.map(({ end }) => end)), width < 420 ? 3 : 6) },
     marks: [
       barX(pieces, {
         x1: "start",
