@@ -67,6 +67,19 @@ def test_each_file_of_recordings_is_one_model() -> None:
 
 
 @pytest.mark.usefixtures("two_models")
+def test_a_copy_without_its_journal_knows_that_its_models_are_free() -> None:
+    for name in ("good", "poor"):
+        karenina("run", "genes.yaml", "--recordings", f"{name}.jsonl", "--no-journal", "-o", f"{name}.results.jsonl")
+    compared = karenina("compare", "good.results.jsonl", "poor.results.jsonl", "--json")
+    assert [(run["cost_usd"], run["cost_is_whole"]) for run in json.loads(compared.out)["runs"]] == [(0.0, True)] * 2
+
+    price = ("--set", "prices={recorded={input=1,output=1}}", "--no-journal")
+    karenina("run", "genes.yaml", "--recordings", "poor.jsonl", *price, "-o", "priced.results.jsonl")
+    compared = karenina("compare", "good.results.jsonl", "priced.results.jsonl", "--json")
+    assert [run["cost_usd"] for run in json.loads(compared.out)["runs"]] == [0.0, None]
+
+
+@pytest.mark.usefixtures("two_models")
 def test_a_dry_run_refuses_recordings_that_the_run_refuses() -> None:
     models = {name: Path(f"{name}.jsonl").read_text("utf-8").splitlines() for name in ("good", "poor")}
     lines = [{**json.loads(line), "model": name} for name, texts in models.items() for line in texts]

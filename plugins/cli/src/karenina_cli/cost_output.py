@@ -67,14 +67,19 @@ def spent_text(ledger: Ledger) -> str | None:
 
 
 def read_spending(files: Sequence[Path]) -> list[LedgerLine] | None:
-    """Return the spending of the runs that wrote `files`, from the journals beside them; None if one is missing."""
+    """Return the spending of the runs that wrote `files`, from the journals beside them; None if one is missing.
+
+    A run whose models are free needs none.
+    """
     from karenina_engine.journal.file import JournalError
     from karenina_engine.journal.view import JournalView, find_journal
+    from karenina_engine.results.header import read_header
 
     found: list[LedgerLine] = []
-    for journal in dict.fromkeys(map(find_journal, files)):
-        if journal is None:
-            return None
+    journals = {file: find_journal(file) for file in files}
+    if any(journal is None and read_header(file).get("free") is not True for file, journal in journals.items()):
+        return None
+    for journal in filter(None, dict.fromkeys(journals.values())):
         try:
             with JournalView(journal) as view:
                 found += view.spent()
@@ -88,6 +93,8 @@ def cost_text(lines: Sequence[LedgerLine] | None) -> str:
     if lines is None:
         return f"{UNKNOWN_COST}: the journal of the run is not beside its results (see `karenina status JOURNAL`)"
     total = sum_counts(line.spent for line in lines)
+    if not lines:
+        return f"{total.format_cost()}: all models of the run are free"
     by_model: dict[str, SpendCounts] = {}
     for line in lines:
         by_model.setdefault(line.model, SpendCounts()).merge(line.spent)

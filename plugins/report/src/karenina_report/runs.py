@@ -204,10 +204,14 @@ def find_journal(source: Source) -> Path | None:
 
 
 def _read_journal_info(source: Source) -> JournalInfo:
-    """Return the information in the source's journal; empty if it has none, or if it cannot be read."""
+    """Return the information in the source's journal; empty if it has none, or if it cannot be read.
+
+    Without a journal, the header of a result file may still say that the run was free.
+    """
     journal = find_journal(source)
     if journal is None or not isinstance(source, str | Path):
-        return JournalInfo()
+        free = isinstance(source, str | Path) and read_header(Path(source)).get("free") is True
+        return JournalInfo(SpendCounts() if free else None)
     with suppress(JournalError), JournalView(journal) as opened:
         command = opened.command() or {}
         settings = command.get("config")
