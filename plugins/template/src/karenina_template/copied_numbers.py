@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from karenina_template.copied_dates import date_choices, is_date_field
 from karenina_template.numbers_in_text import DIGITS, read_numbers
 
 if TYPE_CHECKING:
@@ -23,19 +24,21 @@ _LEAST, _MOST = 10, 10**15
 
 
 def choices_of(schema: Mapping[str, Any], values: Mapping[str, Any], response: str) -> dict[str, Any] | None:
-    """Return `schema` with a choice for each number in `values` that the judge seems to have misread; None for none.
+    """Return `schema` with a choice for each value in `values` that the judge seems to have misread; None for none.
 
     A whole number seems misread if it is not in the response, and a number of several words there has the same first
     digit and at most one digit more or less; these numbers are the choices. Any number seems misread if the response
-    gives it with another unit than the field's description names (*in grams*), and then in this unit in brackets. Null
-    is a choice, too.
+    gives it with another unit than the field's description names (*in grams*), and then in this unit in brackets. Of a
+    date: see `date_choices`. Null is a choice, too.
     """
     changed = {}
     for name, part in schema["properties"].items():
         value = values.get(name)
-        if not is_number_field(part) or not isinstance(value, int | float) or isinstance(value, bool):
-            continue
-        choices = _in_unit(value, part.get("description", ""), response) or _similar(value, response)
+        choices: Sequence[float | str] = ()
+        if is_date_field(part):
+            choices = date_choices(value, response)
+        elif is_number_field(part) and isinstance(value, int | float) and not isinstance(value, bool):
+            choices = _in_unit(value, part.get("description", ""), response) or _similar(value, response)
         if choices:
             changed[name] = {**part, "anyOf": [{"enum": [*choices, None]}]}
     return {**schema, "properties": {**schema["properties"], **changed}} if changed else None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import VerificationContext
 from karenina_core.models.prompts import PromptTask
+from karenina_template.copied_dates import check_years
 from karenina_template.listed_values import LISTED
 from karenina_template.masked_values import MASKED
 from karenina_template.parsing_stage import EXTRACTION, ParsingStage, fill_template, parsing_request, read_hints
@@ -45,7 +46,7 @@ class ParseTemplate(ParsingStage):
             if without:
                 logger.warning(
                     "check_values is true, but has no effect on %d of %d templates: a second look checks templates "
-                    "with one field, for text, and fields for numbers",
+                    "with one field, for text, and fields for numbers and dates",
                     without,
                     len(judged),
                 )
@@ -59,8 +60,10 @@ class ParseTemplate(ParsingStage):
             task, (name, form) = LISTING, with_rejected(schema)
         request = parsing_request(context.question.question, form, read_hints(context, bound), text)
         record = {"rejected": name} if name else {}
-        found = await fill_template(context, bound, task, request, form, record=record)
-        if not checks_values(context):
+        looks_again = checks_values(context)
+        check = check_years if looks_again else None
+        found = await fill_template(context, bound, task, request, form, record=record, check=check)
+        if not looks_again:
             return found.value
         field = field_to_check(schema)
         if field is None:

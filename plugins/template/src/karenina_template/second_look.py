@@ -1,7 +1,8 @@
 """The second look of a small judge, which checks the value that it extracted.
 
 Of a text: the judge lists the values in the response, letters replace them, and it chooses the letter of the answer. So
-it reads what the response says about the values, and not the values. Of a number: `karenina_template.copied_numbers`.
+it reads what the response says about the values, and not the values. Of a number: `karenina_template.copied_numbers`,
+and of a date: `karenina_template.copied_dates`.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from karenina_core.errors import StructuredError
 from karenina_core.models.special_tokens import break_special_tokens
+from karenina_template.copied_dates import is_date_field
 from karenina_template.copied_numbers import choices_of, is_number_field
 from karenina_template.listed_values import LISTED, find_known, is_bare, select_values
 from karenina_template.masked_text import normalize_value
@@ -39,8 +41,9 @@ def field_to_check(schema: Mapping[str, Any]) -> str | None:
 
 
 def has_second_look(schema: Mapping[str, Any]) -> bool:
-    """Return whether a second look checks anything in a form: its only field, for text, or fields for numbers."""
-    return field_to_check(schema) is not None or any(map(is_number_field, schema["properties"].values()))
+    """Return whether a second look checks anything in a form: its only field, for text, or numbers and dates."""
+    parts = schema["properties"].values()
+    return field_to_check(schema) is not None or any(is_number_field(part) or is_date_field(part) for part in parts)
 
 
 async def look_again(context: VerificationContext, response: str, value: str, rejected: Sequence[str]) -> str | None:
@@ -71,7 +74,7 @@ async def choose_numbers(
     values: Mapping[str, Any],
     response: str,
 ) -> Mapping[str, object]:
-    """Return the numbers that the judge chooses for those that it seems to have misread, by field.
+    """Return the numbers and dates that the judge chooses for those that it seems to have misread, by field.
 
     `values` are its reply to the same `request`. If its choice cannot be used, nothing is returned, and the result
     field `parsing` says so.

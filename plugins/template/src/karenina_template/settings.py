@@ -24,6 +24,6 @@ class TemplateSettings(BaseModel):
     check_values: bool | None = Field(
         default=None,
         description="Have the judge look a second time: if the template has one field, for text, at the response with "
-        "its values masked by letters; and at numbers that it seems to have misread in words or in another unit. By "
-        "default, judges that an adapter declares as small do so.",
+        "its values masked by letters; and at numbers that it seems to have misread in words or in another unit, "
+        "and dates whose year the response does not have. By default, judges that an adapter declares as small do so.",
     )
