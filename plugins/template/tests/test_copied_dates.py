@@ -96,7 +96,9 @@ def test_an_invented_year_is_no_wrong_answer() -> None:
     found = refusal(Judge("2647-04-19"), "In 1986, two days after the 24th of April.")
 
     assert found.outcome is Outcome.PARSE_ERROR
-    assert "the response has no year 2647, which the date in the field 'day' has" in str(found.error)
+    assert found.error is not None
+    assert found.error.outcome is Outcome.PARSE_ERROR
+    assert "the response has no year 2647, which the date in the field 'day' has" in found.error.message
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from karenina_cli import completion_values
 from karenina_cli.configuration import parse_columns
 from karenina_cli.journal_paths import find_journal
 from karenina_cli.model_specs import SPEC_HELP
-from karenina_cli.options import Columns, ConfigFile, Encoding, Exact, JournalFile, JSONObject, Rows, Settings
+from karenina_cli.options import Columns, ConfigFile, Encoding, Exact, JournalFile, JSONObject, Rows, Settings, Sheet
 from karenina_cli.screen import Screen, get_screen
 from karenina_toolkit.printable import clean, quantity
 
@@ -44,6 +44,7 @@ def rescore(
     columns: Columns = None,
     rows: Rows = None,
     encoding: Encoding = None,
+    sheet: Sheet = None,
     exact: Exact = False,
     judge: Annotated[
         list[str] | None,
@@ -98,7 +99,7 @@ def rescore(
             judges=judge,
             ask=ask,
             trust_all=trust_all,
-            columns=parse_columns(columns, rows, encoding, exact=exact),
+            columns=parse_columns(columns, rows, encoding, sheet, exact=exact),
         )
         found = scored_again(
             chosen.journal,

@@ -26,6 +26,7 @@ from karenina_cli.options import (
     ResultsJSON,
     Rows,
     Settings,
+    Sheet,
     SummaryMarkdown,
     TrustAll,
 )
@@ -59,6 +60,7 @@ def run(
     columns: Columns = None,
     rows: Rows = None,
     encoding: Encoding = None,
+    sheet: Sheet = None,
     exact: Exact = False,
     partial: Annotated[
         bool,
@@ -161,7 +163,7 @@ def run(
 
         trust = Trust.all() if trust_all else load_trust()
         benchmark = load_checked(
-            file, trust, skip_broken=skip_broken, columns=parse_columns(columns, rows, encoding, exact=exact)
+            file, trust, skip_broken=skip_broken, columns=parse_columns(columns, rows, encoding, sheet, exact=exact)
         )
         given = {"executor": executor or None, "budget": budget, "partial_recordings": partial or None}
         names = {"partial_recordings": "--partial"}

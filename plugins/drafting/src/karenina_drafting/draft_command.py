@@ -11,7 +11,17 @@ import typer
 from karenina_cli import completion_values
 from karenina_cli.configuration import parse_columns, read_configuration
 from karenina_cli.model_specs import SPEC_HELP
-from karenina_cli.options import Columns, ConfigFile, Encoding, JournalPath, JSONObject, NoProgress, Rows, Settings
+from karenina_cli.options import (
+    Columns,
+    ConfigFile,
+    Encoding,
+    JournalPath,
+    JSONObject,
+    NoProgress,
+    Rows,
+    Settings,
+    Sheet,
+)
 from karenina_cli.screen import get_screen
 from karenina_toolkit.printable import in_one_line, quantity
 
@@ -83,6 +93,7 @@ def draft(
     columns: Columns = None,
     rows: Rows = None,
     encoding: Encoding = None,
+    sheet: Sheet = None,
     config: ConfigFile = None,
     settings: Settings = None,
     journal: JournalPath = None,
@@ -108,7 +119,7 @@ def draft(
         target = output or Path(f"{file.stem}.draft.yaml")
         results = target.with_name(f"{target.stem}.results.jsonl")
         check_new(target)
-        benchmark = load_checked(file, columns=parse_columns(columns, rows, encoding))
+        benchmark = load_checked(file, columns=parse_columns(columns, rows, encoding, sheet))
         for note in benchmark.load_notes:
             screen.note(note)
         selection = select_questions(benchmark, question, limit)
