@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import VerificationContext
 from karenina_core.models.prompts import PromptTask
+from karenina_core.plugins import active_plugins
 from karenina_template.copied_dates import check_years
 from karenina_template.listed_values import LISTED
 from karenina_template.masked_values import MASKED
 from karenina_template.parsing_stage import EXTRACTION, ParsingStage, fill_template, parsing_request, read_hints
-from karenina_template.rejected_values import LISTING, checks_values, lists_rejected, with_rejected
+from karenina_template.rejected_values import LISTING, checks_values, is_small_judge, lists_rejected, with_rejected
 from karenina_template.second_look import choose_numbers, field_to_check, has_second_look, look_again
 from karenina_template.settings import TemplateSettings
 
@@ -39,7 +40,8 @@ class ParseTemplate(ParsingStage):
     fallback = True
 
     def before_run(self, config: VerificationConfig, questions: Sequence[Question], trust: Trust) -> Iterable[Need]:
-        """Warn of templates that have nothing to check if `check_values` is set to true."""
+        """Warn of boolean fields for a small judge, and of nothing to check if `check_values` is set to true."""
+        _warn_of_booleans(config, questions, trust)
         if config.section(TemplateSettings).check_values:
             judged = [question for question in questions if self.needs_judge(config, question, trust)]
             without = sum(not _has_second_look(question, trust) for question in judged)
@@ -82,6 +84,39 @@ class ParseTemplate(ParsingStage):
             return found.value
         context.extend_result_field("parsing", {"replaced": replaced})
         return answer
+
+
+def _warn_of_booleans(config: VerificationConfig, questions: Sequence[Question], trust: Trust) -> None:
+    plugins = active_plugins()
+    small = [model.id or model.model_name for model in config.core.parsing_models if is_small_judge(model, plugins)]
+    if not small:
+        return
+    asking = [question.id for question in questions if any(map(_is_boolean, _parts(question, trust)))]
+    if asking:
+        logger.warning(
+            "%d of %d templates have a yes-or-no field, such as that of %s: a small judge (%s) often fills it with "
+            "nothing, above all if the answer is no, so that right answers count as wrong; take a larger judge (-j)",
+            len(asking),
+            len(questions),
+            asking[0],
+            ", ".join(small),
+        )
+
+
+def _is_boolean(part: Mapping[str, Any]) -> bool:
+    return any(one.get("type") == "boolean" for one in part.get("anyOf", [part]))
+
+
+def _parts(question: Question, trust: Trust) -> Iterable[Mapping[str, Any]]:
+    """Return the parts of the schema for the judge of a question's template; none without a valid one."""
+    from karenina_template.question_template import template_of
+    from karenina_template.templates import TemplateError
+
+    try:
+        template = template_of(question, trust)
+    except TemplateError:
+        return []
+    return [] if template is None else template.for_question(question.id).judge_schema()["properties"].values()
 
 
 def _has_second_look(question: Question, trust: Trust) -> bool:
