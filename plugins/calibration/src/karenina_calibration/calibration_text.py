@@ -224,7 +224,8 @@ def rate_text(found: Rate) -> str:
 
 def bounds(found: Rate) -> str:
     """Return the interval of a rate."""
-    return "-" if found.low is None else f"[{percent(found.low)}, {percent(found.high)}]"
+    rough = "rough " if found.is_rough else ""
+    return "-" if found.low is None else f"{rough}[{percent(found.low)}, {percent(found.high)}]"
 
 
 def coefficient_text(found: Coefficient) -> str:
