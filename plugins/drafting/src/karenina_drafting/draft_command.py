@@ -19,6 +19,7 @@ from karenina_cli.input.options import (
     NoProgress,
     Rows,
     Settings,
+    Sheet,
 )
 from karenina_cli.screen import get_screen
 from karenina_toolkit.printable import in_one_line, quantity
@@ -91,6 +92,7 @@ def draft(
     columns: Columns = None,
     rows: Rows = None,
     encoding: Encoding = None,
+    sheet: Sheet = None,
     config: ConfigFile = None,
     settings: Settings = None,
     journal: JournalPath = None,
@@ -116,7 +118,7 @@ def draft(
         target = output or Path(f"{file.stem}.draft.yaml")
         results = target.with_name(f"{target.stem}.results.jsonl")
         check_new(target)
-        benchmark = load_checked(file, columns=parse_columns(columns, rows, encoding))
+        benchmark = load_checked(file, columns=parse_columns(columns, rows, encoding, sheet))
         for note in benchmark.load_notes:
             screen.note(note)
         selection = select_questions(benchmark, question, limit)

@@ -13,7 +13,7 @@ from rich.text import Text
 from karenina_cli.exit_codes import ExitCode
 from karenina_cli.input import completion_values
 from karenina_cli.input.configuration import parse_columns, read_configuration
-from karenina_cli.input.options import Columns, ConfigFile, Encoding, Exact, PrintJSON, Rows, Settings
+from karenina_cli.input.options import Columns, ConfigFile, Encoding, Exact, PrintJSON, Rows, Settings, Sheet
 from karenina_cli.screen import Screen, get_screen
 from karenina_toolkit.printable import clean, quantity
 
@@ -43,6 +43,7 @@ def check(
     columns: Columns = None,
     rows: Rows = None,
     encoding: Encoding = None,
+    sheet: Sheet = None,
     exact: Exact = False,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 2 for warnings too.")] = False,
     trust_all: Annotated[
@@ -67,7 +68,7 @@ def check(
         found, report = check_file(
             file,
             "all" if trust_all else None,
-            parse_columns(columns, rows, encoding, exact=exact),
+            parse_columns(columns, rows, encoding, sheet, exact=exact),
             configure if given else None,
         )
         notes = found.load_notes if found is not None else []

@@ -21,6 +21,7 @@ from karenina_cli.input.options import (
     ResultsJSON,
     Rows,
     Settings,
+    Sheet,
     SummaryMarkdown,
 )
 from karenina_cli.running.ci_reports import CIReports, Conditions
@@ -82,6 +83,7 @@ def judge(
     columns: OutputColumns = None,
     rows: Rows = None,
     encoding: Encoding = None,
+    sheet: Sheet = None,
     config: ConfigFile = None,
     settings: Settings = None,
     output: Annotated[
@@ -118,7 +120,7 @@ def judge(
         conditions = Conditions.parse(fail_under, max_unjudged)
         reports = CIReports(junit, summary_markdown)
         reports.check(as_json=as_json)
-        outputs = list(read_outputs(file, parse_columns(columns, rows, encoding)))
+        outputs = list(read_outputs(file, parse_columns(columns, rows, encoding, sheet)))
         for note in describe_conversations(outputs, file):
             screen.note(note)
         benchmark, chosen = prepare_evaluation(

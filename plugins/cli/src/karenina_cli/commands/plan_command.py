@@ -11,7 +11,7 @@ from rich.text import Text
 from karenina_cli.input import completion_values
 from karenina_cli.input.configuration import parse_columns, read_configuration
 from karenina_cli.input.named_files import load_checked, select_usable
-from karenina_cli.input.options import Columns, ConfigFile, Encoding, Exact, PrintJSON, Rows, Settings
+from karenina_cli.input.options import Columns, ConfigFile, Encoding, Exact, PrintJSON, Rows, Settings, Sheet
 from karenina_cli.screen import Screen, get_screen, print_wrapped
 from karenina_toolkit.printable import clean
 
@@ -35,6 +35,7 @@ def plan(
     columns: Columns = None,
     rows: Rows = None,
     encoding: Encoding = None,
+    sheet: Sheet = None,
     exact: Exact = False,
     question: Annotated[
         list[str] | None,
@@ -51,7 +52,7 @@ def plan(
     """Print the plan: the stages in order, what each waits for, and what is left out and why."""
     screen = get_screen(ctx)
     with screen.report_errors():
-        plans = _plans(file, config, settings, question, parse_columns(columns, rows, encoding, exact=exact))
+        plans = _plans(file, config, settings, question, parse_columns(columns, rows, encoding, sheet, exact=exact))
         if as_json:
             screen.json(_json(plans, of_file=file is not None))
             return

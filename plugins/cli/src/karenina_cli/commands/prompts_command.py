@@ -23,6 +23,7 @@ from karenina_cli.input.options import (
     PrintJSON,
     Rows,
     Settings,
+    Sheet,
     TrustAll,
 )
 from karenina_cli.screen import Screen, get_screen
@@ -71,6 +72,7 @@ def prompts(
     columns: Columns = None,
     rows: Rows = None,
     encoding: Encoding = None,
+    sheet: Sheet = None,
     exact: Exact = False,
     answering: Answering = None,
     judge: Judges = None,
@@ -116,7 +118,7 @@ def prompts(
 
         trust = Trust.all() if trust_all else load_trust()
         benchmark = (
-            Benchmark.load(file, trust, columns=parse_columns(columns, rows, encoding, exact=exact))
+            Benchmark.load(file, trust, columns=parse_columns(columns, rows, encoding, sheet, exact=exact))
             if file is not None
             else None
         )

@@ -14,7 +14,17 @@ from rich.text import Text
 from karenina_cli.input import completion_values
 from karenina_cli.input.configuration import SPEC_HELP, parse_columns, parse_models, with_settings
 from karenina_cli.input.named_files import find_journal
-from karenina_cli.input.options import Columns, ConfigFile, Encoding, Exact, JournalFile, JSONObject, Rows, Settings
+from karenina_cli.input.options import (
+    Columns,
+    ConfigFile,
+    Encoding,
+    Exact,
+    JournalFile,
+    JSONObject,
+    Rows,
+    Settings,
+    Sheet,
+)
 from karenina_cli.screen import Screen, get_screen
 from karenina_core.errors import ConfigError
 from karenina_toolkit.printable import clean, quantity
@@ -44,6 +54,7 @@ def rescore(
     columns: Columns = None,
     rows: Rows = None,
     encoding: Encoding = None,
+    sheet: Sheet = None,
     exact: Exact = False,
     judge: Annotated[
         list[str] | None,
@@ -100,7 +111,7 @@ def rescore(
             judges=parse_models(judge) if judge else None,
             ask=ask,
             trust_all=trust_all,
-            columns=parse_columns(columns, rows, encoding, exact=exact),
+            columns=parse_columns(columns, rows, encoding, sheet, exact=exact),
             note=screen.note,
         )
         found = scored_again(

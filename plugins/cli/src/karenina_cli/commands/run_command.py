@@ -25,6 +25,7 @@ from karenina_cli.input.options import (
     ResultsJSON,
     Rows,
     Settings,
+    Sheet,
     SummaryMarkdown,
     TrustAll,
 )
@@ -64,6 +65,7 @@ def run(
     columns: Columns = None,
     rows: Rows = None,
     encoding: Encoding = None,
+    sheet: Sheet = None,
     exact: Exact = False,
     partial: Annotated[
         bool,
@@ -166,7 +168,7 @@ def run(
 
         trust = Trust.all() if trust_all else load_trust()
         benchmark = load_checked(
-            file, trust, skip_broken=skip_broken, columns=parse_columns(columns, rows, encoding, exact=exact)
+            file, trust, skip_broken=skip_broken, columns=parse_columns(columns, rows, encoding, sheet, exact=exact)
         )
         given = {"executor": executor or None, "budget": budget, "partial_recordings": partial or None}
         names = {"partial_recordings": "--partial"}
