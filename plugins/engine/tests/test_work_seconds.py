@@ -36,7 +36,7 @@ from karenina_engine.journal.view import JournalView
 from karenina_engine.plugin import plugin as engine
 from karenina_engine.results.result_set import VerificationResultSet
 from karenina_engine.results.tables import result_table
-from karenina_toolkit.tool_loop import run_tool_loop
+from karenina_toolkit.agents.tool_loop import run_tool_loop
 
 CALL = 0.05
 """The seconds that a call takes at least; timers may be a little early."""

@@ -15,7 +15,7 @@ from karenina_core.data.outcome import Outcome
 from karenina_core.data.question import Question
 from karenina_template.parse_template import ParseTemplate
 from karenina_template.templates import load_template
-from karenina_template.templates.artifact_keys import ANSWER_CLASS
+from karenina_template.templates.bound_template import ANSWER_CLASS
 from karenina_template.templates.primitives.date_parser import find_dates
 from karenina_testing import ScriptedModels, StageRun, run_stage
 
