@@ -14,17 +14,22 @@ _BEGINNING: Final = b'{"run":'
 _LONGEST: Final = 1 << 16
 
 
-def header_line(distributions: Mapping[str, str], run: str | None = None, *, rescored: bool = False) -> str:
+def header_line(
+    distributions: Mapping[str, str], run: str | None = None, *, rescored: bool = False, free: bool = False
+) -> str:
     """Return the line that names the distributions of a run, each with its version.
 
     `run` is the run's id (`digest_run`), if it has a journal. `rescored` results are others than those that the
-    journal holds, from its replies.
+    journal holds, from its replies. `free` says that no model of the run has a price, so the cost is known without the
+    journal.
     """
     named: dict[str, Any] = {"distributions": dict(distributions)}
     if run is not None:
         named["id"] = run
     if rescored:
         named["rescored"] = True
+    if free:
+        named["free"] = True
     return json.dumps({"run": named}, separators=(",", ":"))
 
 

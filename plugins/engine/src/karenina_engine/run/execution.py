@@ -84,10 +84,10 @@ def _header(session: RunSession) -> str:
     """Return the header of the results of a run that has begun: only then its journal knows it."""
     journal = session.journal
     if journal is None:
-        return header_line(session.distributions)
+        return header_line(session.distributions, free=session.ledger.free)
     last, place = journal.last_command() or {}, dict.fromkeys(("folder", "output", "config_file", "benchmark"))
     rescored = journal.replaying and not is_same_run({**last, **place}, {**session.command, **place})
-    return header_line(session.distributions, journal.run_digest(), rescored=rescored)
+    return header_line(session.distributions, journal.run_digest(), rescored=rescored, free=session.ledger.free)
 
 
 def _result_file(session: RunSession, path: Path) -> ResultFile:
