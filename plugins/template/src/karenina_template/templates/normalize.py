@@ -39,7 +39,6 @@ _RAISED: Final = ("<super>", "<sub>")
 _SAME_DIGITS: Final = ("<font>", "<wide>", "<narrow>", "<noBreak>")
 """Tags of decompositions in the Unicode data: raised and lowered characters, and other forms of the same character."""
 
-
 _Kind = Literal["", "letter", "number", "symbol"]
 
 _PERCENT: Final = "%\u2030\u2031\u066a\u0609\u060a"
