@@ -20,7 +20,7 @@ from karenina_core.artifacts.artifact import AllArtifacts, AnyKey, ArtifactKey
 from karenina_core.artifacts.keys import ArtifactKeys, standard_keys
 from karenina_core.artifacts.slots import EvaluationMode, Slot
 from karenina_core.config import Setting, all_settings, registered_adapters
-from karenina_core.hooks import policy_of
+from karenina_core.hook_policy import policy_of
 from karenina_core.models.model import ModelConfig
 from karenina_core.planning.selection import SLOT_RULES
 from karenina_core.plugins import active_plugins

@@ -281,6 +281,14 @@ def test_a_comparison_is_printed_and_in_the_summary(step: Step) -> None:
     assert "    Pass rate   A 100.0%, B 50.0%" in step.summary
 
 
+def test_the_summary_has_the_reason_of_a_failure(step: Step) -> None:
+    step.run(RUN, step.write() | {"fail-under": "0.9"})
+    assert "**Failed:** The pass rate, 0.5, is below --fail-under 0.9." in step.summary
+
+    step.run(RUN, step.write() | {"arguments": "--recordings=none.jsonl\n--no-journal\n"})
+    assert "**Failed:** no item has a result (exit code 2); the log of this step has the reason." in step.summary
+
+
 def test_a_regression_fails_the_comparison(step: Step) -> None:
     def write(right: bool) -> dict[str, str]:
         questions = "".join(
@@ -298,6 +306,8 @@ def test_a_regression_fails_the_comparison(step: Step) -> None:
     done = step.run(COMPARE, {"compare-with": "old.results.jsonl"}, results="karenina.results.jsonl")
 
     assert done.returncode == 1
+    assert "**Failed:** the comparison with the earlier run:" in step.summary
+    assert "minus A (recorded (old)) is below 0 points, a regression" in step.summary
     assert "a regression" in done.stdout
     assert "Difference" in step.summary
 

@@ -13,7 +13,7 @@ from command_runs import run_karenina
 
 from karenina_cli.commands.doctor_command import check_plugins
 from karenina_core import hookimpl
-from karenina_core.hooks import policy_of
+from karenina_core.hook_policy import policy_of
 from karenina_core.plugins import Plugins
 from karenina_engine.check.plugin_checks import warn_about_plugins
 
@@ -39,7 +39,7 @@ def test_the_page_lists_every_hook_with_its_state() -> None:
 
 @pytest.mark.parametrize("name", [name for name, _ in HOOKS])
 def test_every_hook_is_implemented_by_a_member_or_an_example(name: str) -> None:
-    implemented = re.compile(rf"def {name}\(")
+    implemented = re.compile(rf"@hookimpl[^\n]*\n(?:[ \t]*@[^\n]*\n)*[ \t]*def {name}\(")
     assert any(implemented.search(text) for text in TEXTS), f"nothing implements {name}: add an example, or remove it"
 
 
@@ -47,7 +47,7 @@ def test_every_hook_is_implemented_by_a_member_or_an_example(name: str) -> None:
 def plugins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plugins:
     """Return a plugin that implements a deprecated hook of another distribution."""
     (tmp_path / "old_hooks.py").write_text(
-        "from karenina_core.hooks import HookPolicy, hookspec\n\n\n@hookspec\n"
+        "from karenina_core.hook_policy import HookPolicy\nfrom karenina_core.hooks import hookspec\n\n\n@hookspec\n"
         f'@HookPolicy(since="0.2", deprecated="{ADVICE}")\ndef karenina_old():\n    """Offer something."""\n',
         "utf-8",
     )

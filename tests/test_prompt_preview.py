@@ -161,7 +161,10 @@ def test_an_answer_that_is_recorded_is_asked_of_nobody(benchmark: Path, tmp_path
     traces = json.dumps({"interface": "manual", "model_name": "m", "manual_traces": str(recordings)})
     shown = prompts(benchmark, "--answering", traces)
     assert [one["task"] for one in shown["prompts"]] == ["parsing"]
-    assert (shown["unsaid"][0]["task"], shown["unsaid"][0]["why"]) == ("generation", "the answers of m are recorded")
+    assert (shown["unsaid"][0]["task"], shown["unsaid"][0]["why"]) == (
+        "generation",
+        "the model 'm' has recorded answers",
+    )
 
 
 def test_tasks_are_listed_with_owners_without_a_benchmark() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,6 +54,49 @@ def two_models() -> tuple[str, ...]:
     ]
     Path("models.json").write_text(json.dumps({"answering_models": models}), "utf-8")
     return "genes.yaml", "-c", "models.json", "--no-journal"
+
+
+@pytest.mark.usefixtures("two_models")
+def test_each_file_of_recordings_is_one_model() -> None:
+    done = karenina(
+        "run", "genes.yaml", "--recordings", "good.jsonl", "--recordings", "poor.jsonl", "--quiet", "--json"
+    )
+
+    groups = json.loads(done.out)["summary"]["groups"]
+    assert {one["answering"]: one["pass_rate"] for one in groups} == {"good": 1.0, "poor": 0.5}
+
+
+@pytest.mark.usefixtures("two_models")
+def test_a_copy_without_its_journal_knows_that_its_models_are_free() -> None:
+    for name in ("good", "poor"):
+        karenina("run", "genes.yaml", "--recordings", f"{name}.jsonl", "--no-journal", "-o", f"{name}.results.jsonl")
+    compared = karenina("compare", "good.results.jsonl", "poor.results.jsonl", "--json")
+    assert [(run["cost_usd"], run["cost_is_whole"]) for run in json.loads(compared.out)["runs"]] == [(0.0, True)] * 2
+
+    price = ("--set", "prices={recorded={input=1,output=1}}", "--no-journal")
+    karenina("run", "genes.yaml", "--recordings", "poor.jsonl", *price, "-o", "priced.results.jsonl")
+    compared = karenina("compare", "good.results.jsonl", "priced.results.jsonl", "--json")
+    assert [run["cost_usd"] for run in json.loads(compared.out)["runs"]] == [0.0, None]
+
+
+@pytest.mark.usefixtures("two_models")
+def test_a_dry_run_refuses_recordings_that_the_run_refuses() -> None:
+    models = {name: Path(f"{name}.jsonl").read_text("utf-8").splitlines() for name in ("good", "poor")}
+    lines = [{**json.loads(line), "model": name} for name, texts in models.items() for line in texts]
+    Path("both.jsonl").write_text("\n".join(map(json.dumps, lines)), "utf-8")
+    ended = [karenina("run", "genes.yaml", "--recordings", "both.jsonl", *more) for more in ([], ["--dry-run"])]
+
+    assert [one.code for one in ended] == [2, 2]
+    assert ended[0].err == ended[1].err
+    options = shlex.split(ended[0].err.partition("an option of its own, ")[2])
+    assert options[::2] == ["--answering", "--answering"]
+    done = karenina("run", "genes.yaml", *options, "--json", "--quiet")
+    assert {one["answering"] for one in json.loads(done.out)["summary"]["groups"]} == {"good", "poor"}
+
+    Path("few.jsonl").write_text(models["good"][0], "utf-8")
+    ended = [karenina("run", "genes.yaml", "--recordings", "few.jsonl", *more) for more in ([], ["--dry-run"])]
+    assert [one.code for one in ended] == [2, 2]
+    assert "9 of 10 questions have no recorded answer" in ended[1].err
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,8 @@ FIRST = '{"id": "a", "response": "x"}\n'
         (
             "a.jsonl",
             '{"id": "a", "text": "x", "model": "one"}\n{"id": "a", "text": "y", "model": "other"}',
-            "line 2: the id 'a' has another .*extra.model picks the answers of one model, 'one' or 'other'",
+            "line 2: the id 'a' has another .*: the answers are those of several models; judge each with an option of "
+            """its own, --answering '{"interface": "manual", "id": "one", .*{"model": "one"}}' --answering '{.*'""",
         ),
         ("a.jsonl", '{"id": "a", "exchanges": [{"request": {}}]}', "line 1: .*exchange 1: its response is NoneType"),
         ("a.jsonl", '{"id": "a", "exchanges": []}', "line 1: .*there is no exchange"),

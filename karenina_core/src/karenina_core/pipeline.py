@@ -121,7 +121,9 @@ class Pipeline:
                 finished = self._listener.stage_started(planned.name, state.item)
                 began = time.monotonic()
                 error = await self._execute(planned, state, context, task)
-                executed = _executed_values(context, error, time.monotonic() - began)
+                elapsed = time.monotonic() - began
+                executed = _executed_values(context, error, elapsed)
+                state.started += elapsed - executed["seconds"]
                 values.append({**self._constant_values[planned.name], **executed})
                 if finished is not None:
                     finished(StageRecord(**values[-1]))
@@ -223,22 +225,27 @@ async def _in_time(waiting: Awaitable[None], deadline: float, late: ItemTimeout)
         raise
 
 
-def _executed_values(context: VerificationContext, error: str | None, seconds: float) -> dict[str, Any]:
+def _executed_values(context: VerificationContext, error: str | None, elapsed: float) -> dict[str, Any]:
     """Return the values of the record of a stage that executed; without those on calls if it made none."""
     calls = context.calls
     usage, notes = calls.usage, calls.notes
-    values = {"status": "failed" if error is not None else "ran", "error": error, "seconds": seconds}
-    if usage is NO_USAGE and not calls.failed and (notes is None or not notes.retries):
-        return values
     notes = notes or CallNotes()
+    values = {
+        "status": "failed" if error is not None else "ran",
+        "error": error,
+        "seconds": notes.work_seconds(elapsed),
+    }
+    if usage is NO_USAGE and not (calls.failed or notes.retries or notes.keys):
+        return values
     return {
         **values,
         "calls": usage.calls,
         "input_tokens": usage.input_tokens,
         "output_tokens": usage.output_tokens,
         "retries": notes.retries,
-        "waited": notes.waited,
+        "waited": notes.waited + notes.queued,
         "failed_calls": calls.failed,
+        "call_keys": notes.keys,
     }
 
 

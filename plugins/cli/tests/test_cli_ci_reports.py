@@ -76,3 +76,13 @@ def test_markdown_and_json_are_not_mixed() -> None:
 
     assert refused.code == 2
     assert "set GITHUB_STEP_SUMMARY to a file" in refused.err
+
+
+def test_the_summary_has_the_reasons_why_the_run_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", "summary.md")
+    done = run("--summary-markdown", "--fail-under", "0.5", "--max-unjudged", "0")
+
+    assert done.code == 1
+    text = Path("summary.md").read_text("utf-8")
+    assert "**Failed:** There is no pass rate to compare with --fail-under, because no item has a verdict.\n" in text
+    assert "**Failed:** 1 item not judged, more than --max-unjudged 0.\n" in text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -88,6 +89,17 @@ def test_ids_are_the_names_numbered_where_they_are_taken() -> None:
     models = parse_models(["x:a", "y:a", own, "x:b", "x:a"], [Path("r.jsonl")])
 
     assert [model["id"] for model in models] == ["a", "a-2", "b", "b-2", "a-3", "recorded"]
+
+
+def test_each_file_of_recordings_is_a_model(tmp_path: Path) -> None:
+    def record(name: str, **more: str) -> Path:
+        (tmp_path / name).write_text(json.dumps({"id": "a", "response": "yes", **more}), "utf-8")
+        return tmp_path / name
+
+    files = [record("one.jsonl"), record("two.jsonl"), record("r.jsonl", model="m"), record("s.jsonl", model="m")]
+    models = parse_models([], files)
+    assert [model["id"] for model in models] == ["one", "two", "m", "m-2"]
+    assert [model["manual_traces"] for model in models] == list(map(str, files))
 
 
 @dataclass(frozen=True)
@@ -225,7 +237,7 @@ def test_recordings_of_a_file_are_sought_beside_it(tmp_path: Path) -> None:
     (model,) = read_configuration(Benchmark.load(file), None, None).core.answering_models
     assert model.manual_traces == tmp_path / "sub" / "answers.jsonl"
     (model,) = read_configuration(
-        Benchmark.load(file), None, None, recordings=Path("answers.jsonl")
+        Benchmark.load(file), None, None, recordings=[Path("answers.jsonl")]
     ).core.answering_models
     assert model.manual_traces == Path("answers.jsonl")
 

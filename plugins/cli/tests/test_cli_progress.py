@@ -83,6 +83,21 @@ def test_the_time_left_is_told_in_fitting_units(seconds: float, words: str) -> N
     assert words in shown(*[Outcome.CORRECT] * 10, terminal=False, total=100, seconds=seconds)
 
 
+def test_stored_items_do_not_count_for_the_time_left() -> None:
+    clock = Clock()
+    progress = RunProgress(20, clock=clock)
+    for _ in range(8):
+        progress.add(Outcome.CORRECT, "2020-01-01T00:00:00.000000+00:00")
+    clock.now += 1
+    assert progress.speed() == []
+
+    for _ in range(2):
+        clock.now += 5
+        progress.add(Outcome.CORRECT)
+    assert progress.done == 10
+    assert progress.speed() == ["10.9 items/min", "55 s left"]
+
+
 @pytest.mark.parametrize(
     ("costs", "words"),
     [

@@ -51,6 +51,12 @@ def test_results_go_to_stdout_and_progress_to_stderr(tmp_path: Path) -> None:
     assert "2/2 2 scored" in done.err
 
 
+def test_a_first_run_takes_nothing_from_its_journal(tmp_path: Path) -> None:
+    file = write_benchmark(tmp_path, "a", "b", "c")  # all questions send the same
+    assert "New: 1 call; 2 identical calls took their replies from these." in run(file, "--quiet").err
+    assert "all 3 results came from the journal words.journal" in run(file, "--quiet").err
+
+
 def test_quiet_prints_the_summary_only(tmp_path: Path) -> None:
     done = run(write_benchmark(tmp_path, "a"), "--quiet")
 

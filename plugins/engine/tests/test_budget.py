@@ -103,6 +103,23 @@ def test_uncovered_call_waits_for_calls_in_flight() -> None:
     assert asyncio.run(three()) == [True, True, True]
 
 
+def test_waiting_for_the_budget_is_counted_as_waiting() -> None:
+    async def make_two() -> tuple[Call, Call]:
+        calls = calls_of(10_000 * 10**6, places=2)  # the first call of a model is made alone
+
+        async def ask() -> LLMReply:
+            await asyncio.sleep(0.05)
+            return LLMReply("yes", Usage(10, 10, calls=1))
+
+        first, second = call(1), call(2)
+        await asyncio.gather(calls.make(first, ask), calls.make(second, ask))
+        return first, second
+
+    first, second = asyncio.run(make_two())
+    assert second.notes.queued >= 0.04 > first.notes.queued
+    assert second.notes.seconds >= 0.04
+
+
 def test_exhausted_budget_judges_existing_answers_and_starts_none() -> None:
     async def run() -> list[bool]:
         calls = calls_of(260 * 10**6, 1)

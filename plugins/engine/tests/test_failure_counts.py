@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from command_runs import make_result
+
+from karenina_core.data.outcome import Outcome
 from karenina_engine.results.aggregate import MAX_KINDS, OTHERS, Failure, FailureCounts
+from karenina_engine.results.result_set import VerificationResultSet
+from karenina_engine.results.summary_text import summary_rows
 
 
 def ranked(*errors: str) -> list[Failure]:
@@ -48,3 +53,20 @@ def test_the_number_of_counted_failures_is_limited() -> None:
     found = ranked(*(f"m{number} failed" for number in range(MAX_KINDS + 10)), "y" * 10_000)
     assert len(found) == MAX_KINDS + 1
     assert found[0] == Failure(11, OTHERS)
+
+
+def test_a_single_reason_more_is_printed_and_not_counted() -> None:
+    def printed(kinds: int) -> list[str]:
+        results = [
+            make_result(
+                f"q{kind}", Outcome.MODEL_ERROR, metadata={"error": f"the server of {'abcdefgh'[kind]} is down"}
+            )
+            for kind in range(kinds)
+        ]
+        return [
+            text for name, text in summary_rows(VerificationResultSet(results)) if " x " in text and name != "Tokens"
+        ]
+
+    assert len(printed(6)) == 6
+    assert "other reason" not in printed(6)[-1]
+    assert printed(7)[-1] == "2 x 2 other reasons, in `failures()` and `karenina show`"

@@ -14,10 +14,10 @@ from karenina_benchmark import Benchmark
 from karenina_benchmark.errors import CheckpointError
 from karenina_importing import ImportFormat, convert
 from karenina_importing.imported_files import write_files
-from karenina_importing.plugin import FORMATS
+from karenina_importing.plugin import plugin
 from karenina_importing.source_files import FileHead
 
-BY_KEY: dict[str, ImportFormat] = {one.key: one for one in FORMATS}
+BY_KEY: dict[str, ImportFormat] = {one.key: one for one in plugin.karenina_formats() if isinstance(one, ImportFormat)}
 TEXTS = st.sampled_from(
     [
         "",

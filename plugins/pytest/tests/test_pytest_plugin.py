@@ -63,6 +63,27 @@ def test_bad_configuration_is_an_error_with_its_message(pytester: pytest.Pyteste
     done.stdout.no_fnmatch_line("*Traceback*")
 
 
+def test_a_missing_model_names_the_options_of_pytest_once(pytester: pytest.Pytester) -> None:
+    pytester.makefile(".karenina.yaml", genes=FILE)
+    done = pytester.runpytest("-k", "right")
+
+    done.assert_outcomes(errors=1, deselected=1)
+    text = done.stdout.str()
+    assert text.count("for example --karenina-answering openai:NAME") == 1
+    assert "--karenina-recordings FILE" in text
+    assert "another exception occurred" not in text
+
+
+def test_each_file_of_recordings_is_a_model(pytester: pytest.Pytester, answers: str) -> None:
+    pytester.makefile(".karenina.yaml", genes=FILE)
+    lines = [{"id": id, "response": "It is BCL2."} for id in ("right", "other")]
+    pytester.makefile(".jsonl", second="\n".join(map(json.dumps, lines)))
+    done = pytester.runpytest("--karenina-recordings", answers, "--karenina-recordings", "second.jsonl")
+
+    done.assert_outcomes(passed=1, failed=1)
+    done.stdout.fnmatch_lines(["answers*50.0%*", "second*100.0%*"])
+
+
 def test_a_broken_file_is_a_collection_error(pytester: pytest.Pytester) -> None:
     pytester.makefile(".karenina.yaml", genes="karenina: 1\nname: x\nquestons: []\n")
     done = pytester.runpytest()

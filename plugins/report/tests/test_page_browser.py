@@ -13,7 +13,7 @@ from command_runs import run_karenina, write_benchmark
 from journal_runs import ScriptedRuns
 from page_results import HOSTILE, rich_results
 from playwright.sync_api import expect
-from result_builders import result, run
+from result_builders import result, run, save
 
 from karenina_core import plugins as plugin_room
 from karenina_core.data.outcome import Outcome
@@ -116,6 +116,15 @@ def test_the_summary_has_rates_plots_and_their_tables(context: BrowserContext, r
     for at in range(plots.count()):
         assert plots.nth(at).locator("svg[role=img]").count() == 1
         assert plots.nth(at).locator("xpath=following::table").count() >= 1
+
+
+def test_a_small_report_of_one_file_counts_whole_items_and_its_models(context: BrowserContext, tmp_path: Path) -> None:
+    results = [*run([True, False], model="m"), *run([True, True], model="n")]
+    page = OpenPage(context, write(tmp_path, save(tmp_path / "r.results.jsonl", results)), "#summary").page
+
+    assert page.locator(".about").inner_text().startswith("4 items of 2 models, written")
+    ticks = page.locator("figure.plot").first.locator("svg g[font-variant=tabular-nums] text").all_text_contents()
+    assert ticks == ["0", "1", "2"]
 
 
 def test_a_plot_is_saved_as_svg(context: BrowserContext, rich: Path) -> None:

@@ -60,6 +60,26 @@ def test_prompts_are_those_that_were_sent() -> None:
     assert sorted(runs.calls) == sent  # the report makes no call
 
 
+def test_an_item_has_the_calls_of_its_own_model_alone() -> None:
+    runs = ScriptedRuns()
+    benchmark = write_benchmark(Path(), "a", "b")
+    karenina(runs, "run", benchmark, *MODELS, "-a", "talkative:n", "-o", "r.results.jsonl")
+    karenina(runs, "report", "r.results.jsonl", "-o", "report.html")
+
+    found = calls_of_items()
+    assert [[call["stage"] for call in calls] for calls in found] == [["Say", "Count"]] * 4
+    assert [calls[0]["model"] for calls in found] == ["m", "n"] * 2
+    assert all(one[1]["reply"] != other[1]["reply"] for one, other in zip(found[::2], found[1::2], strict=True))
+
+
+def test_items_with_the_same_answer_share_the_call_of_the_judge() -> None:
+    runs = ScriptedRuns(answers=lambda _text: "the same")
+    karenina(runs, "run", write_benchmark(Path(), "a", "b"), *MODELS, "-o", "r.results.jsonl")
+    karenina(runs, "report", "r.results.jsonl", "-o", "report.html")
+
+    assert [[call["stage"] for call in calls] for calls in calls_of_items()] == [["Say", "Count"]] * 2
+
+
 def test_an_item_costs_what_its_calls_cost_at_the_prices_of_the_run() -> None:
     runs = ScriptedRuns()
     benchmark = write_benchmark(Path(), "a", "b")

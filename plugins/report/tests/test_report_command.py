@@ -151,6 +151,32 @@ def test_each_model_is_held_against_itself(tmp_path: Path) -> None:
     assert "D (" not in broken.err
 
 
+def test_a_new_model_beside_the_old_one_is_no_regression(tmp_path: Path) -> None:
+    old = save(tmp_path / "old.results.jsonl", run([True] * 30, model="m"))
+    both = [*run([True] * 30, model="m"), *run([False] * 30, model="n")]
+    done = compare(old, save(tmp_path / "new.results.jsonl", both), "--fail-on-regression")
+
+    assert done.code == 0
+    assert "C (n (new)) is not checked" in done.err
+    broken = [*run([False] * 30, model="m"), *run([True] * 30, model="n")]
+    done = compare(old, save(tmp_path / "broken.results.jsonl", broken), "--fail-on-regression")
+    assert done.code == 1
+    assert "minus A (m (old)) is below 0 points, a regression" in done.err
+    others = [*run([False] * 30, model="k"), *run([True] * 30, model="n")]
+    done = compare(old, save(tmp_path / "others.results.jsonl", others), "--fail-on-regression")
+    assert done.code == 1  # neither is the old model: both are held against it
+
+
+def test_the_other_one_of_a_rescored_run_has_to_be_rescored(tmp_path: Path) -> None:
+    old = save(tmp_path / "old.results.jsonl", run([True] * 3))
+    new = save(tmp_path / "new.results.jsonl", [result("q0", False, template="another"), *run([True] * 3)[1:]])
+    line = '{"run":{"distributions":{},"rescored":true}}\n'
+    new.write_text(line + new.read_text("utf-8"), "utf-8")
+
+    assert "left out: not comparable without `karenina rescore` of A too: 1 question: q0" in compare(old, new).out
+    assert "left out: not comparable without `karenina rescore` of B too: 1 question: q0" in compare(new, old).out
+
+
 def test_each_judge_must_meet_the_condition(tmp_path: Path) -> None:
     def judged(name: str, right: int) -> Path:
         strict = [True] * right + [False] * (20 - right)

@@ -67,12 +67,22 @@ def test_markdown_has_rates_and_failed_items() -> None:
 
     assert "| m | j | 50.0% (1 of 2); 33.3% if the 1 undecided is wrong |" in text
     assert "Outcomes: 1 correct, 1 wrong, 1 abstained, 1 scored, 1 parse_error, 1 undecided" in text
-    assert [line.split(" | ")[1] for line in text.splitlines() if line.startswith("| q")][1:] == [
+    assert [line.split(" | ")[2] for line in text.splitlines() if line.startswith("| q")][1:] == [
         "wrong",
         "parse_error",
         "undecided",
         "abstained",
     ]
+
+
+def test_markdown_names_the_models_of_failed_items_if_there_are_several() -> None:
+    one, other = result("q1", False, model="m"), result("q1", False, model="n")
+    assert "| question | outcome | reason |" in written(MARKDOWN, [one])
+    text = written(MARKDOWN, [one, other])
+    assert "| question | answering model | outcome | reason |\n|---|---|---|---|\n| q1 | m | wrong |" in text
+    assert "| q1 | n | wrong |" in text
+    text = written(MARKDOWN, [one, result("q1", False, model="m", judge="k")])
+    assert "| question | judge | outcome | reason |" in text
 
 
 def test_markdown_holds_no_markup_of_results() -> None:

@@ -14,7 +14,6 @@ import typer
 
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import Message
-from karenina_local.ports import LocalLLM
 from karenina_terminal.completion import matching
 from karenina_terminal.options import PrintJSON
 
@@ -38,6 +37,8 @@ async def bench(model_name: str, *, calls: int = 3, tokens: int = 64, extra: dic
     A first reply warms up and does not count. Each call has a different prompt of some 80 tokens, so that it is not in
     the cache of a slot.
     """
+    from karenina_local.ports import LocalLLM
+
     model = ModelConfig(
         id="bench",
         interface="local",

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from shlex import quote
 from typing import TYPE_CHECKING, Any, Final
 
 from karenina_core.models.adapters import AdapterConfigError
@@ -99,8 +101,11 @@ class RecordingIndex:
             for other in same:
                 if other.replicate == recorded.replicate and other.value != recorded.value:
                     cure = "give each row a 'replicate', or keep one"
-                    if other.model != recorded.model:
-                        cure = f"extra.model picks the answers of one model, {other.model!r} or {recorded.model!r}"
+                    if other.model is not None and recorded.model is not None and other.model != recorded.model:
+                        cure = (
+                            f"the answers are those of several models; judge each with an option of its own, "
+                            f"{self._select(other.model)} {self._select(recorded.model)}"
+                        )
                     raise AdapterConfigError(
                         f"recordings {recorded.place}: the id {question_id!r} has another recording at {other.place}: "
                         f"{cure}"
@@ -109,6 +114,11 @@ class RecordingIndex:
         if text is not None:
             self._by_text.setdefault(compose(text), []).append(recorded)
         self.count += 1
+
+    def _select(self, model: str) -> str:
+        """Return the option of a run with the answers of one model in this file."""
+        named = {"interface": "manual", "id": model, "model_name": model, "manual_traces": self.name}
+        return f"--answering {quote(json.dumps({**named, 'extra': {'model': model}}, ensure_ascii=False))}"
 
     def add_row(self, place: str, row: Any, extra: ManualExtra) -> None:
         """Add a row of a table, unless it belongs to another model. Raises `AdapterConfigError` if it is invalid."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
@@ -51,7 +51,7 @@ class VerificationResultMetadata(Section):
     parsing_system_prompt: str | None = None
     completed_without_errors: bool = True
     error: str | None = None
-    execution_time: float = Field(default=0.0, description="Seconds, including those of the answer.")
+    execution_time: float = Field(default=0.0, description="Seconds of work, the answer's included.")
     timestamp: str = Field(default="", description="ISO 8601 in UTC with microseconds: when the item ended.")
 
     @property
@@ -236,15 +236,20 @@ class StageRecord(Section):
     status: Literal["ran", "skipped", "failed"]
     reason: str | None = Field(default=None, description="Why it was skipped.")
     error: str | None = Field(default=None, description="The error that it failed with.")
-    seconds: float = 0.0
+    seconds: float = Field(default=0.0, description="Seconds of its program and of its calls.")
     calls: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
     retries: dict[str, int] = Field(
         default_factory=dict, description="Numbers of repeated requests, by category of error."
     )
-    waited: float = Field(default=0.0, description="Seconds waited between repeated requests.")
+    waited: float = Field(
+        default=0.0, description="Seconds waited: for a limit of calls, for the budget, before retries."
+    )
     failed_calls: int = Field(default=0, description="Calls that failed in all their tries.")
+    call_keys: list[Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]] = Field(
+        default_factory=list, description="The keys of its calls in the journal."
+    )
     distribution: str
     version: str
 

@@ -144,13 +144,20 @@ NO_USAGE = Usage()
 class CallNotes:
     """Retries and times of one call, or of all calls of a stage, failed calls included.
 
-    `retries` are the numbers of repeated requests by `ErrorCategory`, `waited` the seconds between them, and `seconds`
-    the duration of the requests that succeeded.
+    `retries` are the numbers of repeated requests by `ErrorCategory`, `waited` the seconds between them, `seconds` the
+    duration of all requests, and `queued` the seconds for which calls waited until they could be sent: for the server's
+    limit or the budget. A reply that was stored brings the numbers of the call that was made. `keys` are those by which
+    a journal has the calls. `open_seconds` is the time in which at least one call was open (`open_calls` are now): as
+    calls may overlap, and be answered from the journal, it is not the sum of the others.
     """
 
     retries: dict[str, int] = field(default_factory=dict)
     waited: float = 0.0
     seconds: float = 0.0
+    queued: float = 0.0
+    keys: list[str] = field(default_factory=list)
+    open_calls: int = 0
+    open_seconds: float = 0.0
 
     def add(self, other: CallNotes) -> None:
         """Add the numbers of `other` to this one."""
@@ -158,6 +165,12 @@ class CallNotes:
             self.retries[category] = self.retries.get(category, 0) + times
         self.waited += other.waited
         self.seconds += other.seconds
+        self.queued += other.queued
+        self.keys += other.keys
+
+    def work_seconds(self, elapsed: float) -> float:
+        """Return the seconds of work in a period of `elapsed` seconds with these calls, without those of waiting."""
+        return max(0.0, elapsed - self.open_seconds) + self.seconds
 
 
 @dataclass(slots=True)

@@ -21,7 +21,7 @@ from karenina_core.artifacts.declarations import name_of_adapter, name_of_stage,
 from karenina_core.artifacts.slots import STAGE_HOOKS
 from karenina_core.catalog import install_command, read_catalog
 from karenina_core.errors import PluginError, type_and_message
-from karenina_core.hooks import version_mismatch
+from karenina_core.hook_policy import version_mismatch
 from karenina_core.plugins.discovery import GROUPS, Kind, PluginInfo, Selection, canonical, installed, load_entry_points
 from karenina_core.plugins.specifications import GROUP, Specifications, installed_specifications
 from karenina_core.text import did_you_mean

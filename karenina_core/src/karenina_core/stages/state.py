@@ -127,7 +127,10 @@ class ItemError:
 
 @dataclass(slots=True)
 class State:
-    """The state of one answer, or of one item, whose `parent` is the state of its answer."""
+    """The state of one answer, or of one item, whose `parent` is the state of its answer.
+
+    `started` is the time from which its seconds of work are counted: waiting moves it forward.
+    """
 
     item: Item
     parent: State | None = None

@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, Protocol
 
-from karenina_core.hooks import HookPolicy, hookspec
+from karenina_core.hook_policy import HookPolicy
+from karenina_core.hooks import hookspec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

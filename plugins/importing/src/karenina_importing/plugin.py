@@ -2,21 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from karenina_core.hooks import hookimpl
-from karenina_importing.formats.deepeval import DEEPEVAL
-from karenina_importing.formats.evals_registry import EVALS_REGISTRY
-from karenina_importing.formats.helm import HELM
-from karenina_importing.formats.inspect_logs import INSPECT
-from karenina_importing.formats.langfuse import LANGFUSE
-from karenina_importing.formats.langsmith import LANGSMITH
-from karenina_importing.formats.lm_eval import LM_EVAL
-from karenina_importing.formats.lm_eval_tasks import LM_EVAL_TASK
-from karenina_importing.formats.openai_evals import OPENAI_EVALS
-from karenina_importing.formats.promptfoo.results import PROMPTFOO
-from karenina_importing.formats.pydantic_evals import PYDANTIC_EVALS
-from karenina_importing.formats.tables import HUGGINGFACE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,22 +12,6 @@ if TYPE_CHECKING:
     import typer
 
     from karenina_benchmark.formats.format import Format
-
-
-FORMATS: Final = (
-    HUGGINGFACE,
-    LM_EVAL,
-    LM_EVAL_TASK,
-    INSPECT,
-    OPENAI_EVALS,
-    EVALS_REGISTRY,
-    PROMPTFOO,
-    DEEPEVAL,
-    PYDANTIC_EVALS,
-    LANGSMITH,
-    LANGFUSE,
-    HELM,
-)
 
 
 class plugin:  # noqa: N801 - the entry point's name
@@ -62,6 +34,31 @@ class plugin:  # noqa: N801 - the entry point's name
     @staticmethod
     @hookimpl
     def karenina_formats() -> Sequence[Format]:
-        """Return the formats of other tools."""
+        """Return the formats of other tools, which are imported only now."""
+        from karenina_importing.formats.deepeval import DEEPEVAL
+        from karenina_importing.formats.evals_registry import EVALS_REGISTRY
+        from karenina_importing.formats.helm import HELM
+        from karenina_importing.formats.inspect_logs import INSPECT
+        from karenina_importing.formats.langfuse import LANGFUSE
+        from karenina_importing.formats.langsmith import LANGSMITH
+        from karenina_importing.formats.lm_eval import LM_EVAL
+        from karenina_importing.formats.lm_eval_tasks import LM_EVAL_TASK
+        from karenina_importing.formats.openai_evals import OPENAI_EVALS
+        from karenina_importing.formats.promptfoo.results import PROMPTFOO
+        from karenina_importing.formats.pydantic_evals import PYDANTIC_EVALS
+        from karenina_importing.formats.tables import HUGGINGFACE
 
-        return FORMATS
+        return (
+            HUGGINGFACE,
+            LM_EVAL,
+            LM_EVAL_TASK,
+            INSPECT,
+            OPENAI_EVALS,
+            EVALS_REGISTRY,
+            PROMPTFOO,
+            DEEPEVAL,
+            PYDANTIC_EVALS,
+            LANGSMITH,
+            LANGFUSE,
+            HELM,
+        )

@@ -105,20 +105,21 @@ def as_jury(
     record: JuryRecord,
     *,
     answer_stages: int,
-    seconds: float,
 ) -> VerificationResult:
     """Return `base` as the result of the jury, with the calls of all judges that were `asked`.
 
-    The first `answer_stages` stages of each result are those of the answer. `seconds` is the duration of the item.
+    The first `answer_stages` stages of each result are those of the answer. The time is that of all judges, and
+    once that of the answer.
     """
     results = [one.result for one in asked]
+    answered = sum(record.seconds for record in base.stages[:answer_stages])
     metadata = base.metadata.model_copy(
         update={
             "parsing_id": model.id,
             "parsing": ModelIdentity(interface=model.interface, model_name=model.model_name),
             "parsing_system_prompt": None,
             "result_id": sha256("\x1f".join(one.metadata.result_id for one in results).encode()).hexdigest()[:16],
-            "execution_time": seconds,
+            "execution_time": answered + sum(max(0.0, one.metadata.execution_time - answered) for one in results),
             "timestamp": max(one.metadata.timestamp for one in results),
         }
     )

@@ -13,7 +13,6 @@ that is resumed, replayed or rescored comes to the same calls. Only a vote on ve
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -96,9 +95,7 @@ class JuryPanel:
 
     async def evaluate(self, answer: PanelAnswer) -> VerificationResult:
         """Return the result of the jury on an answer."""
-        began = time.monotonic()
         results = await gather_all(answer.ask(one) for one in self._first)
-        before = max(one.metadata.execution_time for one in results) - (time.monotonic() - began)  # of the answer
         ballots = [Ballot(one.id, result) for one, result in zip(self._first, results, strict=True)]
         vote = self._count(answer, ballots)
         record = self._record(vote)
@@ -112,7 +109,6 @@ class JuryPanel:
             self.model,
             record,
             answer_stages=answer.answer_stages,
-            seconds=max(0.0, before) + time.monotonic() - began,
         )
 
     def _count(self, answer: PanelAnswer, ballots: list[Ballot]) -> _Vote:

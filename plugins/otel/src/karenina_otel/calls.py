@@ -102,6 +102,7 @@ def end_attributes(call: Call, made: CallOutcome, *, content: bool) -> dict[str,
     attributes: dict[str, Value | None] = {
         "karenina.call.retries": sum(notes.retries.values()),
         "karenina.call.retry_wait": notes.waited or None,
+        "karenina.call.queue_time": notes.queued or None,
         "karenina.call.request_time": notes.seconds or None,
         **{f"karenina.call.retries.{category}": times for category, times in notes.retries.items()},
     }

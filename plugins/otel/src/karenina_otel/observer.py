@@ -182,7 +182,8 @@ class RunObserver:
             span, evaluated, ended = scope.span, scope.answer and scope.answer.evaluated, scope.last or ended
         elif ended >= self._began:
             parent = trace.set_span_in_context(self._run, Context())
-            began = ended - int(result.metadata.execution_time * 1e9)
+            took = result.metadata.execution_time + sum(stage.waited for stage in result.stages)
+            began = ended - int(took * 1e9)
             span, evaluated = self._telemetry.tracer.start_span("karenina item", parent, start_time=began), None
         else:
             return

@@ -33,7 +33,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--karenina-answering", metavar="SPEC", action="append", help="a model under test: interface:model_name"
     )
     group.addoption("--karenina-judge", metavar="SPEC", action="append", help="a judge: interface:model_name")
-    group.addoption("--karenina-recordings", metavar="FILE", help="judge the answers in this file")
+    group.addoption(
+        "--karenina-recordings", metavar="FILE", action="append", help="judge the answers in this file; each is a model"
+    )
     group.addoption("--karenina-set", metavar="NAME=VALUE", action="append", help="set one configuration name")
     group.addoption(
         "--karenina-journal", metavar="FOLDER", help="store replies and results there, and do not repeat their calls"

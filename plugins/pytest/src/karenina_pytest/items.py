@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pytest
 from typer import BadParameter
@@ -21,6 +22,10 @@ from karenina_report.exports.junit import describe_item
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
     from karenina_core.data.result import VerificationResult
+
+
+_OPTIONS: Final = re.compile(r"(?<![\w-])--(?=(?:config|answering|judge|recordings|set|journal|trust-all)\b)")
+"""The options of `karenina run` that pytest has with a prefix."""
 
 
 class BenchmarkFile(pytest.File):
@@ -80,7 +85,7 @@ class BenchmarkFile(pytest.File):
             option("karenina_set"),
             answering=option("karenina_answering"),
             judges=option("karenina_judge"),
-            recordings=self._path_of("karenina_recordings"),
+            recordings=[self.config.invocation_params.dir / file for file in option("karenina_recordings") or ()],
         )
 
     def _journal(self) -> Path | None:
@@ -102,10 +107,13 @@ class QuestionItem(pytest.Item):
     def setup(self) -> None:
         """Judge the question. An answer that could not be judged fails the set-up, which pytest reports as an error."""
         assert isinstance(self.parent, BenchmarkFile)
+        problem = None
         try:
             self._found = self.parent.results_of(self.name)
         except (KareninaError, BadParameter) as error:
-            pytest.fail(str(error), pytrace=False)
+            problem = _OPTIONS.sub("--karenina-", str(error))
+        if problem is not None:  # outside of the handler, whose error pytest would print as well
+            pytest.fail(problem, pytrace=False)
         for result in self._found:
             self.user_properties.append(("karenina_outcome", result.outcome.value))
         problems = [result for result in self._found if not result.outcome.judged]

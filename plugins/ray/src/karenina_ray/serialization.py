@@ -146,7 +146,8 @@ def encode_outcome(outcome: CallOutcome) -> Payload:
     payload = {"error": dump_error(outcome.error)} if outcome.error is not None else {}
     if outcome.reply is not None:
         payload = {"reply": dump_reply(outcome.reply)}
-    return {**payload, "notes": [outcome.notes.retries, outcome.notes.waited, outcome.notes.seconds]}
+    notes = outcome.notes
+    return {**payload, "notes": [notes.retries, notes.waited, notes.seconds, notes.queued, notes.keys]}
 
 
 def decode_outcome(payload: Payload, port: str) -> CallOutcome:

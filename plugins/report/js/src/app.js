@@ -74,11 +74,13 @@ function Page({ head }) {
     addEventListener("keydown", pressed);
     return () => removeEventListener("keydown", pressed);
   });
+  const files = new Set(head.runs.map(({ source }) => source));
+  const of = head.runs[0].source && files.size === 1 && head.runs.length > 1 ? `of ${head.runs.length} models` : `in ${quantity(head.runs.length, "run")}`;
   const views = [["summary", "Summary"], ...(head.comparison ? [["comparison", "Comparison"]] : []), ["items", "Items"]];
   return html`<a class="skip" href="#main" onClick=${(event) => (event.preventDefault(), document.getElementById("main").focus())}>Skip to the content</a>
     <header>
       <h1>Karenina report</h1>
-      <p class="about">${quantity(head.index.id.length, "item")} in ${quantity(head.runs.length, "run")}, written ${head.created.slice(0, 16).replace("T", " ")} UTC</p>
+      <p class="about">${quantity(head.index.id.length, "item")} ${of}, written ${head.created.slice(0, 16).replace("T", " ")} UTC</p>
       <nav aria-label="Views">
         ${views.map(
           ([name, title]) =>

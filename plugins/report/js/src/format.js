@@ -27,7 +27,10 @@ export function seconds(value) {
   return minutes < 120 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
-export const usd = (value) => (value === null || value === undefined ? "" : `$${value.toFixed(value < 1 ? 4 : 2)}`);
+export function usd(value) {
+  if (value === null || value === undefined) return "";
+  return value === 0 ? "$0" : `$${value.toFixed(value < 1 ? 4 : 2)}`;
+}
 
 export const number = (value) =>
   value === null || value === undefined ? "" : Number.isInteger(value) ? count(value) : value.toFixed(3);

@@ -3,7 +3,7 @@ import { barX, dot, link, plot, ruleX } from "@observablehq/plot";
 import { html } from "htm/preact";
 import { useEffect, useRef } from "preact/hooks";
 import { colorOf, wordsOf } from "./outcomes.js";
-import { share } from "./format.js";
+import { count, share } from "./format.js";
 import { Marked, plain } from "./text.js";
 
 const MOST_ROWS = 60;
@@ -122,6 +122,14 @@ function intervals(table, width) {
   );
 }
 
+/** Return about `most` whole numbers up to `largest`, in steps of 1, 2 or 5 times a power of ten. */
+function wholeTicks(largest, most) {
+  const least = Math.max(1, largest / most);
+  const power = 10 ** Math.floor(Math.log10(least));
+  const step = power * [1, 2, 5, 10].find((one) => one * power >= least);
+  return Array.from({ length: Math.floor(largest / step) + 1 }, (_, at) => at * step);
+}
+
 function bars(table, width) {
   const { label, counts } = table.plot;
   const found = records(table);
@@ -136,7 +144,7 @@ function bars(table, width) {
       .filter((piece) => piece.end > piece.start);
   });
   return frame(found, labelsOf(found, label), width, {
-    x: { label: "Items", grid: true, ticks: width < 420 ? 3 : 6 },
+    x: { label: "Items", grid: true, tickFormat: count, ticks: wholeTicks(Math.max(0, ...pieces.map(({ end }) => end)), width < 420 ? 3 : 6) },
     marks: [
       barX(pieces, {
         x1: "start",

@@ -168,9 +168,9 @@ def _failures(found: Comparison, regression: float | None, within: float | None)
             shown = "no interval" if limits is None else f"95% CI {interval(*limits)} points"
             what = f"{label} ({names[label]}) minus {base} ({names[base]}){condition}"
             if regression is not None and limits is not None and limits[1] < -regression / 100:
-                yield f"{what} is below -{regression:g} points, a regression: {shown}"
+                yield f"{what} is below {-regression or 0.0:g} points, a regression: {shown}"
             if within is not None and (limits is None or limits[0] <= -within / 100):
-                yield f"{what} is not shown to be above -{within:g} points: {shown}"
+                yield f"{what} is not shown to be above {-within or 0.0:g} points: {shown}"
     if not checked:
         raise config_error(
             "no question has a verdict in both runs, so the condition cannot be checked: compare "

@@ -20,7 +20,7 @@ from karenina_engine.journal import view
 from karenina_engine.journal.file import JournalError
 from karenina_engine.journal.view import JournalView
 from karenina_engine.results.aggregate import Totals
-from karenina_engine.results.result_file import read_header
+from karenina_engine.results.header import read_header
 from karenina_engine.results.result_set import read_results
 
 if TYPE_CHECKING:
@@ -61,7 +61,8 @@ class JournalInfo:
 class Run:
     """The results of one answering model.
 
-    `stages` are the names, distributions and versions of the stages that ran.
+    `stages` are the names, distributions and versions of the stages that ran. `rescored` says that `karenina rescore`
+    wrote the results.
     """
 
     name: str
@@ -72,6 +73,7 @@ class Run:
     stages: set[tuple[str, str, str]] = field(default_factory=set)
     journal_info: JournalInfo = field(default_factory=JournalInfo)
     shares_journal: bool = False
+    rescored: bool = False
 
     def add(self, result: VerificationResult) -> None:
         """Count a result, and keep the parts that comparisons need."""
@@ -129,7 +131,16 @@ def _runs_of(source: Source, model: str | None) -> list[Run]:
     for run in runs:
         run.journal_info = info
         run.shares_journal = len(runs) > 1 or model is not None
+        run.rescored = _is_rescored(source)
     return runs
+
+
+def _is_rescored(source: Source) -> bool:
+    return (
+        isinstance(source, str | Path)
+        and not is_journal(Path(source))
+        and bool(read_header(Path(source)).get("rescored"))
+    )
 
 
 def _rename(runs: Sequence[Run], *, one_each: bool) -> None:
@@ -193,15 +204,18 @@ def find_journal(source: Source) -> Path | None:
 
 
 def _read_journal_info(source: Source) -> JournalInfo:
-    """Return the information in the source's journal; empty if it has none, or if it cannot be read."""
+    """Return the information in the source's journal; empty if it has none, or if it cannot be read.
+
+    Without a journal, the header of a result file may still say that the run was free.
+    """
     journal = find_journal(source)
     if journal is None or not isinstance(source, str | Path):
-        return JournalInfo()
+        free = isinstance(source, str | Path) and read_header(Path(source)).get("free") is True
+        return JournalInfo(SpendCounts() if free else None)
     with suppress(JournalError), JournalView(journal) as opened:
         command = opened.command() or {}
         settings = command.get("config")
-        rescored = not is_journal(Path(source)) and read_header(Path(source)).get("rescored")
-        content = None if rescored else command.get("content")  # rescored with a benchmark as it was later
+        content = None if _is_rescored(source) else command.get("content")  # rescored with a benchmark as it was later
         return JournalInfo(
             sum_counts(line.spent for line in opened.spent()),
             content if isinstance(content, str) else None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -89,26 +89,26 @@ def _object_of(text: str) -> dict[str, Any]:
     return found
 
 
-def _recorded_model(path: Path) -> str:
-    """Return the name of the model of all answers in a file; `recorded` if they name none, or several."""
+def _recorded_model(path: Path, default: str) -> str:
+    """Return the name of the model of all answers in a file; `default` if they name none, or several."""
     try:
         names = {one.value.get("model") if isinstance(one.value, dict) else None for one in read_records(path)}
     except (FileError, TypeError):  # the adapter, which reads the answers, reports what is wrong
-        return "recorded"
+        return default
     name = names.pop() if len(names) == 1 else None
-    return name if isinstance(name, str) and name.strip() else "recorded"
+    return name if isinstance(name, str) and name.strip() else default
 
 
-def parse_models(specs: Iterable[str], recordings: Iterable[Path] = ()) -> list[dict[str, Any]]:
+def parse_models(specs: Iterable[str], recordings: Sequence[Path] = ()) -> list[dict[str, Any]]:
     """Return the models of one role, each with an `id`: its own, or its name, with a number if that is taken.
 
     Each file of `recordings` is one more model, which gives the answers in the file. Its name is that of the model that
-    all of them name, or else `recorded`.
+    all of them name, or else `recorded`, and that of the file if there are several files.
     """
     models = [parse_model(spec) for spec in specs]
     for path in recordings:
-        name = _recorded_model(path)
-        models.append({"id": name, "interface": recording_interface(), "model_name": name, "manual_traces": str(path)})
+        name = _recorded_model(path, path.stem if len(recordings) > 1 else "recorded")
+        models.append({"interface": recording_interface(), "model_name": name, "manual_traces": str(path)})
     taken = {model["id"] for model in models if isinstance(model.get("id"), str)}
     for model in models:
         if "id" in model:

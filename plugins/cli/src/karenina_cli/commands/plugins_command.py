@@ -71,7 +71,7 @@ def _print_plugin(screen: Screen, one: dict[str, Any]) -> None:
 
 def _list_hooks(screen: Screen, as_json: bool) -> None:
     from karenina_core import plugins
-    from karenina_core.hooks import policy_of
+    from karenina_core.hook_policy import policy_of
 
     specifications = plugins.active_plugins().specifications
     specs = {name: getattr(owner.module, name) for owner in specifications.owners for name in owner.hooks}

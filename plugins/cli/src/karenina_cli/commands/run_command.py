@@ -49,7 +49,12 @@ def run(
     answering: Answering = None,
     judge: Judges = None,
     recordings: Annotated[
-        Path | None, typer.Option(help="Judge the answers in this file instead of calling a model.", show_default=False)
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE",
+            help="Judge the answers in this file instead of calling a model. Each further file is one more model.",
+            show_default=False,
+        ),
     ] = None,
     columns: Columns = None,
     rows: Rows = None,

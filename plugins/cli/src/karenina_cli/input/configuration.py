@@ -18,7 +18,7 @@ _NEXT_COLUMN = re.compile(r",(?=\s*[\w.]+\s*=)")
 _NAME = re.compile(r"[A-Za-z_][\w.-]*")
 
 
-def parse_models(specs: Iterable[str], recordings: Iterable[Path] = ()) -> list[dict[str, Any]]:
+def parse_models(specs: Iterable[str], recordings: Sequence[Path] = ()) -> list[dict[str, Any]]:
     """Return the models of one role, as `karenina_benchmark.config.model_specs.parse_models` does.
 
     Raises `typer.BadParameter`.
@@ -39,7 +39,7 @@ def read_configuration(
     *,
     answering: Sequence[str] | None = None,
     judges: Sequence[str] | None = None,
-    recordings: Path | None = None,
+    recordings: Sequence[Path] | None = None,
     options: Mapping[str, Mapping[str, object]] | None = None,
 ) -> VerificationConfig:
     """Return the configuration of a command, which records the names set by the benchmark's own section.
@@ -59,8 +59,8 @@ def read_configuration(
     if file is not None:
         layers.add(resolve_recordings(read_config_values(file), file), str(file))
     layers.add(dict(read_environment()), "the environment")
-    if answering or recordings is not None:
-        models = parse_models(answering or (), [recordings] if recordings is not None else ())
+    if answering or recordings:
+        models = parse_models(answering or (), recordings or ())
         layers.add({"answering_models": models}, "--answering" if answering else "--recordings")
     if judges:
         layers.add({"parsing_models": parse_models(judges)}, "--judge")

@@ -70,14 +70,19 @@ def spent_text(ledger: Ledger) -> str | None:
 
 
 def read_spending(files: Sequence[Path]) -> list[LedgerLine] | None:
-    """Return the spending of the runs that wrote `files`, from the journals beside them; None if one is missing."""
+    """Return the spending of the runs that wrote `files`, from the journals beside them; None if one is missing.
+
+    A run whose models are free needs none.
+    """
     from karenina_engine.journal.file import JournalError
     from karenina_engine.journal.view import JournalView, find_journal
+    from karenina_engine.results.header import read_header
 
     found: list[LedgerLine] = []
-    for journal in dict.fromkeys(map(find_journal, files)):
-        if journal is None:
-            return None
+    journals = {file: find_journal(file) for file in files}
+    if any(journal is None and read_header(file).get("free") is not True for file, journal in journals.items()):
+        return None
+    for journal in filter(None, dict.fromkeys(journals.values())):
         try:
             with JournalView(journal) as view:
                 found += view.spent()
@@ -91,6 +96,8 @@ def cost_text(lines: Sequence[LedgerLine] | None) -> str:
     if lines is None:
         return f"{UNKNOWN_COST}: the journal of the run is not beside its results (see `karenina status JOURNAL`)"
     total = sum_counts(line.spent for line in lines)
+    if not lines:
+        return f"{total.format_cost()}: all models of the run are free"
     by_model: dict[str, SpendCounts] = {}
     for line in lines:
         by_model.setdefault(line.model, SpendCounts()).merge(line.spent)
@@ -119,9 +126,11 @@ def _cells(count: SpendCounts) -> tuple[str, ...]:
 
 def dry_run(screen: Screen, request: RunRequest, *, as_json: bool) -> None:
     """Print the expected calls, tokens and cost of a run. Makes no call and writes nothing."""
-    from karenina_core.config import plugins_of
+    from karenina_core.config import find_adapter, plugins_of
     from karenina_engine.check.questions import select_questions, with_workspace_root
     from karenina_engine.check.restricted_values import require_trust
+    from karenina_engine.check.run_checks import check_recordings
+    from karenina_engine.check.stage_checks import check_models
     from karenina_engine.cost.price_table import PriceTable
     from karenina_engine.offline.estimate import estimate
     from karenina_engine.settings import EngineSettings
@@ -129,8 +138,15 @@ def dry_run(screen: Screen, request: RunRequest, *, as_json: bool) -> None:
     trust = require_trust(request.benchmark, request.config, request.trust)
     config = with_workspace_root(request.benchmark, request.config)
     plugins = plugins_of(config)
+    questions = select_questions(request.benchmark, config, request.question_ids)
+    models = config.core.answering_models
+    # Recordings are read and not called: what would stop the run stops its estimate.
+    check_models(
+        plugins, [("answering model", one) for one in models if find_adapter(plugins, one.interface).spec.recorded]
+    )
+    check_recordings(plugins, config, questions, request.benchmark)
     found = estimate(
-        select_questions(request.benchmark, config, request.question_ids),
+        questions,
         config,
         plugins,
         PriceTable(plugins, config.section(EngineSettings).prices),

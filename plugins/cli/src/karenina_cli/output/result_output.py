@@ -48,6 +48,8 @@ MAX_ROWS: Final = 100
 """The most results that a table shows; the file has all."""
 WIDE: Final = 100
 """The least width of a terminal on which results are a table."""
+_LEAST_WAIT: Final = 0.05
+"""The least seconds of waiting that are shown."""
 
 
 def verdict(outcome: Outcome, console: Console) -> Text:
@@ -318,6 +320,8 @@ def _stage_text(record: StageRecord) -> str:
     parts = [f"{record.name} {record.status} in {record.seconds:.3f} s"]
     if record.calls:
         parts += [quantity(record.calls, "call"), f"{record.input_tokens:,} tokens in", f"{record.output_tokens:,} out"]
+    if record.waited >= _LEAST_WAIT:
+        parts.append(f"{record.waited:.1f} s of waiting")
     if record.failed_calls:
         parts.append(quantity(record.failed_calls, "failed call"))
     line = f"{', '.join(parts)} ({record.distribution} {record.version})"

@@ -170,15 +170,18 @@ class CIReports:
                 [f"--summary-markdown and --json both print: set {STEP_SUMMARY} to a file, or use only one of them"]
             )
 
-    def write(self, screen: Screen, results: Iterable[VerificationResult]) -> None:
-        """Write the reports. An earlier JUnit file of Karenina is replaced. Raises `ConfigError`."""
+    def write(self, screen: Screen, results: Iterable[VerificationResult], failures: Sequence[str] = ()) -> None:
+        """Write the reports; the summary has the reasons for which the run fails.
+
+        An earlier JUnit file of Karenina is replaced. Raises `ConfigError`.
+        """
         from karenina_report.exports.junit import junit_xml
         from karenina_report.exports.markdown import summary_lines
 
         if self.junit is not None:
             _write(self.junit, junit_xml(results), "wb")
         if self.markdown:
-            text = "\n".join(summary_lines(results)) + "\n"
+            text = "\n".join(summary_lines(results, failures)) + "\n"
             collected = os.environ.get(STEP_SUMMARY)
             if collected:
                 _write(Path(collected), text.encode(), "ab")

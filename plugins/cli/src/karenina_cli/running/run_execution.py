@@ -64,15 +64,18 @@ def execute_run(
     else:
         _print(screen, results, totals, output, quiet=quiet or interrupted)
         print_ledger(screen.out, session.ledger)
-    if reports is not None:
-        reports.write(screen, results)
+        if missing and totals.usage().calls != session.tally.made + session.tally.cached:
+            screen.note("Tokens are those of items with a result; the cost is also that of the others' calls.")
     unmet = list(conditions.unmet(summary, missing)) if conditions is not None else []
+    unjudged = f"No item was judged: {_all(summary.items, 'item')} ended in an error"
+    unjudged += f"{' or could not be decided' if summary.undecided else ''}."
+    if reports is not None:
+        stopped = f"{quantity(missing, 'item')} did not run: {session.stopped or 'the run was interrupted'}."
+        reasons = [*([stopped] if missing else []), *([unjudged] if summary.not_judged == summary.items else [])]
+        reports.write(screen, results, [*reasons, *unmet])
     exit_if_stopped(screen, session, output, done=len(totals), interrupted=interrupted)
     if summary.not_judged == summary.items:
-        screen.note(
-            f"No item was judged: {_all(summary.items, 'item')} ended in an error"
-            f"{' or could not be decided' if summary.undecided else ''}. {_recovery_hint(session, request)}"
-        )
+        screen.note(f"{unjudged} {_recovery_hint(session, request)}")
     elif len(summary.groups) > 1:
         for group in summary.groups:
             if group.not_judged == group.items:
@@ -196,6 +199,12 @@ def note_reuse(screen: Screen, session: RunSession) -> None:
             f"{'--fresh' if session.resumable else 'another --journal'} starts anew."
         )
         return
+    if not session.journal.had_replies:  # all of them are of this run
+        took = "took its reply" if tally.cached == 1 else "took their replies"
+        screen.note(
+            f"New: {quantity(tally.made, 'call')}; {quantity(tally.cached, 'identical call')} {took} from these."
+        )
+        return
     again = f"; {kept.again} ran again, because a call or a stage had failed" if kept.again else ""
     screen.note(
         f"From the journal {journal}: {kept.kept} of {len(session)} results and "
@@ -276,7 +285,7 @@ class ProgressOutput:
 
     def finished(self, result: VerificationResult) -> None:
         """Count one result."""
-        self.progress.add(result.outcome)
+        self.progress.add(result.outcome, result.metadata.timestamp)
         if self._bar is not None:
             self._bar.advance_to(self.progress.done)
         elif not self._quiet and (line := self.progress.next_line()) is not None:

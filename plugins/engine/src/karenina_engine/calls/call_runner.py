@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from karenina_core.models.ports import NO_USAGE, PortError, Usage
+from karenina_core.models.ports import NO_USAGE, CallNotes, PortError, Usage
 from karenina_engine.calls.call import BudgetGuard, Call, CallCounts, CallLedger, CallListener, CallOutcome, ReplyStore
 from karenina_engine.calls.concurrency_limits import ConcurrencyLimits, ServerLimiter, is_refusal
 from karenina_engine.calls.reply_json import Reply, copy_error
@@ -25,6 +25,8 @@ logger = logging.getLogger("karenina")
 
 _MOST_REASONS = 10
 _MORE_REASONS = "(more)"
+_LEAST_WAIT = 0.001
+"""The least seconds that count as waiting; a call that need not wait takes some, too."""
 
 R = TypeVar("R", bound=Reply)
 
@@ -80,25 +82,35 @@ class CallRunner:
 
         `send` makes one request, and may be called several times. Raises `PortError` if all attempts failed.
         """
-        store = self.reply_store
-        if store is not None and (known := await self._find(call, store)) is not None:
-            cached: R = self._from_cache(call, known)
-            return cached
-        outcome: CallOutcome | None = None
+        notes = call.info.notes if call.info.notes is not None else CallNotes()
+        _note_open_calls(notes, 1)
         try:
-            reply = await self._dispatch(call, send)
-            self._count_reply(call, reply)
-            outcome = CallOutcome(reply, None, call.notes)
-        except PortError as error:
-            self.tally.failed += not call.composite
-            outcome = CallOutcome(None, error, call.notes)
-            raise
-        finally:
-            if call.info.notes is not None:
-                call.info.notes.add(call.notes)
+            store = self.reply_store
             if store is not None:
-                await self._store(call, outcome, store)
-        return reply
+                notes.keys.append(call.key.hex())
+            if store is not None and (known := await self._find(call, store)) is not None:
+                cached: R = self._from_cache(call, known)
+                return cached
+            outcome: CallOutcome | None = None
+            began = time.monotonic()
+            try:
+                reply = await self._dispatch(call, send)
+                self._count_reply(call, reply)
+                outcome = CallOutcome(reply, None, call.notes)
+            except PortError as error:
+                self.tally.failed += not call.composite
+                outcome = CallOutcome(None, error, call.notes)
+                raise
+            finally:
+                waiting = time.monotonic() - began - call.notes.seconds - call.notes.waited
+                if waiting >= _LEAST_WAIT and not call.composite:  # the calls of a composite one wait themselves
+                    call.notes.queued = waiting
+                notes.add(call.notes)
+                if store is not None:
+                    await self._store(call, outcome, store)
+            return reply
+        finally:
+            _note_open_calls(notes, -1)
 
     async def _find(self, call: Call, store: ReplyStore) -> CallOutcome | None:
         """Return the outcome of an identical call, in flight or stored; None if this call is in flight from now on."""
@@ -227,7 +239,10 @@ class CallRunner:
                     break
             began = time.monotonic()
             try:
-                reply = await send()
+                try:
+                    reply = await send()
+                finally:
+                    notes.seconds += time.monotonic() - began
             except PortError as error:
                 if error.partial is not None:
                     self._record_usage(call, sanitize_usage(error.partial.usage))
@@ -246,7 +261,6 @@ class CallRunner:
                 raise
             else:
                 limiter.on_success()
-                notes.seconds = time.monotonic() - began
                 if reply.usage is not NO_USAGE:  # a request that a filter refused costs nothing
                     self._record_usage(call, reply.usage)
                 return reply if paid is NO_USAGE else replace(reply, usage=paid + reply.usage)
@@ -274,6 +288,13 @@ class CallRunner:
             if self.ledger is not None:
                 self.ledger.record_cached(call, cached.reply.usage)
         return cached.reply
+
+
+def _note_open_calls(notes: CallNotes, change: int) -> None:
+    """Count a call that starts (1) or ends (-1), and the time in which any is open."""
+    if notes.open_calls == max(0, -change):
+        notes.open_seconds -= change * time.monotonic()
+    notes.open_calls += change
 
 
 @dataclass(slots=True)

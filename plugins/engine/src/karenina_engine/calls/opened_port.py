@@ -7,6 +7,7 @@ one call, or one call for each turn if the adapter guards its requests.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -132,19 +133,21 @@ async def _run_turns(
     A failed start of its tools is retried as calls are.
     """
     info, started = replace(request.info, notes=notes), CallNotes()
+    began = time.monotonic()
     try:
         with_tools = await calls.policy.call(lambda: _with_tools(opened, options), started)
-    finally:
+        endpoint, asked = replace(opened.endpoint, port="turn"), _describe(with_tools)
+
+        async def guard(send: Callable[[], Awaitable[Turn]], trace: Sequence[Message]) -> Turn:
+            call = Call(endpoint, [*request.messages, *trace], info, asked)
+            return await calls.make(call, lambda: receive(opened.where, "turn", send, endpoint.model.max_tokens))
+
+        guarded = replace(request, info=info, options=replace(with_tools, guard=guard))
+        reply: AgentReply = await opened.send(guarded)
+        return reply
+    finally:  # the tools work before the turns and between them
         notes.add(started)
-    endpoint, asked = replace(opened.endpoint, port="turn"), _describe(with_tools)
-
-    async def guard(send: Callable[[], Awaitable[Turn]], trace: Sequence[Message]) -> Turn:
-        call = Call(endpoint, [*request.messages, *trace], info, asked)
-        return await calls.make(call, lambda: receive(opened.where, "turn", send, endpoint.model.max_tokens))
-
-    guarded = replace(request, info=info, options=replace(with_tools, guard=guard))
-    reply: AgentReply = await opened.send(guarded)
-    return reply
+        notes.seconds = notes.work_seconds(time.monotonic() - began - started.waited)
 
 
 async def _with_tools(opened: OpenedPort, options: AgentOptions) -> AgentOptions:

@@ -16,7 +16,7 @@ from karenina_core.catalog import CORE, read_catalog
 from karenina_core.config import all_settings
 from karenina_core.config.setting_owners import settings_models
 from karenina_core.errors import ConfigError
-from karenina_core.hooks import policy_of
+from karenina_core.hook_policy import policy_of
 from karenina_core.namespaces import owned_fields
 from karenina_core.planning.selection import SLOT_RULES
 from karenina_core.plugins import active_plugins

@@ -99,10 +99,14 @@ class LedgerLine:
 
 @dataclass(slots=True)
 class Ledger:
-    """The ledger of a run. `before` has the lines of earlier runs with the same journal."""
+    """The ledger of a run. `before` has the lines of earlier runs with the same journal.
+
+    `free` says that no model of the run has a price.
+    """
 
     prices: PriceTable
     before: list[LedgerLine] = field(default_factory=list)
+    free: bool = False
     changed: dict[int, LedgerLine] = field(default_factory=dict)
     """The lines with calls that are not in the journal yet, by identity."""
     _lines: dict[tuple[int, str, str], LedgerLine] = field(default_factory=dict)

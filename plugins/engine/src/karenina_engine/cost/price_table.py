@@ -57,6 +57,11 @@ class PriceTable:
             known = self._found[id(model)] = model, self._find(model)
         return known[1]
 
+    def is_free(self, model: ModelConfig) -> bool:
+        """Return whether calls of the model cost nothing for certain: recorded answers, and models on this machine."""
+        spec = find_adapter(self.plugins, model.interface).spec
+        return (spec.recorded or spec.free) and not self.own.keys() & {model.id, model.model_name}
+
     def snapshot(self) -> dict[str, Any]:
         """Return the prices found so far as JSON values: the editions of lists, and each model's price and origin."""
         models: dict[str, Any] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeGuard
 from karenina_core.errors import KareninaError
 from karenina_core.models.ports import CallNotes
 from karenina_engine.calls.call import CallOutcome
-from karenina_engine.calls.reply_json import dump_error, dump_reply, is_reusable, load_error, load_reply
+from karenina_engine.calls.reply_json import dump_error, dump_json, dump_reply, is_reusable, load_error, load_reply
 from karenina_engine.cost.ledger import COUNTED, LedgerLine, SpendCounts
 from karenina_engine.journal.file import JournalDamaged
 from karenina_engine.journal.schema import is_intact, with_digest
@@ -26,6 +27,8 @@ _END_OF_TIME: Final = 1e11  # seconds: later times are beyond the years of Pytho
 _NO_RETRIES: Final = "{}"
 _FILTER_BITS: Final = 1 << 25
 """4 MB; a million keys set one bit in thirty."""
+_TURNS: Final = "turns"
+_KEY: Final = re.compile("[0-9a-f]{64}")
 
 
 class UnstorableRow(KareninaError):
@@ -64,11 +67,13 @@ def make_reply_row(call: CallRecord, outcome: CallOutcome) -> tuple[Any, ...]:
     else:
         assert outcome.error is not None
         text, finish, reusable, spent = dump_error(outcome.error), None, False, (0, 0, 0)
+    if notes.keys:
+        text = dump_json({**json.loads(text), _TURNS: notes.keys})
     row = (
         *(call.key, call.endpoint.port, model.id, model.interface, model.model_name),
         *(info.stage, info.task, info.question_id, info.replicate),
         *(int(reply is None), int(reusable), finish, *spent, float(notes.seconds)),
-        *(json.dumps(notes.retries) if notes.retries else _NO_RETRIES, float(notes.waited), time.time(), text),
+        *(json.dumps(notes.retries) if notes.retries else _NO_RETRIES, notes.waited + notes.queued, time.time(), text),
     )
     return with_digest("replies", row)
 
@@ -93,6 +98,8 @@ def read_reply_row(row: Sequence[Any], key: bytes) -> StoredReply | None:
     port, failed, reusable, seconds, retries, waited, text = (row[at] for at in (1, 9, 10, 15, 16, 17, 19))
     try:
         notes = CallNotes(_counts(retries) if retries != _NO_RETRIES else {}, float(waited), float(seconds))
+        if port == "agent":
+            notes.keys = [key for key in json.loads(text).get(_TURNS, ()) if _KEY.fullmatch(key)]
         outcome = (
             CallOutcome(None, load_error(text), notes) if failed else CallOutcome(load_reply(port, text), None, notes)
         )

@@ -11,8 +11,9 @@ not a journal.
   (`service` if no model was called, and `model` is then the service's name), `model` (the user's id), `interface`,
   `model_name`, `stage`, `task`, `question_id`, `replicate` say what it was for. `reply` is JSON of the reply, or of the
   error if `failed` is 1; `reusable` is 1 if it may answer an identical call. Then come `finish_reason`, `input_tokens`,
-  `output_tokens`, `calls` (0 for an agent's run whose turns have rows of their own), `seconds` (of the successful
-  request), `retries` (JSON: failed requests by category), `waited` (seconds between them) and `time`.
+  `output_tokens`, `calls` (0 for an agent's run whose turns have rows of their own, with the keys in `turns` of its
+  reply), `seconds` (of its requests), `retries` (JSON: failed requests by category), `waited` (seconds without a
+  request) and `time`.
 - `results`: one row for each item and `fingerprint` (a digest of everything that decides the result apart from the
   replies): `question_id`, `answering`, `judge`, `replicate`. `run` and `place` are the last run that had it and the
   item's index in that run's matrix; `outcome`; `again` is 1 if the item has to run again (one of its calls failed);

@@ -16,13 +16,15 @@ from karenina_engine.calls.reply_json import load_error
 from karenina_engine.journal.file import JournalError, is_locked, journal_errors, open_to_read, read_owner
 from karenina_engine.journal.rows import DECODE_ERRORS, raise_damaged, read_run_row, sum_ledger_lines
 from karenina_engine.journal.schema import LAST_RUN, is_intact
-from karenina_engine.results.result_file import default_journal, digest_run, read_header, recorded_answer
+from karenina_engine.results.header import digest_run, read_header, recorded_answer
+from karenina_engine.results.result_file import default_journal
 from karenina_engine.results.table_columns import CALLS, Row, make_row
 from karenina_engine.results.tables import Table
 
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from karenina_core.data.result import VerificationResult
     from karenina_engine.cost.ledger import LedgerLine
     from karenina_engine.journal.rows import StoredRun
 
@@ -68,7 +70,6 @@ class JournalView:
         """Open the journal. Raises `JournalError` if the file is not a journal, is damaged, or has another format."""
         self.path = Path(path)
         self._database = open_to_read(self.path)
-        self._places: dict[tuple[str, int], list[int]] | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -244,23 +245,19 @@ class JournalView:
         """Return the table of all stored calls, in the order of their replies (`results.table_columns.CALLS`)."""
         return Table("calls", CALLS, self._calls)
 
-    def calls_of_answer(self, question_id: str, replicate: int) -> Iterator[Row]:
-        """Yield the rows of `calls` for one answer, of all models. The first call reads the places of all rows."""
-        if self._places is None:
-            self._places = {}
-            for id, question, number in self._all("SELECT rowid, question_id, replicate FROM replies ORDER BY rowid"):
-                self._places.setdefault((question, number), []).append(id)
-        for id in self._places.get((question_id, replicate), ()):
-            yield from self._calls(f"SELECT {int(id)}")
+    def calls_of(self, result: VerificationResult) -> Iterator[Row]:
+        """Yield the rows of `calls` that a result names, in their order; a call that it made twice comes once."""
+        for key in dict.fromkeys(key for stage in result.stages for key in stage.call_keys):
+            yield from self._calls("SELECT rowid FROM replies WHERE key = ?", bytes.fromhex(key))
 
-    def _calls(self, query: str = "SELECT rowid FROM replies ORDER BY rowid") -> Iterator[Row]:
-        for row in self._rows("replies", query):
+    def _calls(self, query: str = "SELECT rowid FROM replies ORDER BY rowid", *values: Any) -> Iterator[Row]:
+        for row in self._rows("replies", query, *values):
             with self._damage("replies", row):
                 yield make_row(CALLS, row)
 
-    def _rows(self, table: str, query: str) -> Iterator[tuple[Any, ...]]:
+    def _rows(self, table: str, query: str, *values: Any) -> Iterator[tuple[Any, ...]]:
         """Yield the rows with the row ids of a query, one at a time. Raises `JournalDamaged` if one is not intact."""
-        for (id,) in self._all(query):
+        for (id,) in self._all(query, *values):
             row = self._one(_ONE_ROW[table], id)
             if row is not None:
                 if not is_intact(table, row):

@@ -219,7 +219,9 @@ def _unused_prompts(records: _Records) -> Iterable[UnusedPrompt]:
                 sent.add(task)
                 replayed = records.replayed.get(planned.name)
                 why = (
-                    f"the answers of {replayed} are recorded" if replayed is not None else records.reasons[planned.name]
+                    f"the model {replayed!r} has recorded answers"
+                    if replayed is not None
+                    else records.reasons[planned.name]
                 )
                 yield UnusedPrompt(task, planned.name, why)
 

@@ -24,7 +24,8 @@ from karenina_engine.journal.view import JournalView
 from karenina_engine.offline.replay import EarlierResult, Replay, ReplayReplies, replay_items
 from karenina_engine.offline.rescore_report import Change, RescoreReport
 from karenina_engine.results.aggregate import GroupKey, RunTally
-from karenina_engine.results.result_file import check_output, header_line, open_line_writer, prepare_output
+from karenina_engine.results.header import header_line
+from karenina_engine.results.result_file import check_output, open_line_writer, prepare_output
 from karenina_engine.run.process_pool import ProcessPool, Work, can_fork
 from karenina_engine.run.request import RunRequest
 

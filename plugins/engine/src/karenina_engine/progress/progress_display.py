@@ -46,10 +46,10 @@ class ProgressDisplay:
         self._bar = self._make_bar(progress) if items >= self._least else None
         self._progress = progress
 
-    def add(self, outcome: Outcome) -> None:
-        """Show that an item ended."""
+    def add(self, outcome: Outcome, ended: str = "") -> None:
+        """Show that an item ended, at this time (now by default)."""
         if self._progress is not None and self._bar is not None:
-            self._progress.add(outcome)
+            self._progress.add(outcome, ended)
             self._bar.update()
 
     def add_all(self, outcomes: Sequence[Outcome], total: int) -> None:
@@ -79,7 +79,7 @@ class ProgressDisplay:
     @hookimpl
     def karenina_item_finished(self, result: VerificationResult) -> None:
         """Count the item."""
-        self.add(result.outcome)
+        self.add(result.outcome, result.metadata.timestamp)
 
     @hookimpl
     def karenina_run_finished(self, event: RunFinished) -> None:
@@ -154,9 +154,10 @@ class _TqdmBar:
 
     def __init__(self, progress: RunProgress) -> None:
         self._progress = progress
-        self._bar = _tqdm()(total=progress.total, desc="running", unit="item")
+        self._bar = _tqdm()(total=progress.total, desc="running", unit="item", smoothing=0)
 
     def update(self) -> None:
+        self._bar.initial = self._progress.stored  # which its rate leaves out
         self._bar.set_postfix_str(self._progress.counts(), refresh=False)
         self._bar.update()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from karenina_core.data.outcome import Outcome
@@ -23,7 +24,8 @@ class RunProgress:
     """The number of finished items of `total`, and what it says about the run.
 
     `limits` are those of the run's models, for the calls in flight. `cost` returns the cost so far as text, or None if
-    it is not counted. `clock` returns seconds.
+    it is not counted. `clock` returns seconds. The rate is that of the items that ended after the start: those that an
+    earlier run has stored say nothing about the time that is left.
     """
 
     def __init__(
@@ -43,13 +45,21 @@ class RunProgress:
         self._errors: Counter[str] = Counter()
         self._began = self._said = clock()
         self._marks = [(self._began, 0)]
+        self._new = 0
+        self._since = datetime.now(UTC).isoformat(timespec="microseconds")
 
-    def add(self, outcome: Outcome) -> None:
-        """Count one item."""
+    def add(self, outcome: Outcome, ended: str = "") -> None:
+        """Count one item, which ended at this time (`metadata.timestamp`), now by default."""
         self.done += 1
+        self._new += not ended or ended >= self._since
         self._counts[_kind(outcome)] += 1
         if not outcome.judged:
             self._errors[outcome.value] += 1
+
+    @property
+    def stored(self) -> int:
+        """The number of finished items that an earlier run has stored."""
+        return self.done - self._new
 
     def next_line(self) -> str | None:
         """Return a line for a file, after an item was counted; None if the last one is recent enough."""
@@ -98,11 +108,11 @@ class RunProgress:
         """Return the recent number of items per second."""
         now = self._clock()
         if now - self._marks[-1][0] >= 1:
-            self._marks.append((now, self.done))
+            self._marks.append((now, self._new))
             while len(self._marks) > 2 and now - self._marks[1][0] > _LOOKED_BACK:
                 del self._marks[0]
         then, done = self._marks[0]
-        return (self.done - done) / (now - then) if now > then else 0.0
+        return (self._new - done) / (now - then) if now > then else 0.0
 
     def _kinds_of_errors(self) -> str:
         return ", ".join(f"{count} {kind}" for kind, count in sorted(self._errors.items()))

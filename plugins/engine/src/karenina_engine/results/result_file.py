@@ -1,34 +1,25 @@
-"""The file that a run writes its results to. An earlier file of that name is never lost.
-
-Its first line names the run and its distributions, all other lines are results. `recorded_answer` returns the answer of
-a result as `--recordings` of a run reads it.
-"""
+"""The file that a run writes its results to. An earlier file of that name is never lost."""
 
 from __future__ import annotations
 
 import asyncio
 import errno
-import hashlib
-import json
 import os
 import stat
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, Self
+from typing import TYPE_CHECKING, BinaryIO, Final, Self
 
-from karenina_core.data.outcome import Outcome
 from karenina_core.errors import ConfigError
+from karenina_engine.results.header import is_header
 from karenina_toolkit.files import replace_file
 
 if TYPE_CHECKING:
     from io import FileIO
     from types import TracebackType
 
-_BEGINNING: Final = b'{"run":'
-_LONGEST: Final = 1 << 16
-"""The most bytes that are read of a first line."""
 RESULT_LINES: Final = (b'{"run":', b'{"metadata":')
 """The beginnings of lines of result files."""
 _CHECKED_BYTES: Final = 4096
@@ -36,63 +27,6 @@ _BUFFER: Final = 1 << 20
 """The bytes of results held in memory, both while they are written and while they are sorted."""
 _SORT_BATCH: Final = 128
 """The lines that are sorted at a time."""
-
-
-def header_line(distributions: Mapping[str, str], run: str | None = None, *, rescored: bool = False) -> str:
-    """Return the line that names the distributions of a run, each with its version.
-
-    `run` is the run's id (`digest_run`), if it has a journal. `rescored` results are others than those that the
-    journal holds, from its replies.
-    """
-    named: dict[str, Any] = {"distributions": dict(distributions)}
-    if run is not None:
-        named["id"] = run
-    if rescored:
-        named["rescored"] = True
-    return json.dumps({"run": named}, separators=(",", ":"))
-
-
-def digest_run(journal: object, number: int) -> str:
-    """Return the id of a run: a digest of its number and its journal's id, which is for the user's records alone."""
-    return hashlib.sha256(f"{journal} {number}".encode()).hexdigest()[:16]
-
-
-def is_header(line: bytes) -> bool:
-    """Return whether a line of a result file is a header, or the beginning of a truncated one."""
-    return line.startswith(_BEGINNING) or (bool(line) and _BEGINNING.startswith(line))
-
-
-def read_header(path: Path) -> Mapping[str, Any]:
-    """Return what the header of a result file says of its run; empty if it has none, or cannot be read."""
-    try:
-        with path.open("rb") as file:
-            line = file.readline(_LONGEST)
-        found = json.loads(line)["run"] if is_header(line) else {}
-    except (OSError, ValueError, KeyError, TypeError):
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def recorded_answer(result: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the answer of a result's JSON object; None if the model brought no answer.
-
-    The answer has `question_id`, `replicate`, `model` (the answering model's id), `question`, and `text` or, of an
-    agent, `trace`: its messages as `Message.to_dict` returns them. `finish_reason` says if it was cut off or refused.
-    """
-    if result["outcome"] == Outcome.MODEL_ERROR.value:
-        return None
-    meta, template = result["metadata"], result["template"]
-    trace = template["trace_messages"]
-    end = "content_filter" if template.get("response_refused") else ""
-    end = end or ("length" if template.get("response_truncated") else "")
-    return {
-        "question_id": meta["question_id"],
-        "replicate": meta["replicate"] or 1,
-        "model": meta["answering_id"],
-        "question": meta["question_text"],
-        **({"trace": trace} if trace else {"text": template["raw_llm_response"]}),
-        **({"finish_reason": end} if end else {}),
-    }
 
 
 def default_output(benchmark: Path) -> Path:

@@ -117,9 +117,10 @@ def group_lines(summary: Summary) -> Iterator[str]:
 def _failure_rows(results: Summarized) -> Iterator[tuple[str, str]]:
     """Yield the most frequent reasons why items were not judged, each with its number of items."""
     failures = results.failures()
-    for number, failure in enumerate(failures[:MAX_FAILURES]):
+    shown = MAX_FAILURES + (len(failures) == MAX_FAILURES + 1)  # a line about one more would take as much room
+    for number, failure in enumerate(failures[:shown]):
         yield "Failures" if number == 0 else "", f"{failure.items:,} x {in_one_line(failure.error)}"
-    left = failures[MAX_FAILURES:]
+    left = failures[shown:]
     if left:
         count = sum(failure.items for failure in left)
         yield "", f"{count:,} x {quantity(len(left), 'other reason')}, in `failures()` and `karenina show`"

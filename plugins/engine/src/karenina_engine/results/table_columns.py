@@ -226,7 +226,7 @@ RESULTS: Final[Columns[VerificationResult]] = (
     Column(
         "seconds",
         "number",
-        "Seconds from the start of the item to its end, the answer's included.",
+        "Seconds of programs and calls, the answer's included, without those of waiting.",
         lambda one: one.metadata.execution_time,
     ),
     Column(
@@ -349,13 +349,23 @@ STAGES: Final[Columns[StageRow]] = (
     Column(
         "reason", "text", "Why the stage was skipped, or its error.", lambda one: one.record.reason or one.record.error
     ),
-    Column("seconds", "number", "Seconds in the stage.", lambda one: one.record.seconds),
+    Column(
+        "seconds",
+        "number",
+        "Seconds of its program and of its calls.",
+        lambda one: one.record.seconds,
+    ),
     Column("calls", "integer", "Calls that the stage made.", lambda one: one.record.calls),
     Column("failed_calls", "integer", "Calls that failed in all their attempts.", lambda one: one.record.failed_calls),
     Column("input_tokens", "integer", "Tokens of its prompts.", lambda one: one.record.input_tokens),
     Column("output_tokens", "integer", "Tokens of its replies.", lambda one: one.record.output_tokens),
     Column("retries", "integer", "Requests that were made again.", lambda one: sum(one.record.retries.values())),
-    Column("waited", "number", "Seconds between the attempts.", lambda one: one.record.waited),
+    Column(
+        "waited",
+        "number",
+        "Seconds waited: for a limit, for the budget, before retries.",
+        lambda one: one.record.waited,
+    ),
     Column("distribution", "text", "The distribution of the stage.", lambda one: one.record.distribution),
     Column("version", "text", "The version of the distribution.", lambda one: one.record.version),
 )
@@ -392,9 +402,9 @@ CALLS: Final[Columns[Sequence[Any]]] = (
         "Requests that the model answered; 0 for an agent's run, whose turns have rows.",
         lambda row: row[14],
     ),
-    Column("seconds", "number", "Seconds of the request that brought the reply.", lambda row: row[15]),
+    Column("seconds", "number", "Seconds of its requests.", lambda row: row[15]),
     Column("retries", "integer", "Requests that were made again.", lambda row: sum(json.loads(row[16]).values())),
-    Column("waited", "number", "Seconds between the attempts.", lambda row: row[17]),
+    Column("waited", "number", "Seconds waited: for a limit, for the budget, before retries.", lambda row: row[17]),
     Column("time", "time", "When the reply was stored, in UTC.", lambda row: datetime.fromtimestamp(row[18], UTC)),
     Column("reply", "json", "The reply, or the error of a failed call.", lambda row: row[19]),
     Column(

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from karenina_core.data.result import VerificationResult
 from karenina_engine.journal.command import is_same_run
 from karenina_engine.results.aggregate import Totals
-from karenina_engine.results.result_file import ResultFile, header_line, prepare_output
+from karenina_engine.results.header import header_line
+from karenina_engine.results.result_file import ResultFile, prepare_output
 from karenina_engine.results.result_set import VerificationResultSet
 from karenina_engine.run.precompute import precompute_results
 
@@ -36,7 +37,7 @@ async def execute_session(
 
     With `output`, each result is written to that JSONL file when its item ends; at the end of the run the file is put
     in the order of the matrix. The first line names the distributions of the run
-    (`karenina_engine.results.result_file`). An earlier file of that name is renamed, unless this run resumes the one
+    (`karenina_engine.results.header`). An earlier file of that name is renamed, unless this run resumes the one
     that wrote it: then everything in it is written again. `computed` is what `precompute_results` yielded, if the
     caller has entered it. Raises `ConfigError` if the file cannot be written.
     """
@@ -83,10 +84,10 @@ def _header(session: RunSession) -> str:
     """Return the header of the results of a run that has begun: only then its journal knows it."""
     journal = session.journal
     if journal is None:
-        return header_line(session.distributions)
+        return header_line(session.distributions, free=session.ledger.free)
     last, place = journal.last_command() or {}, dict.fromkeys(("folder", "output", "config_file", "benchmark"))
     rescored = journal.replaying and not is_same_run({**last, **place}, {**session.command, **place})
-    return header_line(session.distributions, journal.run_digest(), rescored=rescored)
+    return header_line(session.distributions, journal.run_digest(), rescored=rescored, free=session.ledger.free)
 
 
 def _result_file(session: RunSession, path: Path) -> ResultFile:

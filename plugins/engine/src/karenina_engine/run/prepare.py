@@ -141,7 +141,9 @@ def make_session(
     if offline:  # other processes gain nothing without calls; in this one the error names every missing reply
         executor = AsyncioExecutor()
     else:
-        limit = check_budget(settings, ledger.prices, [*core.answering_models, *core.parsing_models, *named])
+        models = [*core.answering_models, *core.parsing_models, *named]
+        ledger.free = all(map(ledger.prices.is_free, models))
+        limit = check_budget(settings, ledger.prices, models)
         budget = Budget(limit, ledger) if limit is not None else None
     policy = policy or settings.retry_policy()
     limits = limit_calls(plugins, settings.concurrency(), policy.patience)

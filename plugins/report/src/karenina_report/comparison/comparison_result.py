@@ -194,7 +194,8 @@ class Pair(ReportModel):
     of both with the same values count the same. Both are None if no result is undecided.
     `changed` are questions that were left out because their template, truth or text changed, with the changed parts.
     `unpaired` have a verdict in at most one of the runs. `unit` is the kind of cluster. `more_undecided` are the
-    numbers of questions that are undecided more often in A and in B.
+    numbers of questions that are undecided more often in A and in B. `rescored` are the labels of runs that
+    `karenina rescore` has written.
     """
 
     a: str
@@ -214,6 +215,7 @@ class Pair(ReportModel):
     groups: Sequence[Group]
     changes: Sequence[Change]
     more_undecided: tuple[int, int] = (0, 0)
+    rescored: Sequence[str] = ()
 
     @property
     def flips(self) -> list[Change]:
@@ -237,17 +239,18 @@ class Comparison(SectionsView, ReportModel):
     def bases(self) -> dict[str, str | None]:
         """Return the label of the run that each other run must not be worse than: the baseline, or the first run.
 
-        If the first file has several answering models, and there are others, the runs of these are held against the run
-        of the same model there; None if there is none.
+        If the first file and another one have an answering model in common, and either has several, the runs of the
+        other file are held against the run of the same model; None if there is none.
         """
         first = self.runs[0]
         before = [run for run in self.runs if run.source == first.source]
         after = [run for run in self.runs if run.source != first.source]
-        if self.baseline is None and len(before) > 1 and after:
-            of_model = {run.model: run.label for run in before}
-            return {run.label: of_model.get(run.model) for run in after}
         base = self.baseline or first.label
-        return {run.label: base for run in self.runs if run.label != base}
+        if self.baseline is not None or not after:
+            return {run.label: base for run in self.runs if run.label != base}
+        of_model = {run.model: run.label for run in before}
+        by_model = {run.source for run in after if len(before) > 1 or run.model in of_model}
+        return {run.label: of_model.get(run.model) if run.source in by_model else base for run in after}
 
     def select_changes(self, direction: Direction | None = None, keywords: Collection[str] = ()) -> Self:
         """Return the comparison with only some of its `changes`.

@@ -222,10 +222,11 @@ def _power_text(one: Difference) -> str:
 
 def _changed_text(pair: Pair) -> str:
     what = " or ".join(dict.fromkeys(name for names in pair.changed.values() for name in names))
-    return (
-        f"{_questions(len(pair.changed))} with a different {what}, left out: not comparable without `karenina "
-        f"rescore`: {_names(list(pair.changed))}"
-    )
+    others = [label for label in (pair.a, pair.b) if label not in pair.rescored]
+    cure = "not comparable without `karenina rescore`" + (f" of {others[0]} too" if len(others) == 1 else "")
+    if not others:
+        cure = "not comparable without `karenina rescore` of both with the same benchmark"
+    return f"{_questions(len(pair.changed))} with a different {what}, left out: {cure}: {_names(list(pair.changed))}"
 
 
 def _names(ids: Sequence[str]) -> str:

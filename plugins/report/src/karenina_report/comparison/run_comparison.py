@@ -215,6 +215,7 @@ def _pair(a: Run, b: Run, label_a: str, label_b: str, options: _Options) -> Pair
         groups=_groups(main, pairing, options.by, units, options.questions) if options.by is not None else [],
         changes=changes,
         more_undecided=(undecided.count(-1), undecided.count(1)),
+        rescored=[label for run, label in ((a, label_a), (b, label_b)) if run.rescored],
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, BinaryIO, Final
 
 from karenina_engine.results.result_set import VerificationResultSet
@@ -12,20 +12,28 @@ from karenina_report.exports.exporter import Exporter
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
+    from karenina_core.data.sections import VerificationResultMetadata
     from karenina_engine.results.aggregate import Summary
     from karenina_engine.results.rates import Rate
     from karenina_report.exports.exporter import ExportRequest
 
 _SPECIAL: Final = re.compile(r"([\\`*_\[\]<>#|~&@!])")
+_ESCAPED: Final = r"\\\1"
 _MOST_ITEMS: Final = 50
 _LONGEST: Final = 200
 
 
-def summary_lines(results: Iterable[VerificationResult]) -> Iterator[str]:
-    """Yield the lines of the summary: rates by models, outcomes, and the items that are not correct."""
+def summary_lines(results: Iterable[VerificationResult], failures: Sequence[str] = ()) -> Iterator[str]:
+    """Yield the lines of the summary: rates by models, outcomes, and the items that are not correct.
+
+    `failures` are reasons for which the run fails.
+    """
     found = VerificationResultSet(results)
     yield "## Karenina"
     yield ""
+    for failure in failures:
+        yield f"**Failed:** {_SPECIAL.sub(_ESCAPED, ' '.join(failure.split()))}"
+        yield ""
     yield "| answering model | judge | pass rate | 95% interval | judged | not judged |"
     yield "|---|---|---|---|---|---|"
     for (answering, judge), summary in found.by_models().items():
@@ -34,7 +42,12 @@ def summary_lines(results: Iterable[VerificationResult]) -> Iterator[str]:
             f"{summary.judged} of {summary.items} | {summary.not_judged} |"
         )
     yield from _outcomes(found.summary())
-    yield from _failed_items([result for result in found if not result.outcome.passes])
+    names: list[tuple[str, Callable[[VerificationResultMetadata], str]]] = [
+        ("answering model", lambda meta: meta.answering_id),
+        ("judge", lambda meta: meta.parsing_id),
+    ]
+    several = [(name, of) for name, of in names if len({of(result.metadata) for result in found}) > 1]
+    yield from _failed_items([result for result in found if not result.outcome.passes], several)
 
 
 def _rate(rate: Rate) -> str:
@@ -54,14 +67,19 @@ def _outcomes(summary: Summary) -> Iterator[str]:
     yield f"Outcomes: {counts or 'none'}"
 
 
-def _failed_items(failed: list[VerificationResult]) -> Iterator[str]:
+def _failed_items(
+    failed: list[VerificationResult], several: Sequence[tuple[str, Callable[[VerificationResultMetadata], str]]]
+) -> Iterator[str]:
+    """Yield a table of items, with columns for what there are `several` of."""
     if not failed:
         return
     yield ""
-    yield "| question | outcome | reason |"
-    yield "|---|---|---|"
+    yield f"| {' | '.join(['question', *(name for name, _ in several), 'outcome', 'reason'])} |"
+    yield "|---" * (3 + len(several)) + "|"
     for result in failed[:_MOST_ITEMS]:
-        yield f"| {_text(result.question_id)} | {result.outcome.value} | {_text(result.why())} |"
+        names = [_text(of(result.metadata)) for _, of in several]
+        cells = [_text(result.question_id), *names, result.outcome.value, _text(result.why())]
+        yield f"| {' | '.join(cells)} |"
     if len(failed) > _MOST_ITEMS:
         yield ""
         yield f"{len(failed) - _MOST_ITEMS} more items are not correct."
@@ -71,7 +89,7 @@ def _text(text: str) -> str:
     """Return a text for a table's cell: on one line, short, and with no Markdown or HTML in it."""
     line = " ".join(text.split())
     short = line if len(line) <= _LONGEST else f"{line[:_LONGEST]}..."
-    return _SPECIAL.sub(r"\\\1", short)
+    return _SPECIAL.sub(_ESCAPED, short)
 
 
 def _write(request: ExportRequest, file: BinaryIO) -> None:

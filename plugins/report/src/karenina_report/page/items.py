@@ -87,5 +87,7 @@ def _reply_text(row: Row) -> str:
         reply = json.loads(stored)
     except ValueError:
         return stored
+    if isinstance(reply, dict):
+        reply.pop("turns", None)  # keys of the calls that are shown beside it
     text = reply.get("text") if isinstance(reply, dict) else None
     return text if isinstance(text, str) else json.dumps(reply, ensure_ascii=False, indent=2)

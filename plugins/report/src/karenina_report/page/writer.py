@@ -28,7 +28,6 @@ from karenina_toolkit.printable import quantity
 
 if TYPE_CHECKING:
     from karenina_benchmark import Benchmark
-    from karenina_core.data.result import VerificationResult
     from karenina_engine.offline.replay import SentPrompt
     from karenina_engine.results.table_columns import Row
     from karenina_report.comparison.comparison_result import Comparison
@@ -243,23 +242,12 @@ def _items(
             if model not in (None, meta.answering_id) or meta.result_id not in known:
                 continue
             number = numbers.setdefault(meta.answering_id, first + len(numbers))
-            calls = list(_calls(view, result))
+            calls = list(view.calls_of(result)) if view is not None else []
             index.add(number, result, _cost(calls, prices))
             yield make_item(result, rules.get(meta.template_id, {}), calls, prompts)
         first += len(numbers)
     if len(index) != sum(len(run.results) for run in runs):
         raise ConfigError(["the results changed while they were read: write the report again"])
-
-
-def _calls(view: JournalView | None, result: VerificationResult) -> Iterator[Row]:
-    """Yield the calls of an item: of its answering model and its judge, and of services."""
-    if view is None:
-        return
-    meta = result.metadata
-    others = {meta.answering_id, meta.parsing_id}
-    for row in view.calls_of_answer(meta.question_id, meta.replicate or 1):
-        if row["model"] in others or row["port"] == "service":
-            yield row
 
 
 def _cost(calls: Sequence[Row], prices: Mapping[str, Mapping[str, float]]) -> float | None:
