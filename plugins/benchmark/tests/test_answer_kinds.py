@@ -62,7 +62,8 @@ TEXTS = [
         "2024-01-15T10:30:00",
     ),
 ]
-EMPTY = [None, "", "  ", "N/A", "n/a", "-", "?", "null", "#N/A", float("nan"), []]
+ERRORS = ["#N/A", "#DIV/0!", "#REF!", "#VALUE!", "#NAME?", "#NUM!", "#NULL!", "#SPILL!", "#CALC!"]
+EMPTY = [None, "", "  ", "N/A", "n/a", "-", "?", "null", "NaN", "NaT", "<NA>", *ERRORS, float("nan"), float("inf"), []]
 
 
 @pytest.mark.parametrize("text", NUMBERS)

@@ -11,6 +11,7 @@ from runs import errant_run, karenina, result, save
 from karenina_calibration import calibrate
 from karenina_calibration.answers import Answer
 from karenina_core.data.outcome import Outcome
+from karenina_core.data.result import VerificationResult
 
 
 @pytest.fixture
@@ -249,7 +250,68 @@ def test_undecided_answers_are_a_row_and_a_stratum_of_their_own(tmp_path: Path) 
 
     (verdicts,) = calibration.verdicts
     assert verdicts.table["undecided"] == {"right": 5, "not right": 0}
-    assert (verdicts.raw.undecided, verdicts.agreement.out_of) == (5, 20)
+    raw = verdicts.raw["m"]
+    assert (raw.undecided, verdicts.agreement.out_of) == (5, 20)
     assert [one.answers for one in calibration.corrected[0].strata if one.verdicts == ["undecided"]] == [5]
-    lower = f"{verdicts.raw.hits / 25:.1%} if the 5 undecided are wrong"
+    lower = f"{raw.hits / 25:.1%} if the 5 undecided are wrong"
     assert lower in done.out
+
+
+def test_rates_of_several_models_are_never_pooled(run: Path, tmp_path: Path) -> None:
+    def of(model: str, count: int) -> list[VerificationResult]:
+        return [result(f"q{at}", at < count, model=model) for at in range(100)]
+
+    new = label_run(tmp_path / "new.results.jsonl", [*of("alpha", 90), *of("beta", 50)])
+
+    carried = calibrate(new, quality_from=run).carried
+    raw = calibrate(new).verdicts[0].raw
+
+    assert {one.model: one.raw.value for one in carried} == {"alpha": 0.9, "beta": 0.5}
+    assert {model: rate.value for model, rate in raw.items()} == {"alpha": 0.9, "beta": 0.5}
+    assert "alpha, judged by j" in karenina("calibrate", new, "--quality-from", run).out
+    assert "raw rate of alpha" in karenina("calibrate", new).out
+
+
+def test_two_files_with_draws_say_whose_counts(run: Path, tmp_path: Path) -> None:
+    other = tmp_path / "ben.labels.jsonl"
+    karenina("label", run, "--labels", other, "--seed", "5", "--labeller", "ben", type="y\ny\n" * 60)
+
+    done = karenina("calibrate", run, other)
+
+    own = run.with_name("genes.labels.jsonl")
+    assert f"the draw in {other}, line 1 counts, and not that of {own}" in done.out
+    assert "counts, and not that of" not in karenina("calibrate", run).out
+
+
+def test_a_template_of_several_questions_says_how_many(tmp_path: Path) -> None:
+    found = [result(f"q{at}", True) for at in range(10)]
+    found += [
+        one.model_copy(update={"metadata": one.metadata.model_copy(update={"template_id": "u"})}) for one in found
+    ]
+    found = [*found[:5], *found[15:]]
+    run = label_run(tmp_path / "genes.results.jsonl", found)
+
+    assert "? (and 4 more)" in karenina("calibrate", run).out
+
+
+def test_undecided_answers_join_the_wrong_ones_for_each_model(tmp_path: Path) -> None:
+    def of(model: str, right: int, wrong: int) -> list[VerificationResult]:
+        verdicts = [True] * right + [False] * wrong + [None] * 2
+        outcomes = {None: Outcome.UNDECIDED}
+        return [result(f"q{at}", one, model=model, outcome=outcomes.get(one)) for at, one in enumerate(verdicts)]
+
+    run = label_run(tmp_path / "genes.results.jsonl", [*of("alpha", 30, 10), *of("beta", 10, 30)])
+
+    strata = {tuple(part.verdicts) for rate in calibrate(run).corrected for part in rate.strata}
+    assert strata == {("correct",), ("not correct", "undecided")}
+
+
+def test_labels_outside_of_the_draw_say_how_they_would_count(run: Path, tmp_path: Path) -> None:
+    labels = label_all(run, tmp_path / "people.jsonl")
+
+    assert f"`karenina label {run} --n 300` draws all of them" in karenina("calibrate", run, labels).out
+    done = karenina("label", run, "--from", labels)
+    assert "210 labelled answers outside of the draw, left out of rates" in done.err
+    drawn = karenina("label", run, "--n", "300", "--from", labels)
+    assert "outside of the draw" not in drawn.err
+    assert calibrate(run).corrected[0].labels == 300

@@ -116,16 +116,18 @@ def test_labels_given_in_a_report_are_read_as_not_blind(run: Path, context: Brow
     ]
     known = collect_answers(read_results(run)).by_id
     assert {label.item for label in labels} <= known.keys()
+    assert {label.truth for label in labels} == {known[label.item].truth_id for label in labels}
+    assert saved.name == "report.labels-ann.jsonl"
 
 
 def test_a_blind_page_contains_no_verdict(run: Path) -> None:
     head = data(write(run))
 
     keys = {key for item in head["items"] for key in item}
-    assert keys == {"item", "question", "answer", "truth", "asks_verdict", "verdicts", "extractions"}
+    assert keys == {"item", "question", "answer", "truth", "truth_id", "asks_verdict", "verdicts", "extractions"}
     assert not any(item["verdicts"] for item in head["items"])
     values = [value for item in head["items"] for value in item["extractions"]]
-    assert {key for value in values for key in value} == {"kind", "name", "value", "shown"}
+    assert {key for value in values for key in value} == {"kind", "name", "value", "asked"}
     assert not {"seed", "strata"} & head.keys()
     assert any("correct" in line for item in data(write(run, "--show-verdict"))["items"] for line in item["verdicts"])
 
@@ -165,10 +167,67 @@ def test_a_label_needs_a_name(run: Path, context: BrowserContext) -> None:
 
     opened.page.keyboard.press("y")
     expect(opened.part("problem")).to_contain_text("Write your name first")
-    opened.page.keyboard.type("zoë")
+    opened.page.keyboard.press("n")
+    expect(opened.part("labeller")).to_have_value("")
+    opened.part("labeller").fill("zoë")
     opened.page.keyboard.press("Enter")
     label_here(opened)
     assert save_labels(opened, run.parent).name == "genes.labels-zoë.jsonl"
+
+
+def test_a_page_that_is_opened_again_shows_the_drafts(run: Path, context: BrowserContext) -> None:
+    opened = OpenPage(context, write(run), "")
+    opened.part("labeller").fill("zoë")
+    opened.page.keyboard.press("Enter")
+    label_here(opened)
+    opened.page.keyboard.press("y")
+    expect(opened.part("progress")).to_have_text("1 of 60 labelled, 1 with an open question")
+
+    opened.page.reload()
+    opened.page.wait_for_selector("html[data-ready=true]")
+
+    expect(opened.part("labeller")).to_have_value("zoë")
+    expect(opened.part("progress")).to_have_text("1 of 60 labelled, 1 with an open question")
+
+
+def test_drafts_for_another_truth_are_asked_again(run: Path, context: BrowserContext) -> None:
+    """Another truth that leaves the verdicts as they are gives results with the same digest."""
+    page = write(run, "--labeller", "ann", "--seed", "1")
+    opened = OpenPage(context, page, "")
+    label_here(opened)
+    changed = [
+        one.model_copy(update={"metadata": one.metadata.model_copy(update={"raw_answer": "MCL1"})})
+        for one in errant_run()
+    ]
+    save(run, changed)
+    run.with_name("genes.labels.jsonl").unlink()
+
+    write(run, "--labeller", "ann", "--seed", "1")
+    opened.page.reload()
+    opened.page.wait_for_selector("html[data-ready=true]")
+    expect(opened.part("truth")).to_contain_text("MCL1")
+    expect(opened.part("progress")).to_have_text("0 of 60 labelled")
+    label_here(opened)
+    (label,) = read_labels([save_labels(opened, run.parent)])
+    assert label.truth == collect_answers(changed).by_id[label.item].truth_id
+
+
+@pytest.mark.parametrize(("reference", "shown"), [("BCL2", "BCL2"), ("B-cell 2", "B-cell 2; gene: BCL2")])
+def test_a_truth_is_shown_once(tmp_path: Path, reference: str, shown: str) -> None:
+    found = result("q", True)
+    found = found.model_copy(update={"metadata": found.metadata.model_copy(update={"raw_answer": reference})})
+    run = save(tmp_path / "genes.results.jsonl", [found])
+
+    assert data(write(run))["items"][0]["truth"] == shown
+    assert f"Truth     {shown}\n" in karenina("label", run, type="q\n").out
+
+
+def test_a_value_that_was_not_found_is_nothing(tmp_path: Path) -> None:
+    run = save(tmp_path / "genes.results.jsonl", [result("q", False, extracted={"gene": None})])
+
+    (asked,) = [one["asked"] for one in data(write(run))["items"][0]["extractions"]]
+    assert asked == "Does the answer say nothing that would be gene?"
+    assert asked in karenina("label", run, type="y\nq\n").out
 
 
 def test_notes_are_saved(run: Path, context: BrowserContext) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,15 @@ def test_any_column_has_rates_of_its_own() -> None:
     }
     with pytest.raises(ConfigError, match="there is no column 'colour'"):
         describe(results, by="colour")
+
+
+def test_the_intervals_of_small_groups_are_called_rough() -> None:
+    results = [result(f"q{at}", at < 4, keywords=["few" if at < 5 else "many"]) for at in range(30)]
+
+    text = repr(describe(results, by="keyword"))
+
+    assert re.search(r"few +4 +5 +5 +80.0% +rough \[", text)
+    assert re.search(r"many +0 +25 +25 +0.0% +\[", text)
 
 
 def test_partial_credit_and_traits_have_means_with_intervals() -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import Any
 
 import pytest
 
 from karenina_core import ArtifactKeys as Keys
-from karenina_core import Question, hookimpl
+from karenina_core import Question, VerificationConfig, hookimpl
+from karenina_core.data.trust import Trust
+from karenina_core.plugins import Plugins, use_plugins
 from karenina_template.parse_template import ParseTemplate
 from karenina_template.templates import load_template
 from karenina_testing import ScriptedModels, StageRun, run_stage
@@ -70,3 +73,30 @@ def test_a_templates_own_field_keeps_its_name() -> None:
     assert answer is not None
     assert answer.verify() is True
     assert found.field("parsing")["rejected"] == ["TP53"]
+
+
+WHETHER = """
+class Answer(BaseAnswer):
+    denied: bool = VerifiedField(description="Whether it is denied", ground_truth=False, verify_with=BooleanMatch())
+"""
+
+
+@pytest.mark.parametrize(("interface", "count"), [("scripted", 1), ("other", 0)])
+def test_a_small_judge_with_a_boolean_field_is_one_warning(
+    interface: str, count: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Such a judge often fills the field with nothing, which counts as wrong."""
+    questions = [
+        Question(id=f"q{number}", question=f"Is it? {number}", raw_answer="No", answer_template=source)
+        for number, source in enumerate((SOURCE.format(name="gene"), WHETHER, WHETHER, None))
+    ]
+    judge = {"id": "tiny", "interface": interface, "model_name": "tiny"}
+    installed = Plugins()
+    installed.register(SmallJudges())
+    with use_plugins(installed), caplog.at_level(logging.WARNING):
+        list(ParseTemplate().before_run(VerificationConfig(parsing_models=[judge]), questions, Trust.all()))
+
+    assert len(caplog.messages) == count
+    for message in caplog.messages:
+        assert message.startswith("2 of 4 templates have a yes-or-no field, such as that of q1: a small judge (tiny)")
+        assert message.endswith("take a larger judge (-j)")

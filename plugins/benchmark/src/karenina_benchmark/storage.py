@@ -111,7 +111,7 @@ def _read(
     read_columns = offer.value.read_columns
     if columns and read_columns is None:
         what = f"columns cannot be mapped, because the file is {offer.value.name}, which has no columns"
-        raise CheckpointError(path, "", what, "leave --columns, --rows and --encoding out")
+        raise CheckpointError(path, "", what, "leave --columns, --rows, --sheet and --encoding out")
     named: list[str] = []
 
     def note_and_check(file: Path, names: Sequence[str]) -> bool | None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from karenina_calibration.answers import CORRECT, NOT_JUDGED, UNDECIDED, WRONG
+from karenina_calibration.answers import CORRECT, NOT_JUDGED, UNDECIDED, WRONG, readable
 from karenina_calibration.calibration_result import TemplateAgreement, ValueAgreement, VerdictAgreement
 from karenina_calibration.estimators.stratified import effective_labels, weighted_rate
-from karenina_calibration.sheets import readable
 from karenina_core.data.outcome import Outcome
 from karenina_engine.results.rates import pass_rate
 from karenina_report.estimators.agreement import cohen_kappa
@@ -32,14 +31,17 @@ def verdict_agreement(
     results: Iterable[VerificationResult], labelled: Sequence[LabelledAnswer], units: Units
 ) -> list[VerdictAgreement]:
     """Return the agreement of each judge's verdicts with people, over the answers that people label right or wrong."""
-    raw: dict[str, list[tuple[Hashable, Outcome]]] = defaultdict(list)
+    raw: dict[str, dict[str, list[tuple[Hashable, Outcome]]]] = defaultdict(lambda: defaultdict(list))
     for result in results:
         if result.outcome.has_verdict or result.outcome is Outcome.UNDECIDED:
-            raw[result.metadata.parsing_id].append((units.of(result.question_id), result.outcome))
-    return [found for judge, ones in raw.items() if (found := _of_judge(judge, pass_rate(ones), labelled)) is not None]
+            meta = result.metadata
+            raw[meta.parsing_id][meta.answering_id].append((units.of(result.question_id), result.outcome))
+    return [found for judge, models in raw.items() if (found := _of_judge(judge, models, labelled)) is not None]
 
 
-def _of_judge(judge: str, raw: Rate, labelled: Sequence[LabelledAnswer]) -> VerdictAgreement | None:
+def _of_judge(
+    judge: str, models: Mapping[str, Sequence[tuple[Hashable, Outcome]]], labelled: Sequence[LabelledAnswer]
+) -> VerdictAgreement | None:
     known = [one for one in labelled if one.right is not None and judge in one.answer.judgements]
     table = {name: {RIGHT: 0, NOT_RIGHT: 0} for name in (CORRECT, WRONG, UNDECIDED, NOT_JUDGED)}
     judged: list[tuple[LabelledAnswer, bool, bool]] = []
@@ -56,7 +58,7 @@ def _of_judge(judge: str, raw: Rate, labelled: Sequence[LabelledAnswer]) -> Verd
     of_wrong = [(one, not verdict) for one, verdict, right in judged if not right]
     return VerdictAgreement(
         judge=judge,
-        raw=raw,
+        raw={model: pass_rate(outcomes) for model, outcomes in models.items()},
         agreement=_agreed([(one, verdict == right) for one, verdict, right in judged]),
         kappa=_kappa(judged),
         sensitivity=_agreed(of_right),
@@ -100,16 +102,21 @@ def template_agreement(labelled: Sequence[LabelledAnswer]) -> list[TemplateAgree
     Empty if all answers have one template, or each has its own.
     """
     hits: dict[str, list[tuple[LabelledAnswer, bool]]] = defaultdict(list)
-    questions: dict[str, str] = {}
+    questions: dict[str, dict[str, str]] = defaultdict(dict)
     for one in labelled:
         for judgement in one.answer.judgements.values():
             if one.right is not None and judgement.verdict is not None:
                 hits[judgement.template].append((one, judgement.verdict == one.right))
-                questions.setdefault(judgement.template, one.answer.question)
+                questions[judgement.template][one.answer.question_id] = one.answer.question
     if len(hits) < 2:
         return []
     found = [
-        TemplateAgreement(template=template, question=questions[template], agreement=_agreed(some))
+        TemplateAgreement(
+            template=template,
+            question=next(iter(questions[template].values())),
+            questions=len(questions[template]),
+            agreement=_agreed(some),
+        )
         for template, some in hits.items()
         if len(some) >= _LEAST_OF_A_TEMPLATE
     ]

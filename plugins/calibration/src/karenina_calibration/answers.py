@@ -5,12 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
+from pydantic_core import from_json
+
 from karenina_core.data.outcome import Outcome
 from karenina_engine.results.tables import result_table
-from karenina_report.runs import answer_id
+from karenina_report.runs import answer_id, truth_id
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
@@ -92,6 +95,11 @@ class Answer:
         return UNDECIDED if without == {Outcome.UNDECIDED} else NOT_JUDGED
 
     @property
+    def truth_id(self) -> str:
+        """The id of the right values, which a label keeps."""
+        return truth_id(self.reference, self.truth)
+
+    @property
     def extractions(self) -> list[Extraction]:
         """The different values that judges extracted."""
         return list(dict.fromkeys(one for found in self.judgements.values() for one in found.extractions))
@@ -116,6 +124,23 @@ class Answers:
             for one in self.by_id.values()
         )
         return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def truth_text(answer: Answer) -> str:
+    """Return the right values of an answer's question: the reference answer, and the truths of fields that differ."""
+    parts = [answer.reference] if answer.reference else []
+    parts += [
+        f"{name}: {text}" for name, value in answer.truth.items() if (text := readable(value)) != answer.reference
+    ]
+    return "; ".join(parts)
+
+
+def readable(value: str) -> str:
+    """Return a JSON value as people read it: a text without quotes, and *nothing* for null."""
+    with suppress(ValueError):
+        found = from_json(value)
+        return found if isinstance(found, str) else "nothing" if found is None else value
+    return value
 
 
 def collect_answers(results: Iterable[VerificationResult]) -> Answers:

@@ -8,21 +8,21 @@ from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import karenina_calibration.calibration_text  # noqa: F401 - it registers how calibrations are shown
 from karenina_calibration.agreement import template_agreement, value_agreement, verdict_agreement
-from karenina_calibration.answers import SCORED, collect_answers
+from karenina_calibration.answers import SCORED, collect_answers, readable
 from karenina_calibration.calibration_result import (
     Calibration,
     CarriedPassRate,
     LabellerAgreement,
     WorstItem,
 )
+from karenina_calibration.calibration_text import outside_text, stale_text
 from karenina_calibration.corrected import ModelRate, correct_rate
 from karenina_calibration.estimators.corrected_rates import JudgeQuality, rogan_gladen
 from karenina_calibration.label_file import check_labels, find_labels_file, read_labels
 from karenina_calibration.labelled_answers import LabelledAnswer, join_labels
 from karenina_calibration.labelling import now
-from karenina_calibration.sheets import SUFFIXES, read_sheet, readable
+from karenina_calibration.sheets import SUFFIXES, read_sheet
 from karenina_core.errors import ConfigError
 from karenina_engine.results.rates import Clusters, rate
 from karenina_report.estimators.agreement import krippendorff_alpha
@@ -68,6 +68,12 @@ class LabelledRun:
             raise ConfigError(
                 [f"{place} has no label of an answer in the results: `karenina label RESULTS` asks for them"]
             )
+
+    @property
+    def stale(self) -> list[str]:
+        """The questions of answers with a label that was given for other right values."""
+        items = {item for item, _ in self.labels.stale}
+        return [answer.question_id for answer in self.answers.by_id.values() if answer.id in items]
 
     @property
     def representative(self) -> list[LabelledAnswer]:
@@ -141,7 +147,15 @@ def describe_labels(run: LabelledRun, *, source: str | None = None, worst: int |
     strange = sum(item not in run.answers.by_id for item in run.labels.by_item)
     if strange:
         notes.append(f"{strange} labelled answers are not in the results, and are left out")
-    known = [one for one in run.labelled if one.answer.verdicts != SCORED]
+    name = source or "RESULTS"
+    if run.stale:
+        notes.append(f"{stale_text(run.stale)}; `karenina label {name}` asks again")
+    notes += [f"the draw in {run.labels.place} counts, and not that of {one}" for one in run.labels.other_draws]
+    outside = sum(one.stratum is None for one in run.labelled) if run.draw is not None else 0
+    if outside:
+        notes.append(outside_text(outside, len(run.labelled), len(run.answers.by_id), name))
+    current = run.labels.known_items
+    known = [one for one in run.labelled if one.answer.verdicts != SCORED and one.answer.id in current]
     worst_items = sorted(_worst(run.labelled), key=lambda one: (-len(one.verdicts), -len(one.extractions), one.item))
     seen = sum(not label.blind for label in run.labels)
     if seen:
@@ -153,7 +167,8 @@ def describe_labels(run: LabelledRun, *, source: str | None = None, worst: int |
         drawn=len(run.draw.items) if run.draw is not None else None,
         unclear=sum(one.right is None and not one.tied for one in known),
         tied=sum(one.tied for one in known),
-        outside=sum(one.stratum is None for one in run.labelled) if run.draw is not None else 0,
+        outside=outside,
+        stale=run.stale,
         corrected=corrected,
         carried=[],
         verdicts=verdict_agreement(run.results, run.representative, run.units),
@@ -172,32 +187,32 @@ def _carried(
     name: str | Path,
     cluster: str | None,
 ) -> Calibration:
-    """Return the pass rate of each judge in `results`, corrected by how the same judge did in another run."""
+    """Return the pass rate of each model and judge, corrected by how the same judge did in another run."""
     units = assign_units(results, cluster)
     qualities = {one.judge: one for one in other.verdicts}
-    judges = list(dict.fromkeys(one.metadata.parsing_id for one in results))
+    counts: dict[tuple[str, str], Clusters] = defaultdict(Clusters)
+    for one in results:
+        counts[one.metadata.answering_id, one.metadata.parsing_id].add_outcome(units.of(one.question_id), one.outcome)
     notes = [*units.notes, f"sensitivity and specificity of the judge in {name} are assumed to carry over"]
+    unknown = dict.fromkeys(judge for _, judge in counts if judge not in qualities)
+    notes += [f"the judge {judge} has no labels in {name}" for judge in unknown]
     carried = []
-    for judge in judges:
-        known = qualities.get(judge)
-        if known is None:
-            notes.append(f"the judge {judge} has no labels in {name}")
+    for (model, judge), counted in counts.items():
+        if judge in unknown:
             continue
-        counted = Clusters()
-        for one in results:
-            if one.metadata.parsing_id == judge:
-                counted.add_outcome(units.of(one.question_id), one.outcome)
+        known = qualities[judge]
         raw = counted.rate()
         se, sp = known.sensitivity, known.specificity
         if raw.value is None or se.value is None or sp.value is None:
-            notes.append(f"the judge {judge} cannot be corrected: labels of both kinds and verdicts are needed")
+            notes.append(f"{model} by {judge} cannot be corrected: labels of both kinds and verdicts are needed")
             continue
         quality = JudgeQuality(se.value, sp.value, known.right_size, known.wrong_size)
         found = rogan_gladen(raw.value, counted.effective_size(), quality)
         if found is None:
-            notes.append(f"the judge {judge} cannot be corrected: it may be no better than chance")
+            notes.append(f"{model} by {judge} cannot be corrected: the judge may be no better than chance")
         carried.append(
             CarriedPassRate(
+                model=model,
                 judge=judge,
                 raw=raw,
                 value=found.value if found is not None else None,

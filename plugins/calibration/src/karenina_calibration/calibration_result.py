@@ -23,7 +23,7 @@ class VerdictAgreement(ReportModel):
     """
 
     judge: str
-    raw: Rate = Field(description="The pass rate by this judge.")
+    raw: Mapping[str, Rate] = Field(description="The pass rate of each model by this judge.")
     agreement: Rate
     kappa: Coefficient | None
     sensitivity: Rate = Field(description="The share of right answers that the judge calls correct.")
@@ -48,10 +48,14 @@ class ValueAgreement(ReportModel):
 
 
 class TemplateAgreement(ReportModel):
-    """The agreement of verdicts with people for one template, over all judges."""
+    """The agreement of verdicts with people for one template, over all judges.
+
+    `question` is one of the `questions` whose answers are labelled; those of equal templates are counted together.
+    """
 
     template: str
     question: str
+    questions: int
     agreement: Rate
 
 
@@ -89,11 +93,12 @@ class CorrectedPassRate(ReportModel):
 
 
 class CarriedPassRate(ReportModel):
-    """A pass rate corrected by the sensitivity and specificity of the same judge in another run.
+    """A model's pass rate corrected by the sensitivity and specificity of the same judge in another run.
 
     The bounds and the value are None if that judge cannot be corrected.
     """
 
+    model: str
     judge: str
     raw: Rate
     value: float | None
@@ -127,7 +132,8 @@ class Calibration(SectionsView, ReportModel):
     """The findings of the labels of a run about its judges, and about its pass rate.
 
     Answers count as labelled if a majority of their labellers says right or wrong; `unclear` and `tied` ones are left
-    out. `outside` labelled answers are not in the draw, and count only for fields, traits and the worst items.
+    out. `outside` labelled answers are not in the draw, and count only for fields, traits and the worst items. `stale`
+    are the questions of answers whose label was given for other right values, and counts for extracted values only.
     """
 
     source: str | None
@@ -137,6 +143,7 @@ class Calibration(SectionsView, ReportModel):
     unclear: int
     tied: int
     outside: int
+    stale: Sequence[str]
     corrected: Sequence[CorrectedPassRate]
     carried: Sequence[CarriedPassRate]
     verdicts: Sequence[VerdictAgreement]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from karenina_calibration.agreement import NOT_RIGHT, RIGHT
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 MOST_CLASSES: Final = 12
 """The most classes of a confusion table that is printed."""
 _MOST_TEMPLATES: Final = 10
+_MOST_NAMES: Final = 8
 _TELLS_NOTHING: Final = 0.5
 """The half width of an interval, as a share, above which it says nothing."""
 
@@ -45,7 +46,7 @@ def calibration_sections(found: Calibration) -> Iterator[Section]:
     if found.templates:
         rows = [
             [
-                shorten(one.question, 60),
+                shorten(one.question, 60) + (f" (and {one.questions - 1:,} more)" if one.questions > 1 else ""),
                 percent(one.agreement.value),
                 bounds(one.agreement),
                 f"{one.agreement.out_of:,}",
@@ -123,12 +124,30 @@ def more_labels_text(found: CorrectedPassRate) -> str:
     )
 
 
+def stale_text(questions: Sequence[str]) -> str:
+    """Return that answers to these questions have labels for other right values."""
+    more = f" and {len(questions) - _MOST_NAMES} more" if len(questions) > _MOST_NAMES else ""
+    names = in_one_line(", ".join(questions[:_MOST_NAMES])) + more
+    has = "has a label" if len(questions) == 1 else "have labels"
+    return f"{quantity(len(questions), 'answer')} {has} from before the truth changed, left out of rates: {names}"
+
+
+def outside_text(outside: int, labelled: int, answers: int, results: str) -> str:
+    """Return that labels outside of the draw do not count for rates, and how they would."""
+    count = f"{answers}` draws all of them" if labelled >= answers else "N`, with a larger N, draws more of them"
+    return (
+        f"{quantity(outside, 'labelled answer')} outside of the draw, left out of rates, as people may have chosen "
+        f"what to label: `karenina label {results} --n {count}"
+    )
+
+
 def _carried(found: CarriedPassRate) -> tuple[str, str]:
     raw = f"raw {rate_text(found.raw)}{undecided_text(found.raw)}"
+    name = in_one_line(f"{found.model}, judged by {found.judge}")
     if found.value is None:
-        return in_one_line(found.judge), f"this judge cannot be corrected; {raw}"
+        return name, f"this judge cannot be corrected; {raw}"
     return (
-        in_one_line(found.judge),
+        name,
         f"{percent(found.value)}, 95% CI [{percent(found.low)}, {percent(found.high)}]; {raw}",
     )
 
@@ -139,7 +158,9 @@ def _verdict_rows(found: VerdictAgreement) -> Iterator[tuple[str, str]]:
     yield "kappa", coefficient_text(found.kappa) if found.kappa is not None else undefined
     yield "sensitivity", _share_text(found.sensitivity, "right answers that are called correct")
     yield "specificity", _share_text(found.specificity, "other answers that are not called correct")
-    yield "raw rate", f"{rate_text(found.raw)} of {quantity(found.raw.out_of, 'verdict')}{undecided_text(found.raw)}"
+    for model, raw in found.raw.items():
+        name = in_one_line(f"raw rate of {model}") if len(found.raw) > 1 else "raw rate"
+        yield name, f"{rate_text(raw)} of {quantity(raw.out_of, 'verdict')}{undecided_text(raw)}"
 
 
 def _share_text(found: Rate, what: str) -> str:
@@ -203,7 +224,8 @@ def rate_text(found: Rate) -> str:
 
 def bounds(found: Rate) -> str:
     """Return the interval of a rate."""
-    return "-" if found.low is None else f"[{percent(found.low)}, {percent(found.high)}]"
+    rough = "rough " if found.is_rough else ""
+    return "-" if found.low is None else f"{rough}[{percent(found.low)}, {percent(found.high)}]"
 
 
 def coefficient_text(found: Coefficient) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from karenina_calibration.answers import SCORED
+from karenina_calibration.answers import SCORED, WRONG
 from karenina_calibration.calibration_result import CorrectedPassRate, StratumLabels
 from karenina_calibration.estimators.corrected_rates import powered_mean
 from karenina_calibration.estimators.stratified import (
@@ -66,7 +66,8 @@ def correct_rate(
     stratum_of: Callable[[Answer], Stratum] = draw.stratum_of if draw is not None else lambda answer: answer.verdicts
     sizes = Counter(stratum_of(one) for one in own)
     counts = Counter(stratum_of(one.answer) for one in usable)
-    groups = merge_small(dict(counts))
+    wrong = next((stratum_of(one) for one in own if (one.drawn_as or one.verdicts) == WRONG), None)
+    groups = merge_small(dict(counts), into=wrong)
     merged: dict[Stratum, Stratum] = {member: name for name, members in groups.items() for member in members}
     largest = max(groups, key=lambda name: sum(sizes[member] for member in groups[name]))
     place: Mapping[Stratum, Stratum] = {stratum: merged.get(stratum, largest) for stratum in sizes}

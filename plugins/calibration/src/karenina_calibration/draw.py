@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from karenina_calibration.answers import SCORED
+from karenina_calibration.answers import SCORED, WRONG
 from karenina_calibration.estimators.stratified import allocate, merge_small
 from karenina_core.errors import ConfigError
 
@@ -178,7 +178,7 @@ def _strata(answers: Answers, *, simple: bool) -> list[tuple[str, tuple[str, ...
             continue
         sizes = Counter(one.verdicts for one in answers.by_id.values() if one.model == model)
         scored = sizes.pop(SCORED, 0)
-        groups = merge_small(dict(sorted(sizes.items())))
+        groups = merge_small(dict(sorted(sizes.items())), into=WRONG)
         found += [(model, tuple(sorted(verdicts))) for verdicts in groups.values()]
         found += [(model, (SCORED,))] if scored else []
     return found

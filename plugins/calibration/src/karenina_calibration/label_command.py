@@ -76,7 +76,8 @@ def label(
     """
     screen = get_screen(ctx)
     with screen.report_errors():
-        from karenina_calibration.label_file import default_labels
+        from karenina_calibration.calibration_text import outside_text, stale_text
+        from karenina_calibration.label_file import default_labels, find_labels_file
         from karenina_calibration.labelling import Labelling, describe_draw, move_away
         from karenina_calibration.sheets import SUFFIXES
 
@@ -86,8 +87,10 @@ def label(
             raise config_error("--show-verdict is for the terminal and --page: a sheet never shows verdicts")
         if labeller is not None and not labeller.strip():
             raise config_error("--labeller is empty: give a name")
-        file = labels if labels is not None else default_labels(results)
+        file = labels if labels is not None else find_labels_file(results)
         earlier = [file] if redraw and os.path.lexists(file) else []
+        if redraw and labels is None:
+            file = default_labels(results)
         known = os.path.lexists(file) and not redraw
         opened = Labelling.open(results, file, count=n, seed=seed, simple=simple_random, redraw=redraw)
         name = (labeller or _user()).strip()
@@ -106,13 +109,16 @@ def label(
             )
         if before is not None:
             screen.note(f"The earlier labels are kept in {before}.")
-            for found in kept:
-                opened.take_over(found)
-                screen.note(f"{len(found)} labels were read from {before}.")
+        for one, found in zip(earlier, kept, strict=True):
+            opened.take_over(found)
+            screen.note(f"{len(found)} labels were read from {before or one}.")
         for one, found, strange in taken:
             opened.take_over(found)
             left = f"; {strange} are about answers that the results do not contain" if strange else ""
             screen.note(f"{len(found)} labels were read from {one}{left}.")
+        stale = opened.stale()
+        if stale:
+            screen.note(f"Warning: {stale_text([one.question_id for one in stale])}; they are asked again.")
         missing = opened.labels.missing(name)
         of_file = missing if labeller is not None else [one.item for one in opened.draw.items]
         if sheet is not None:
@@ -137,8 +143,12 @@ def label(
             )
         if sheet is None and page is None and not from_files:
             _ask_all(screen, opened, missing, name, blind=not show_verdict)
-        done = sum(one.item in opened.labels.by_item for one in opened.draw.items)
+        known_items = opened.labels.known_items
+        done = sum(one.item in known_items for one in opened.draw.items)
         screen.note(f"{done} of {len(opened.draw.items)} drawn answers are labelled, in {file}.")
+        outside = len(known_items & opened.answers.by_id.keys()) - done
+        if outside:
+            screen.note(outside_text(outside, len(known_items), len(opened.answers.by_id), str(results)))
         if done:
             screen.note(f"See what they say: karenina calibrate {results}")
 
@@ -166,7 +176,16 @@ def _ask_all(screen: Screen, opened: Labelling, missing: list[str], labeller: st
         for number, answer in enumerate(opened.drawn(missing), 1):
             for line in answer_lines(answer, number, len(missing), screen.out.width, blind=blind):
                 typer.echo(line)
-            found = ask_answer(answer, ask, labeller=labeller, now=now, asks_verdict=asks_verdict(answer), blind=blind)
+            before = opened.labels.by_item.get(answer.id, {}).get(labeller)
+            found = ask_answer(
+                answer,
+                ask,
+                labeller=labeller,
+                now=now,
+                asks_verdict=asks_verdict(answer),
+                blind=blind,
+                earlier=before.extractions if before is not None else (),
+            )
             if found is not None:
                 opened.add([found])
     except Stop:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from karenina_calibration.answers import Kind, collect_answers
+from karenina_calibration.answers import SCORED, Kind, collect_answers
 from karenina_calibration.draw import FORMAT, Draw
 from karenina_core.errors import ConfigError
 from karenina_engine.journal.view import JournalView, find_journal
@@ -52,6 +52,9 @@ class Label(BaseModel):
     extractions: tuple[ExtractionLabel, ...] = ()
     blind: bool = Field(default=True, description="Whether the verdict was hidden.")
     note: str = ""
+    truth: str = Field(
+        default="", description="The id of the right values that the labeller saw; empty if it is not recorded."
+    )
 
     def extraction(self, wanted: Extraction) -> ExtractionLabel | None:
         """Return the label of an extracted value.
@@ -76,11 +79,37 @@ class Labels:
     """The line of the draw."""
     places: dict[str, str] = field(default_factory=dict)
     """The line of the first label of each answer."""
+    given: dict[tuple[str, str], list[Label]] = field(default_factory=dict)
+    """All labels of a labeller for an answer, in order."""
+    stale: set[tuple[str, str]] = field(default_factory=set)
+    """The answers and labellers whose label was given for other right values than those of the results."""
+    other_draws: list[str] = field(default_factory=list)
+    """The files whose draw does not count, because another file has one too."""
 
     def add(self, label: Label, place: str = "") -> None:
         """Add a label, which replaces an earlier one of the same labeller and answer."""
         self.by_item.setdefault(label.item, {})[label.labeller] = label
         self.places.setdefault(label.item, place)
+        self.given.setdefault((label.item, label.labeller), []).append(label)
+
+    def match_truths(self, answers: Answers, drawn_from: Answers) -> None:
+        """Take the last label of each labeller that was given for the right values of these answers.
+
+        One for other right values says nothing about whether the answer is right. What it says about extracted values
+        stays. A label that does not record the right values was given for those of `drawn_from`.
+        """
+        self.stale.clear()
+        for (item, labeller), labels in self.given.items():
+            answer = answers.by_id.get(item)
+            if answer is None or answer.verdicts == SCORED:
+                continue
+            before = drawn_from.by_id[item].truth_id
+            fitting = [one for one in labels if (one.truth or before) == answer.truth_id]
+            if fitting:
+                self.by_item[item][labeller] = fitting[-1]
+            else:
+                self.by_item[item][labeller] = labels[-1].model_copy(update={"right": None})
+                self.stale.add((item, labeller))
 
     def check(self, answers: Answers) -> None:
         """Raise `ConfigError` unless draw and labels are of these answers, with the line of what is not."""
@@ -99,10 +128,23 @@ class Labels:
         """The names of the labellers, sorted."""
         return sorted({label.labeller for label in self})
 
+    @property
+    def known_items(self) -> set[str]:
+        """The answers with a label for their right values."""
+        return {
+            item
+            for item, found in self.by_item.items()
+            if any((item, labeller) not in self.stale for labeller in found)
+        }
+
     def missing(self, labeller: str) -> list[str]:
-        """Return the drawn answers without a label of this labeller, in the order of the draw."""
+        """Return the drawn answers without a label of this labeller for their truth, in the order of the draw."""
         items = self.draw.items if self.draw is not None else ()
-        return [one.item for one in items if labeller not in self.by_item.get(one.item, {})]
+        return [
+            one.item
+            for one in items
+            if labeller not in self.by_item.get(one.item, {}) or (one.item, labeller) in self.stale
+        ]
 
 
 def default_labels(results: Path) -> Path:
@@ -124,16 +166,19 @@ def find_labels_file(results: Path) -> Path:
     return default_labels(results.with_name(Path(output).name)) if isinstance(output, str) else own
 
 
-def check_labels(labels: Labels, answers: Answers, file: Path, source: str | Path | None = None) -> None:
-    """Raise `ConfigError` if labels are not of these answers, or their draw was made from others.
+def check_labels(labels: Labels, answers: Answers, file: Path, source: str | Path | None = None) -> Answers:
+    """Match labels with the answers that they are about, and return those that the draw was made from.
 
     If `source` has the results of the draw's run scored again, the answers get the verdicts of that run, which are in
-    the journal beside it. What people said about an answer does not depend on its score.
+    the journal beside it. What people said about an answer does not depend on its score, but on its right values.
+    Raises `ConfigError` if labels are not of these answers, or their draw was made from others.
     """
     before = _answers_before(answers, labels.draw, source) if labels.draw is not None else None
     if labels.draw is not None and before is None:
         check_draw(labels.draw, answers, file)
     labels.check(before or answers)
+    labels.match_truths(answers, before or answers)
+    return before or answers
 
 
 def _answers_before(answers: Answers, draw: Draw, source: str | Path | None) -> Answers | None:
@@ -161,14 +206,20 @@ def read_labels(files: Iterable[Path], *, with_draws: bool = True) -> Labels:
     Without draws, which then need not be readable, the labels alone are read.
     """
     found = Labels()
+    last: Path | None = None
     for file in files:
+        before, drawn = found.draw, False
         for kind, value, place in _read_lines(file):
             if kind == "draw" and not with_draws:
                 continue
             if kind == "draw":
-                found.draw, found.place = _parse_draw(value, place), place
+                found.draw, found.place, drawn = _parse_draw(value, place), place, True
             else:
                 found.add(value, place)
+        if drawn:
+            if last is not None and found.draw != before:
+                found.other_draws.append(str(last))
+            last = file
     return found
 
 

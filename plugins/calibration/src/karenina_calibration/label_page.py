@@ -7,10 +7,10 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
+from karenina_calibration.answers import truth_text
 from karenina_calibration.label_file import SUFFIX
 from karenina_calibration.labelling import asks_verdict
-from karenina_calibration.questions import verdict_lines
-from karenina_calibration.sheets import readable, truth_text
+from karenina_calibration.questions import extraction_question, verdict_lines
 from karenina_report.output_file import write_whole
 from karenina_report.page.document import PageDocument, PageSource
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 FIRST_BYTES: Final = b"<!doctype html><!-- karenina labels"
 """The beginning of every page, by which an earlier one is recognized before it is replaced."""
 FORMAT: Final = 1
+_LONGEST_VALUE: Final = 100_000
 
 
 def write_label_page(
@@ -57,10 +58,16 @@ def _item(answer: Answer, *, show_verdict: bool) -> dict[str, Any]:
         "question": answer.question,
         "answer": answer.text,
         "truth": truth_text(answer),
+        "truth_id": answer.truth_id,
         "asks_verdict": asks_verdict(answer),
         "verdicts": list(verdict_lines(answer)) if show_verdict else [],
         "extractions": [
-            {"kind": one.kind, "name": one.name, "value": one.value, "shown": readable(one.value)}
+            {
+                "kind": one.kind,
+                "name": one.name,
+                "value": one.value,
+                "asked": extraction_question(one, _LONGEST_VALUE),
+            }
             for one in answer.extractions
         ],
     }

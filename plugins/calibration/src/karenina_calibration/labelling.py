@@ -46,6 +46,7 @@ class Labelling:
     draw: Draw
     labels: Labels
     is_new_draw: bool
+    drawn_from: Answers
 
     @classmethod
     def open(
@@ -60,13 +61,14 @@ class Labelling:
     ) -> Labelling:
         """Return the labelling of results: with the draw in the file of labels, or a new one, which `save_draw` writes.
 
-        A larger `count` than that of the draw extends it, and `redraw` ignores it. Raises `ConfigError`, also for
-        another seed or kind of draw than the recorded one.
+        A larger `count` than that of the draw extends it, and `redraw` ignores it. `drawn_from` are the answers with
+        the verdicts of the draw, if the results were scored again. Raises `ConfigError`, also for another seed or kind
+        of draw than the recorded one.
         """
         answers = collect_answers(iterate_results(results))
         labels = read_labels([file]) if file.exists() and not redraw else Labels()
         before = labels.draw
-        check_labels(labels, answers, file)
+        drawn_from = check_labels(labels, answers, file, results)
         if before is not None and ((seed is not None and seed != before.seed) or simple > before.simple):
             kind = "a simple random draw" if before.simple else "a draw by verdict"
             raise ConfigError(
@@ -74,7 +76,7 @@ class Labelling:
             )
         if before is None or (count or 0) > len(before.items):
             drawn = draw_answers(
-                answers,
+                drawn_from,
                 count or LABELS,
                 before.seed if before is not None else seed if seed is not None else secrets.randbelow(2**31),
                 results=results.name,
@@ -84,7 +86,7 @@ class Labelling:
             )
             labels.draw = drawn
         assert labels.draw is not None
-        return cls(file, answers, labels.draw, labels, labels.draw is not before)
+        return cls(file, answers, labels.draw, labels, labels.draw is not before, drawn_from)
 
     def save_draw(self) -> None:
         """Write the draw to the file, if it is not the one in it. Raises `ConfigError`."""
@@ -98,6 +100,7 @@ class Labelling:
             append_labels(self.file, labels)
         for one in labels:
             self.labels.add(one)
+        self.labels.match_truths(self.answers, self.drawn_from)
 
     def drawn(self, items: Sequence[str]) -> list[Answer]:
         """Return the answers with these ids."""
@@ -117,7 +120,12 @@ class Labelling:
 
     def take_over(self, labels: Sequence[Label]) -> None:
         """Add the labels that the file does not have. Raises `ConfigError`."""
-        self.add([one for one in labels if self.labels.by_item.get(one.item, {}).get(one.labeller) != one])
+        self.add([one for one in labels if one not in self.labels.given.get((one.item, one.labeller), ())])
+
+    def stale(self) -> list[Answer]:
+        """Return the answers with a label for other right values than theirs, in the order of the results."""
+        items = {item for item, _ in self.labels.stale}
+        return [answer for answer in self.answers.by_id.values() if answer.id in items]
 
 
 def move_away(file: Path) -> Path | None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
+from karenina_calibration.answers import readable, truth_text
 from karenina_calibration.label_file import ExtractionLabel, Label
-from karenina_calibration.sheets import readable, truth_text
 from karenina_terminal.text_layout import format_facts
 from karenina_toolkit.printable import clean, clip, in_one_line, shorten
 
@@ -31,29 +31,45 @@ def ask_answer(
     now: Callable[[], str],
     asks_verdict: bool,
     blind: bool,
+    earlier: Sequence[ExtractionLabel] = (),
 ) -> Label | None:
-    """Ask a person about one answer; return None if it is skipped. Raises `Stop`."""
+    """Ask a person about one answer; return None if it is skipped. Raises `Stop`.
+
+    `earlier` is what the person said about extracted values when the right values were others; it is not asked again.
+    """
     right: bool | None = None
     if asks_verdict:
         said = _ask(ask, "Is the answer right?")
         if said == SKIP:
             return None
         right = _REPLIES[said]
-    found = []
+    found = list(earlier)
     for one in answer.extractions:
+        if any((old.kind, old.name, old.value) == (one.kind, one.name, one.value) for old in earlier):
+            continue
         said = _ask(ask, extraction_question(one))
         if said == SKIP:
             continue
         found.append(ExtractionLabel(kind=one.kind, name=one.name, value=one.value, right=_REPLIES[said]))
-    return Label(item=answer.id, labeller=labeller, time=now(), right=right, extractions=tuple(found), blind=blind)
+    return Label(
+        item=answer.id,
+        labeller=labeller,
+        time=now(),
+        right=right,
+        extractions=tuple(found),
+        blind=blind,
+        truth=answer.truth_id,
+    )
 
 
-def extraction_question(one: Extraction) -> str:
-    """Return the question about an extracted value."""
-    value = shorten(readable(one.value), 300)
+def extraction_question(one: Extraction, longest: int = 300) -> str:
+    """Return the question about an extracted value, of which `longest` characters are shown."""
+    name, value = in_one_line(one.name), shorten(readable(one.value), longest)
     if one.kind == "trait":
-        return f"Is {in_one_line(one.name)} = {value} right?"
-    return f"Does the answer say {in_one_line(one.name)} = {value}?"
+        return f"Is {name} = {value} right?"
+    if one.value == "null":
+        return f"Does the answer say nothing that would be {name}?"
+    return f"Does the answer say {name} = {value}?"
 
 
 def _ask(ask: Callable[[str], str], question: str) -> str:

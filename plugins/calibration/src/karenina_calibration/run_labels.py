@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from karenina_calibration.agreement import verdict_agreement
 from karenina_calibration.calibration import LabelledRun
-from karenina_calibration.calibration_text import corrected_text
+from karenina_calibration.calibration_text import corrected_text, stale_text
 from karenina_calibration.corrected import ModelRate
 from karenina_calibration.estimators.stratified import corrected_difference
 from karenina_calibration.label_file import find_labels_file, read_labels
@@ -89,10 +89,20 @@ def _notes(runs: Sequence[NotedRun], found: Sequence[RunLabels]) -> list[RunNote
 def _rate_note(one: RunLabels, *, several: bool) -> RunNote:
     name = f"{NAME} {one.label}".strip()
     of = f"{one.model}: " if several and not one.label and one.model else ""
+    stale = f"; {text}" if (text := _stale(one)) else ""
     if one.found is None:
-        return RunNote(name, f"{of}not available: {one.rate}")
+        return RunNote(name, f"{of}not available: {one.rate}{stale}")
     shown = one.found.shown
-    return RunNote(name, of + corrected_text(shown), {"label": one.label, **shown.model_dump(mode="json")})
+    return RunNote(name, of + corrected_text(shown) + stale, {"label": one.label, **shown.model_dump(mode="json")})
+
+
+def _stale(one: RunLabels) -> str:
+    """Return that labels of this model's answers were given for other right values; empty if none was."""
+    if one.run is None:
+        return ""
+    items = {item for item, _ in one.run.labels.stale}
+    found = [of.question_id for of in one.run.answers.by_id.values() if of.id in items and of.model == one.model]
+    return f"{stale_text(found)}; `karenina label` asks again" if found else ""
 
 
 def _difference_notes(runs: Sequence[NotedRun], found: Sequence[RunLabels]) -> Iterator[RunNote]:
@@ -158,6 +168,8 @@ def corrected_section(page: PageRuns) -> Sequence[PageSection]:
         blocks.append(TableBlock([*head, *kappa], judges, note="The agreement of verdicts with people."))
     others = [one for one in _notes(runs, found) if not one.values or "a" in one.values]
     blocks.extend(TextBlock(f"{one.name}: {one.text}") for one in others)
+    stale = ((one.label, _stale(one)) for one in found if one.found is not None)
+    blocks.extend(TextBlock(f"{label}: {text}.") for label, text in stale if text)
     return [PageSection("corrected", "Corrected by people", blocks)]
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final, cast
 
 from pydantic_core import from_json, to_json
 
+from karenina_calibration.answers import truth_text
 from karenina_calibration.label_file import ExtractionLabel, Label
 from karenina_core.errors import ConfigError
 from karenina_core.text import compose
@@ -24,7 +25,7 @@ from karenina_toolkit.files import FileError, plain_cell, read_records
 if TYPE_CHECKING:
     from karenina_calibration.answers import Answer, Answers, Kind
 
-COLUMNS: Final = ("item", "asked", "value", "right", "own", "note", "question", "answer", "truth")
+COLUMNS: Final = ("item", "asked", "value", "right", "own", "note", "question", "answer", "truth", "truth_id")
 RIGHT: Final = ("right", "human_label")
 ANSWER: Final = "answer"
 EXCEL: Final = ".xlsx"
@@ -56,25 +57,10 @@ def count_cut(path: Path, answers: Sequence[Answer]) -> int:
 
 
 def _rows(answer: Answer) -> Iterator[list[str]]:
-    truth = truth_text(answer)
-    yield [answer.id, ANSWER, "", "", "", "", answer.question, answer.text, truth]
+    shown = (answer.question, answer.text, truth_text(answer), answer.truth_id)
+    yield [answer.id, ANSWER, "", "", "", "", *shown]
     for one in answer.extractions:
-        yield [answer.id, f"{one.kind} {one.name}", one.value, "", "", "", "", "", ""]
-
-
-def truth_text(answer: Answer) -> str:
-    """Return the right values of an answer's question: the reference answer and the truths of fields."""
-    parts = [answer.reference] if answer.reference else []
-    parts += [f"{name}: {readable(value)}" for name, value in answer.truth.items()]
-    return "; ".join(parts)
-
-
-def readable(value: str) -> str:
-    """Return a JSON value as people read it: a text without quotes."""
-    with suppress(ValueError):
-        found = from_json(value)
-        return found if isinstance(found, str) else value
-    return value
+        yield [answer.id, f"{one.kind} {one.name}", one.value, "", "", "", "", "", "", ""]
 
 
 def _csv_writer(rows: Iterable[Sequence[str]]) -> Callable[[BinaryIO], None]:
@@ -162,6 +148,7 @@ def _answer_of(row: Row, answers: Answers, by_question: Mapping[str, Sequence[An
 def _label(item: str, labeller: str, time: str, rows: Sequence[tuple[str, Row]], answer: Answer) -> Label:
     right: bool | None = None
     extractions, notes = [], []
+    truth = next((row["truth_id"].strip() for _, row in rows if row.get("truth_id", "").strip()), "")
     for place, row in rows:
         said = _parse_answer(next((row[name] for name in RIGHT if row.get(name, "").strip()), ""), place)
         kind, _, name = row.get("asked", ANSWER).strip().partition(" ")
@@ -184,7 +171,13 @@ def _label(item: str, labeller: str, time: str, rows: Sequence[tuple[str, Row]],
                 [f"{place}: the column `asked` is {row['asked']!r}, not `answer`, `field NAME` or `trait NAME`"]
             )
     return Label(
-        item=item, labeller=labeller, time=time, right=right, extractions=tuple(extractions), note="; ".join(notes)
+        item=item,
+        labeller=labeller,
+        time=time,
+        right=right,
+        extractions=tuple(extractions),
+        note="; ".join(notes),
+        truth=truth,
     )
 
 

@@ -12,7 +12,7 @@ from karenina_cli.input import completion_values
 from karenina_cli.input.configuration import SPEC_HELP, parse_columns, read_configuration
 from karenina_cli.input.options import ConfigFile, Settings
 from karenina_terminal import completion
-from karenina_terminal.options import Columns, Encoding, JournalPath, JSONObject, NoProgress, Rows
+from karenina_terminal.options import Columns, Encoding, JournalPath, JSONObject, NoProgress, Rows, Sheet
 from karenina_terminal.screen import get_screen
 from karenina_toolkit.printable import in_one_line, quantity
 
@@ -84,6 +84,7 @@ def draft(
     columns: Columns = None,
     rows: Rows = None,
     encoding: Encoding = None,
+    sheet: Sheet = None,
     config: ConfigFile = None,
     settings: Settings = None,
     journal: JournalPath = None,
@@ -109,7 +110,7 @@ def draft(
         target = output or Path(f"{file.stem}.draft.yaml")
         results = target.with_name(f"{target.stem}.results.jsonl")
         check_new(target)
-        benchmark = load_checked(file, columns=parse_columns(columns, rows, encoding))
+        benchmark = load_checked(file, columns=parse_columns(columns, rows, encoding, sheet))
         for note in benchmark.load_notes:
             screen.note(note)
         selection = select_questions(benchmark, question, limit)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from karenina_importing import format_choice
-from karenina_terminal.options import Encoding, JSONObject, Rows
+from karenina_terminal.options import Encoding, JSONObject, Rows, Sheet
 from karenina_terminal.screen import get_screen
 from karenina_toolkit.printable import in_one_line, quantity
 
@@ -104,6 +104,7 @@ def import_(
     ] = None,
     rows: Rows = None,
     encoding: Encoding = None,
+    sheet: Sheet = None,
     name: Annotated[
         str | None, typer.Option(metavar="NAME", help="The benchmark's name. Default: from SOURCE.", show_default=False)
     ] = None,
@@ -137,7 +138,7 @@ def import_(
         mapping = (mapping or format.mapping).changed(map or ())
         output = output or Path(f"{_title(source)}.yaml")
         check_outputs(output, recordings, labels, source=source, map_file=map_file)
-        found = _rows(source, format, limit, subset, split, server, rows=rows, encoding=encoding)
+        found = _rows(source, format, limit, subset, split, server, rows=rows, encoding=encoding, sheet=sheet)
         done = convert(found, mapping, choose)
         mapping = done.mapping
         _check_rows(screen, done, mapping.given, source, partial=partial)
@@ -185,16 +186,18 @@ def _rows(
     *,
     rows: str | None,
     encoding: str | None,
+    sheet: str | None,
 ) -> Iterable[SourceRow]:
     from itertools import islice
 
     from karenina_core.errors import ConfigError
     from karenina_importing.formats.dataset_server import Dataset
 
-    if rows is not None or encoding is not None:
+    if rows is not None or encoding is not None or sheet is not None:
         if format.rows_at is None or source.startswith(_HF):
-            raise ConfigError([f"--rows and --encoding are for tables, and {source} is {format.name}: leave them out"])
-        return islice(format.rows_at(Path(source), rows, encoding), limit)
+            what = f"--rows, --sheet and --encoding are for tables, and {source} is {format.name}"
+            raise ConfigError([f"{what}: leave them out"])
+        return islice(format.rows_at(Path(source), rows, encoding, sheet), limit)
     of_server = source.startswith(_HF)
     found = Dataset(source.removeprefix(_HF), subset, split, limit, server).rows() if of_server else None
     return islice(format.rows(Path(source)) if found is None else found, limit)

@@ -42,7 +42,7 @@ class ImportFormat(Format):
     detect: Callable[[FileHead], Fit]
     rows: Callable[[Path], Iterable[SourceRow]]
     mapping: FieldMapping
-    rows_at: Callable[[Path, str | None, str | None], Iterable[SourceRow]] | None = None
+    rows_at: Callable[[Path, str | None, str | None, str | None], Iterable[SourceRow]] | None = None
     choose: ChooseMapping | None = None
 
 
@@ -53,7 +53,7 @@ def make_import_format(
     rows: Callable[[Path], Iterable[SourceRow]],
     mapping: FieldMapping,
     suffixes: tuple[str, ...] = (),
-    rows_at: Callable[[Path, str | None, str | None], Iterable[SourceRow]] | None = None,
+    rows_at: Callable[[Path, str | None, str | None, str | None], Iterable[SourceRow]] | None = None,
     choose: ChooseMapping | None = None,
 ) -> ImportFormat:
     """Return a format whose `read` uses its own mapping."""

@@ -32,9 +32,9 @@ export function useLabels(head) {
   const place = `karenina-report-labels-${head.created}-${head.index.id.length}-${head.index.id[0] ?? ""}`;
   const [given, setGiven] = useState(() => stored(place));
   useEffect(() => store(place, given), [given]);
-  const set = (id, right) =>
+  const set = ({ answer_id: id, truth_id: truth }, right) =>
     setGiven(({ [id]: before, ...others }) =>
-      before && before.right === right ? others : { ...others, [id]: { right, time: new Date().toISOString().replace(/\.\d+Z$/, "+00:00") } },
+      before && before.right === right ? others : { ...others, [id]: { right, truth, time: new Date().toISOString().replace(/\.\d+Z$/, "+00:00") } },
     );
   return { given, set };
 }
@@ -47,7 +47,7 @@ export function Label({ item, labels }) {
     <span>Is the answer right?</span>
     ${KINDS.map(
       ([name, right]) =>
-        html`<button type="button" aria-pressed=${own !== null && own.right === right} onClick=${() => labels.set(id, right)}>${name}</button>`,
+        html`<button type="button" aria-pressed=${own !== null && own.right === right} onClick=${() => labels.set(item, right)}>${name}</button>`,
     )}
   </div>`;
 }
@@ -59,8 +59,11 @@ export function LabelFile({ labels }) {
   const save = (event) => {
     event.preventDefault();
     const labeller = name.trim();
-    const lines = all.map(([item, { right, time }]) => JSON.stringify({ label: { item, labeller, time, right, extractions: [], blind: false, note: "" } }));
-    saveAs(`report.labels-${labeller.replace(/[^\w-]+/g, "_") || "me"}.jsonl`, `${lines.join("\n")}\n`, "application/x-ndjson");
+    const lines = all.map(([item, { right, time, truth }]) =>
+      JSON.stringify({ label: { item, labeller, time, right, extractions: [], blind: false, note: "", truth } }),
+    );
+    const page = decodeURIComponent(location.pathname.split("/").pop()).replace(/\.html?$/i, "") || "report";
+    saveAs(`${page}.labels-${labeller.replace(/[^\w-]+/g, "_") || "me"}.jsonl`, `${lines.join("\n")}\n`, "application/x-ndjson");
   };
   return html`<form class="filters labels" data-test="label-file" onSubmit=${save}>
     <label>Labelled by <input type="text" required data-test="labeller" value=${name} onInput=${(event) => setName(event.target.value)} /></label>

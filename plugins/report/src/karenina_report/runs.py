@@ -231,3 +231,11 @@ def answer_id(result: VerificationResult) -> str:
     parts = [*names, meta.replicate or 1]
     text = json.dumps([*parts, result.template.raw_llm_response])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def truth_id(reference: str | None, truth: Mapping[str, str]) -> str:
+    """Return the id of right values that people see, by which a label tells for which of them it was given.
+
+    `truth` has those of the fields as JSON text. The id begins with a letter, so that no spreadsheet makes it a number.
+    """
+    return f"t{hashlib.sha256(json.dumps([reference, sorted(truth.items())]).encode()).hexdigest()[:15]}"

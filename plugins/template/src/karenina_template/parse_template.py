@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from pydantic import BaseModel, Field
 
@@ -11,6 +11,7 @@ from karenina_core import ArtifactKeys as Keys
 from karenina_core import VerificationContext
 from karenina_core.models.from_files import FromFiles
 from karenina_core.models.prompts import PromptTask
+from karenina_core.plugins import active_plugins
 from karenina_template.parsing_stage import EXTRACTION, ParsingStage, fill_template, parsing_request, read_hints
 from karenina_template.second_look.checked_values import (
     LISTED,
@@ -19,8 +20,15 @@ from karenina_template.second_look.checked_values import (
     has_second_look,
     look_again,
 )
+from karenina_template.second_look.copied_dates import check_years
 from karenina_template.second_look.masked_values import MASKED
-from karenina_template.second_look.rejected_values import LISTING, checks_values, lists_rejected, with_rejected
+from karenina_template.second_look.rejected_values import (
+    LISTING,
+    checks_values,
+    is_small_judge,
+    lists_rejected,
+    with_rejected,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -52,8 +60,8 @@ class TemplateSettings(BaseModel):
     check_values: bool | None = Field(
         default=None,
         description="Have the judge look a second time: if the template has one field, for text, at the response with "
-        "its values masked by letters; and at numbers that it seems to have misread in words or in another unit. By "
-        "default, judges that an adapter declares as small do so.",
+        "its values masked by letters; and at numbers that it seems to have misread in words or in another unit, "
+        "and dates whose year the response does not have. By default, judges that an adapter declares as small do so.",
     )
 
 
@@ -66,14 +74,15 @@ class ParseTemplate(ParsingStage):
     fallback = True
 
     def before_run(self, config: VerificationConfig, questions: Sequence[Question], trust: Trust) -> Iterable[Need]:
-        """Warn of templates that have nothing to check if `check_values` is set to true."""
+        """Warn of boolean fields for a small judge, and of nothing to check if `check_values` is set to true."""
+        _warn_of_booleans(config, questions, trust)
         if config.section(TemplateSettings).check_values:
             judged = [question for question in questions if self.needs_judge(config, question, trust)]
             without = sum(not _has_second_look(question, trust) for question in judged)
             if without:
                 logger.warning(
                     "check_values is true, but has no effect on %d of %d templates: a second look checks templates "
-                    "with one field, for text, and fields for numbers",
+                    "with one field, for text, and fields for numbers and dates",
                     without,
                     len(judged),
                 )
@@ -87,8 +96,10 @@ class ParseTemplate(ParsingStage):
             task, (name, form) = LISTING, with_rejected(schema)
         request = parsing_request(context.question.question, form, read_hints(context, bound), text)
         record = {"rejected": name} if name else {}
-        found = await fill_template(context, bound, task, request, form, record=record)
-        if not checks_values(context):
+        looks_again = checks_values(context)
+        check = check_years if looks_again else None
+        found = await fill_template(context, bound, task, request, form, record=record, check=check)
+        if not looks_again:
             return found.value
         field = field_to_check(schema)
         if field is None:
@@ -107,6 +118,39 @@ class ParseTemplate(ParsingStage):
             return found.value
         context.extend_result_field("parsing", {"replaced": replaced})
         return answer
+
+
+def _warn_of_booleans(config: VerificationConfig, questions: Sequence[Question], trust: Trust) -> None:
+    plugins = active_plugins()
+    small = [model.id or model.model_name for model in config.core.parsing_models if is_small_judge(model, plugins)]
+    if not small:
+        return
+    asking = [question.id for question in questions if any(map(_is_boolean, _parts(question, trust)))]
+    if asking:
+        logger.warning(
+            "%d of %d templates have a yes-or-no field, such as that of %s: a small judge (%s) often fills it with "
+            "nothing, above all if the answer is no, so that right answers count as wrong; take a larger judge (-j)",
+            len(asking),
+            len(questions),
+            asking[0],
+            ", ".join(small),
+        )
+
+
+def _is_boolean(part: Mapping[str, Any]) -> bool:
+    return any(one.get("type") == "boolean" for one in part.get("anyOf", [part]))
+
+
+def _parts(question: Question, trust: Trust) -> Iterable[Mapping[str, Any]]:
+    """Return the parts of the schema for the judge of a question's template; none without a valid one."""
+    from karenina_template.question_template import template_of
+    from karenina_template.templates import TemplateError
+
+    try:
+        template = template_of(question, trust)
+    except TemplateError:
+        return []
+    return [] if template is None else template.for_question(question.id).judge_schema()["properties"].values()
 
 
 def _has_second_look(question: Question, trust: Trust) -> bool:

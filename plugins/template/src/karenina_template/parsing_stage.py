@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -162,17 +162,26 @@ async def fill_template(
     request: str,
     schema: Mapping[str, Any] | None = None,
     record: Mapping[str, str] = MappingProxyType({}),
+    check: Callable[[BaseAnswer, str], None] | None = None,
 ) -> StructuredResult[BaseAnswer]:
     """Return the template, filled by the judge and bound to the question's truths.
 
     `schema` is the template's own, if the caller has it already, or that with further fields. If the first reply could
     not be used as it was, the result field `parsing` records the mode, the tries, and whether the reply was repaired;
-    further fields of the reply, named by `record`, are recorded there if they are not empty. Raises `PortError` and
+    further fields of the reply, named by `record`, are recorded there if they are not empty. `check` raises
+    `ValueError` for a template that does not fit the response, and the judge is asked again. Raises `PortError` and
     `StructuredError` as `ask` does.
     """
     response = context.get_artifact(Keys.RAW_LLM_RESPONSE)
     form = bound.judge_schema() if schema is None else schema
-    found = await ask(context, task, request, form, lambda values: bound.bind(values, response))
+
+    def bind(values: Mapping[str, Any]) -> BaseAnswer:
+        answer = bound.bind(values, response)
+        if check is not None:
+            check(answer, response)
+        return answer
+
+    found = await ask(context, task, request, form, bind)
     described: dict[str, Any] = {key: value for key, name in record.items() if (value := found.data.get(name))}
     if found.tries > 1 or found.repaired:
         described |= {"mode": found.mode, "tries": found.tries, "repaired": found.repaired}

@@ -32,6 +32,10 @@ Encoding = Annotated[
         show_default=False,
     ),
 ]
+Sheet = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="The sheet of an Excel file. Default: the first one.", show_default=False),
+]
 Exact = Annotated[
     bool,
     typer.Option("--exact", help="Compare sentences in the right answers of a table too, word for word."),

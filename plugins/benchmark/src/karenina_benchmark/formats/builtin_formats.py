@@ -62,7 +62,7 @@ def _read_columns(path: Path, columns: Mapping[str, str]) -> BenchmarkContent:
 def _read_columns_of_json(path: Path, columns: Mapping[str, str]) -> BenchmarkContent:
     if not has_rows(path):
         what = "columns cannot be mapped, because the file is a benchmark, which has no columns"
-        raise CheckpointError(path, "", what, "leave --columns, --rows and --encoding out")
+        raise CheckpointError(path, "", what, "leave --columns, --rows, --sheet and --encoding out")
     return _read_columns(path, columns)
 
 

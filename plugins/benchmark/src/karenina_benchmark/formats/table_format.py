@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 
 COLUMNS: Final = (QUESTION, TRUTH, ID, KEYWORDS, CONTEXT, CHOICES, RESPONSE, MODEL)
 """The names that columns can be mapped to."""
-READING: Final = ("rows", "encoding", "choice_by", "exact")
-"""The other names: how a file is read, with the values of --rows, --encoding and --exact, and one of `CHOICE_BY`."""
+READING: Final = ("rows", "encoding", "sheet", "choice_by", "exact")
+"""The other names: how a file is read, with the values of the options of these names, and one of `CHOICE_BY`."""
 
 _FIELD: Final = re.compile(r"(answer|gold|description)\.([^\W\d]\w*)")
 _NO_ANSWER: Final = re.compile(r"(?:id|url|link|date|time|timestamp|author|source|difficulty|split)$")
@@ -66,7 +66,7 @@ def read_table(path: Path, columns: Mapping[str, str] | None = None) -> Benchmar
     """
     given = dict(columns or {})
     reading = {name: given.pop(name) for name in READING if name in given}
-    table = read_rows(path, rows=reading.get("rows"), encoding=reading.get("encoding"))
+    table = read_rows(path, reading.get("sheet"), rows=reading.get("rows"), encoding=reading.get("encoding"))
     if (problem := find_header_problem(table.columns, table.rows)) is not None and path.suffix.lower() in TABLES:
         raise CheckpointError(path, "", *problem)
     table, blank = _without_blank_rows(_with_parts(table, given.values()))
@@ -113,7 +113,7 @@ def read_table(path: Path, columns: Mapping[str, str] | None = None) -> Benchmar
     benchmark.origins = {id: origin for id, (origin, _) in questions.items()}
     benchmark.made_templates = {id for id, (_, one) in questions.items() if one.answer_template in made}
     benchmark.load_notes = [*table.notes, *blank, *done.notes, *found.notes]
-    benchmark.load_warnings += [*done.warnings, *found.warnings]
+    benchmark.load_warnings += [*table.warnings, *done.warnings, *found.warnings]
     unused = [column for column in done.unused if column != found.types]
     has_answers = roles.get(TRUTH) is not None or bool(roles.fields)
     if not has_answers and not own:

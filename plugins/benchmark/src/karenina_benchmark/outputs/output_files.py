@@ -54,12 +54,11 @@ def read_outputs(path: Path, columns: Mapping[str, str] | None = None) -> Iterat
     with `response` (or output, answer, text, trace, messages, completion, and what other tools call it), and perhaps
     `id` and `question`, or an object that is itself a conversation; a table (`.csv`, `.tsv`, `.xlsx`, `.parquet`) has
     columns with these names, in upper or lower case. `columns` maps `response`, `id` and `question` to other names, and
-    has `rows` and `encoding` as `karenina_toolkit.files.read_records`. A file that is one conversation and any other
-    file is one output, whose id is the file's name. Raises
-    `ConfigError`, naming the line, for anything else.
+    has `rows`, `sheet` and `encoding` as `karenina_toolkit.files.read_records`. A file that is one conversation and any
+    other file is one output, whose id is the file's name. Raises `ConfigError`, naming the line, for anything else.
     """
     given = dict(columns or {})
-    for name in given.keys() - {RESPONSE, ID, QUESTION, "rows", "encoding"}:
+    for name in given.keys() - {RESPONSE, ID, QUESTION, "rows", "sheet", "encoding"}:
         raise ConfigError([f"outputs have no {name!r}: --columns maps response, id and question"])
     try:
         if path.suffix.lower() == _DOCUMENT and "rows" not in given:
@@ -68,7 +67,8 @@ def read_outputs(path: Path, columns: Mapping[str, str] | None = None) -> Iterat
         elif path.suffix.lower() in SUFFIXES:
             yield from _read_rows(path, given)
         elif given:
-            raise ConfigError([f"{path} is one output: --columns, --rows and --encoding are for tables and JSON"])
+            cure = "leave --columns, --rows, --sheet and --encoding out, which are for tables and JSON"
+            raise ConfigError([f"{path} is one output: {cure}"])
         else:
             text = bounded_files.read_text(path)
             yield Output(path.name, find_in_text(path, text) or text)
@@ -80,6 +80,7 @@ def _read_rows(path: Path, given: Mapping[str, str]) -> Iterator[Output]:
     is_text = path.suffix.lower() in (*LINES, _DOCUMENT, ".csv", ".tsv")
     with read_records(
         path,
+        sheet=given.get("sheet"),
         rows=given.get("rows"),
         encoding=given.get("encoding") or (AUTO if is_text else None),
         surrogates=True,
@@ -87,6 +88,11 @@ def _read_rows(path: Path, given: Mapping[str, str]) -> Iterator[Output]:
     ) as records:
         if records.encoding_note:
             logger.warning("%s", records.encoding_note)
+        for warning in records.warnings:
+            logger.warning("%s", warning)
+        if records.other_sheets:
+            others = ", ".join(map(repr, records.other_sheets))
+            logger.warning("only the first sheet of %s is read; others have rows too: %s (--sheet NAME)", path, others)
         if records.columns and not (RESPONSE in given or _response_names(records.columns)):
             cure = f"give the column of the outputs this name; the columns are {', '.join(records.columns)}"
             raise ConfigError([f"{path} has no column `response`: {cure}"])

@@ -63,8 +63,12 @@ _FEW: Final = 20
 _BOOLEANS: Final = {"yes": True, "no": False, "true": True, "false": False, "y": True, "n": False}
 _DIGITS: Final = {"1": True, "0": False}
 _SHORT: Final = {"t": True, "f": False}
-_EMPTY: Final = frozenset(
-    ("", "n/a", "#n/a", "n.a.", "nan", "null", "-", "--", "\u2013", "\u2014", "?", "??", "tbd", "#value!", "#ref!")
+_ERRORS: Final = frozenset(
+    ("#n/a", "#value!", "#ref!", "#div/0!", "#name?", "#num!", "#null!", "#spill!", "#calc!", "#getting_data")
+)
+"""The values of cells whose formula fails, as spreadsheet programs show and save them."""
+_EMPTY: Final = _ERRORS.union(
+    ("", "n/a", "n.a.", "nan", "nat", "<na>", "null", "-", "--", "\u2013", "\u2014", "?", "??", "tbd")
 )
 _TWO_NUMBERS: Final = re.compile(r"([0-9]{1,2})[-/]([0-9]{1,2})[-/][0-9]{4}")
 _HAS_TIME: Final = re.compile(r"[0-9]:[0-9]{2}|[0-9]T[0-9]{2}")
@@ -202,6 +206,11 @@ def is_empty(value: Any) -> bool:
     if isinstance(value, str):
         return fold(value).strip().casefold() in _EMPTY
     return value is None or value == [] or (isinstance(value, float) and not math.isfinite(value))
+
+
+def is_error_cell(value: Any) -> bool:
+    """Return whether a cell has the value of a formula that fails, such as #DIV/0!."""
+    return isinstance(value, str) and fold(value).strip().casefold() in _ERRORS
 
 
 def cell_text(value: Any) -> str:

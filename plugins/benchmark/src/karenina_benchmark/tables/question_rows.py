@@ -13,6 +13,7 @@ from shlex import quote
 from string import ascii_uppercase
 from typing import Any, Final
 
+from karenina_benchmark.tables.answer_kinds import is_error_cell
 from karenina_benchmark.tables.column_roles import CHOICES, CONTEXT, QUESTION, RESPONSE, TRUTH, Roles, fold_name
 from karenina_benchmark.tables.lettered_options import (
     Options,
@@ -148,6 +149,10 @@ def make_question_rows(
             continue
         if not text:
             done.blanks.append(row)
+            continue
+        of = next((cell for cell in (asked, row.values.get(context or "")) if is_error_cell(cell)), None)
+        if of is not None:
+            done.unreadable.append((row, f"a cell is {of}, the value of a formula that fails"))
             continue
         cell = plain_truth(row.values.get(truth)) if truth is not None else None
         options = _options_of(row, roles) or options_in(text, cell)

@@ -39,6 +39,7 @@ _PARQUET: Final = ".parquet"
 _EXCEL: Final = ".xlsx"
 _ZIP: Final = b"PK\x03\x04"
 _OLD_EXCEL: Final = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_MOST_SHEETS: Final = 8
 _LOOKED_AT: Final = 20
 """The rows at a path of a JSON document that are searched for questions."""
 
@@ -65,12 +66,16 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """The rows and the columns of a file, in order; `notes` say how it was read, where the file does not state it."""
+    """The rows and the columns of a file, in order.
+
+    `notes` say how it was read, where the file does not state it, and `warnings` what may be wrong in it.
+    """
 
     file: Path
     columns: tuple[str, ...]
     rows: tuple[Row, ...]
     notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass
@@ -84,6 +89,7 @@ class TableRows(Iterator[Row]):
     columns: tuple[str, ...]
     notes: list[str]
     _rows: Iterator[Row] = field(repr=False)
+    warnings: tuple[str, ...] = ()
 
     def __next__(self) -> Row:
         try:
@@ -117,7 +123,7 @@ def open_rows(
         what = f"tables with the file name ending {ending!r} are not supported"
         raise CheckpointError(file, "", what, f"convert the file to one of {', '.join(SUFFIXES)}")
     if sheet is not None and ending != _EXCEL:
-        raise CheckpointError(file, "", "only Excel files have sheets", "leave `sheet` out")
+        raise CheckpointError(file, "", "only Excel files have sheets", "leave --sheet (`sheet` in YAML) out")
     if rows is not None and ending not in (_JSON, *_YAML):
         raise CheckpointError(file, "", "only JSON documents have a path to their rows", "leave --rows out")
     _check_content(file, ending)
@@ -138,7 +144,13 @@ def open_rows(
     except FileError as error:
         raise to_checkpoint_error(error) from error
     notes += [records.encoding_note] if records.encoding_note else []
-    return TableRows(file, records.columns, notes, _plain_rows(records, ending, keep_problems=keep_problems))
+    if records.other_sheets:
+        others = ", ".join(map(repr, records.other_sheets[:_MOST_SHEETS]))
+        more = len(records.other_sheets) - _MOST_SHEETS
+        others += f" and {more} more" if more > 0 else ""
+        notes.append(f"only the first sheet of {file.name} is read; others have rows too: {others} (--sheet NAME)")
+    found = _plain_rows(records, ending, keep_problems=keep_problems)
+    return TableRows(file, records.columns, notes, found, records.warnings)
 
 
 def _check_content(file: Path, ending: str) -> None:
@@ -178,7 +190,7 @@ def read_rows(
         raise CheckpointError(opened.file, "", what, "write a question into the second row")
     if not columns:
         raise CheckpointError(opened.file, "", "all rows are empty", 'write objects such as {"question": ...}')
-    return Table(opened.file, columns, found, tuple(opened.notes))
+    return Table(opened.file, columns, found, tuple(opened.notes), opened.warnings)
 
 
 def _plain_rows(records: Records, ending: str, *, keep_problems: bool) -> Iterator[Row]:

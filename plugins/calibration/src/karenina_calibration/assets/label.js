@@ -53,23 +53,29 @@ class Labels {
   constructor(head) {
     this.head = head;
     this.stored = true;
-    this.open(head.labeller);
+    this.open(head.labeller || (storage.read(this.last()) ?? ""));
   }
 
   open(labeller) {
     this.labeller = labeller;
+    storage.write(this.last(), labeller); // so that a page that is opened again shows its drafts
     const draft = storage.read(this.place());
     this.items = new Map(draft ? JSON.parse(draft) : []);
+  }
+
+  last() {
+    return `karenina-labels/${this.head.digest}`;
   }
 
   place() {
     return `karenina-labels/${this.head.digest}/${this.labeller}`;
   }
 
+  // A draft for other right values than those that the page shows does not count.
   of(item) {
     const known = this.items.get(item.item);
-    if (known) return known;
-    const made = { replies: {}, note: "", time: "" };
+    if (known && known.truth === item.truth_id) return known;
+    const made = { replies: {}, note: "", time: "", truth: item.truth_id };
     this.items.set(item.item, made);
     return made;
   }
@@ -92,8 +98,12 @@ class Labels {
   }
 
   isDone(item) {
-    const replies = this.items.get(item.item)?.replies ?? {};
+    const { replies } = this.of(item);
     return questionsOf(item).every((one) => one.id in replies);
+  }
+
+  isBegun(item) {
+    return Object.keys(this.of(item).replies).length > 0 && !this.isDone(item);
   }
 
   line(item) {
@@ -102,7 +112,7 @@ class Labels {
       .map((one, at) => ({ kind: one.kind, name: one.name, value: one.value, right: replies[`e${at}`] }))
       .filter((one) => one.right !== undefined);
     const label = { item: item.item, labeller: this.labeller, time, right: replies.verdict ?? null, extractions };
-    return JSON.stringify({ label: { ...label, blind: this.head.blind, note } });
+    return JSON.stringify({ label: { ...label, blind: this.head.blind, note, truth: item.truth_id } });
   }
 }
 
@@ -111,7 +121,7 @@ function questionsOf(item) {
   const first = item.asks_verdict ? [{ id: "verdict", text: "Is the answer right?" }] : [];
   const others = item.extractions.map((one, at) => ({
     id: `e${at}`,
-    text: one.kind === "trait" ? `Is ${one.name} = ${one.shown} right?` : `Does the answer say ${one.name} = ${one.shown}?`,
+    text: one.asked,
   }));
   return [...first, ...others];
 }
@@ -137,7 +147,7 @@ class Page {
   }
 
   build() {
-    const name = make("input", { id: "labeller", value: this.head.labeller, autocomplete: "off", "data-test": "labeller" });
+    const name = make("input", { id: "labeller", value: this.labels.labeller, autocomplete: "off", "data-test": "labeller" });
     name.addEventListener("change", () => {
       this.labels.open(name.value.trim());
       this.at = Math.max(0, this.nextOpen(0));
@@ -165,7 +175,8 @@ class Page {
   show() {
     const { items } = this.head;
     const done = items.filter((one) => this.labels.isDone(one)).length;
-    this.progress.textContent = `${done} of ${items.length} labelled`;
+    const begun = items.filter((one) => this.labels.isBegun(one)).length;
+    this.progress.textContent = `${done} of ${items.length} labelled${begun ? `, ${begun} with an open question` : ""}`;
     this.problem.textContent = this.labels.stored ? "" : "This browser stores no drafts: save before you close the page.";
     if (!items.length) {
       this.main.replaceChildren(make("p", {}, "There is nothing to label: every drawn answer has your label."));
@@ -219,8 +230,8 @@ class Page {
 
   reply(item, id, value) {
     if (!this.labels.labeller) {
+      // The focus stays where it is, or the next key would be part of the name.
       this.problem.textContent = "Write your name first: labels say who gave them.";
-      document.getElementById("labeller").focus();
       return;
     }
     this.labels.set(item, id, value);
@@ -261,7 +272,7 @@ class Page {
   save() {
     const done = this.head.items.filter((item) => this.labels.isDone(item));
     if (!done.length) {
-      this.problem.textContent = "Nothing is labelled yet.";
+      this.problem.textContent = "Nothing is labelled yet: an answer counts when all its questions have a reply.";
       return;
     }
     const lines = done.map((item) => `${this.labels.line(item)}\n`);

@@ -164,11 +164,11 @@ LEAST: Final = 5
 Key = TypeVar("Key", bound=Hashable)
 
 
-def merge_small(sizes: Mapping[Key, int], least: int = LEAST) -> dict[Key, tuple[Key, ...]]:
+def merge_small(sizes: Mapping[Key, int], least: int = LEAST, *, into: Key | None = None) -> dict[Key, tuple[Key, ...]]:
     """Return the members of each stratum after those with fewer than `least` answers are merged.
 
-    The smallest is merged into the next in size, until none is too small or one is left. Those without answers
-    are left out.
+    The smallest is merged into the stratum `into` if there is one, else into the next in size, until none is too small
+    or one is left. Those without answers are left out.
     """
     groups: dict[Key, tuple[Key, ...]] = {key: (key,) for key, size in sizes.items() if size}
     total = {key: sizes[key] for key in groups}
@@ -176,6 +176,8 @@ def merge_small(sizes: Mapping[Key, int], least: int = LEAST) -> dict[Key, tuple
         small, larger = sorted(groups, key=total.__getitem__)[:2]
         if total[small] >= least:
             break
+        if into is not None and into in groups and into != small:
+            larger = into
         groups[larger] += groups.pop(small)
         total[larger] += total.pop(small)
     return groups

@@ -14,7 +14,7 @@ from karenina_cli.input.configuration import parse_columns, read_configuration
 from karenina_cli.input.options import ConfigFile, Settings
 from karenina_terminal import completion
 from karenina_terminal.exit_codes import ExitCode
-from karenina_terminal.options import Columns, Encoding, Exact, PrintJSON, Rows
+from karenina_terminal.options import Columns, Encoding, Exact, PrintJSON, Rows, Sheet
 from karenina_terminal.screen import Screen, get_screen
 from karenina_toolkit.printable import clean, quantity
 
@@ -44,6 +44,7 @@ def check(
     columns: Columns = None,
     rows: Rows = None,
     encoding: Encoding = None,
+    sheet: Sheet = None,
     exact: Exact = False,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 2 for warnings too.")] = False,
     trust_all: Annotated[
@@ -68,7 +69,7 @@ def check(
         found, report = check_file(
             file,
             "all" if trust_all else None,
-            parse_columns(columns, rows, encoding, exact=exact),
+            parse_columns(columns, rows, encoding, sheet, exact=exact),
             configure if given else None,
         )
         notes = found.load_notes if found is not None else []

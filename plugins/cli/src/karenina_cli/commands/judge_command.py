@@ -22,7 +22,7 @@ from karenina_cli.input.options import (
 from karenina_cli.running.ci_reports import CIReports, Conditions
 from karenina_terminal import completion
 from karenina_terminal.exit_codes import exit_codes_help
-from karenina_terminal.options import Encoding, JournalPath, Rows
+from karenina_terminal.options import Encoding, JournalPath, Rows, Sheet
 from karenina_terminal.screen import get_screen
 
 if TYPE_CHECKING:
@@ -81,6 +81,7 @@ def judge(
     columns: OutputColumns = None,
     rows: Rows = None,
     encoding: Encoding = None,
+    sheet: Sheet = None,
     config: ConfigFile = None,
     settings: Settings = None,
     output: Annotated[
@@ -117,7 +118,7 @@ def judge(
         conditions = Conditions.parse(fail_under, max_unjudged)
         reports = CIReports(junit, summary_markdown)
         reports.check(as_json=as_json)
-        outputs = list(read_outputs(file, parse_columns(columns, rows, encoding)))
+        outputs = list(read_outputs(file, parse_columns(columns, rows, encoding, sheet)))
         for note in describe_conversations(outputs, file):
             screen.note(note)
         benchmark, chosen = prepare_evaluation(

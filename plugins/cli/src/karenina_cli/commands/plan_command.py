@@ -13,7 +13,7 @@ from karenina_cli.input.configuration import parse_columns, read_configuration
 from karenina_cli.input.named_files import load_checked, select_usable
 from karenina_cli.input.options import ConfigFile, Settings
 from karenina_terminal import completion
-from karenina_terminal.options import Columns, Encoding, Exact, PrintJSON, Rows
+from karenina_terminal.options import Columns, Encoding, Exact, PrintJSON, Rows, Sheet
 from karenina_terminal.screen import Screen, get_screen, print_wrapped
 from karenina_toolkit.printable import clean
 
@@ -37,6 +37,7 @@ def plan(
     columns: Columns = None,
     rows: Rows = None,
     encoding: Encoding = None,
+    sheet: Sheet = None,
     exact: Exact = False,
     question: Annotated[
         list[str] | None,
@@ -53,7 +54,7 @@ def plan(
     """Print the plan: the stages in order, what each waits for, and what is left out and why."""
     screen = get_screen(ctx)
     with screen.report_errors():
-        plans = _plans(file, config, settings, question, parse_columns(columns, rows, encoding, exact=exact))
+        plans = _plans(file, config, settings, question, parse_columns(columns, rows, encoding, sheet, exact=exact))
         if as_json:
             screen.json(_json(plans, of_file=file is not None))
             return

@@ -15,7 +15,7 @@ from karenina_cli.input import completion_values
 from karenina_cli.input.configuration import parse_columns, read_configuration
 from karenina_cli.input.options import Answering, ConfigFile, Judges, Settings, TrustAll
 from karenina_terminal import completion
-from karenina_terminal.options import Columns, Encoding, Exact, PrintJSON, Rows
+from karenina_terminal.options import Columns, Encoding, Exact, PrintJSON, Rows, Sheet
 from karenina_terminal.screen import Screen, get_screen
 from karenina_toolkit.printable import clean
 
@@ -62,6 +62,7 @@ def prompts(
     columns: Columns = None,
     rows: Rows = None,
     encoding: Encoding = None,
+    sheet: Sheet = None,
     exact: Exact = False,
     answering: Answering = None,
     judge: Judges = None,
@@ -107,7 +108,7 @@ def prompts(
 
         trust = Trust.all() if trust_all else load_trust()
         benchmark = (
-            Benchmark.load(file, trust, columns=parse_columns(columns, rows, encoding, exact=exact))
+            Benchmark.load(file, trust, columns=parse_columns(columns, rows, encoding, sheet, exact=exact))
             if file is not None
             else None
         )

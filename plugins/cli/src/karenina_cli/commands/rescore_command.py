@@ -17,7 +17,7 @@ from karenina_cli.input.named_files import find_journal
 from karenina_cli.input.options import ConfigFile, JournalFile, Settings
 from karenina_core.errors import ConfigError
 from karenina_terminal import completion
-from karenina_terminal.options import Columns, Encoding, Exact, JSONObject, Rows
+from karenina_terminal.options import Columns, Encoding, Exact, JSONObject, Rows, Sheet
 from karenina_terminal.screen import Screen, get_screen
 from karenina_toolkit.printable import clean, quantity
 
@@ -46,6 +46,7 @@ def rescore(
     columns: Columns = None,
     rows: Rows = None,
     encoding: Encoding = None,
+    sheet: Sheet = None,
     exact: Exact = False,
     judge: Annotated[
         list[str] | None,
@@ -102,7 +103,7 @@ def rescore(
             judges=parse_models(judge) if judge else None,
             ask=ask,
             trust_all=trust_all,
-            columns=parse_columns(columns, rows, encoding, exact=exact),
+            columns=parse_columns(columns, rows, encoding, sheet, exact=exact),
             note=screen.note,
         )
         found = scored_again(

@@ -26,7 +26,7 @@ from karenina_cli.input.options import (
 from karenina_cli.running.ci_reports import CIReports, Conditions
 from karenina_terminal import completion
 from karenina_terminal.exit_codes import exit_codes_help
-from karenina_terminal.options import Columns, Encoding, Exact, Rows
+from karenina_terminal.options import Columns, Encoding, Exact, Rows, Sheet
 from karenina_terminal.screen import get_screen
 
 app = typer.Typer()
@@ -59,6 +59,7 @@ def run(
     columns: Columns = None,
     rows: Rows = None,
     encoding: Encoding = None,
+    sheet: Sheet = None,
     exact: Exact = False,
     partial: Annotated[
         bool,
@@ -161,7 +162,7 @@ def run(
 
         trust = Trust.all() if trust_all else load_trust()
         benchmark = load_checked(
-            file, trust, skip_broken=skip_broken, columns=parse_columns(columns, rows, encoding, exact=exact)
+            file, trust, skip_broken=skip_broken, columns=parse_columns(columns, rows, encoding, sheet, exact=exact)
         )
         given = {"executor": executor or None, "budget": budget, "partial_recordings": partial or None}
         names = {"partial_recordings": "--partial"}

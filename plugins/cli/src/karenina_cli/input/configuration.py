@@ -147,10 +147,15 @@ def _toml_or_json(text: str) -> Any:
 
 
 def parse_columns(
-    given: Iterable[str] | None, rows: str | None = None, encoding: str | None = None, *, exact: bool = False
+    given: Iterable[str] | None,
+    rows: str | None = None,
+    encoding: str | None = None,
+    sheet: str | None = None,
+    *,
+    exact: bool = False,
 ) -> dict[str, str] | None:
-    """Return the columns that `--columns question=COLUMN,answer=COLUMN` maps, with the values of --rows, --encoding
-    and --exact.
+    """Return the columns that `--columns question=COLUMN,answer=COLUMN` maps, with the values of the other options of
+    a table.
 
     Raises `typer.BadParameter`.
     """
@@ -161,7 +166,8 @@ def parse_columns(
             if not equals or not column.strip():
                 raise typer.BadParameter(f"--columns {pair!r}: write --columns question=COLUMN,answer=COLUMN")
             found[name.strip()] = column.strip()
-    found |= {name: value for name, value in (("rows", rows), ("encoding", encoding)) if value is not None}
+    reading = (("rows", rows), ("encoding", encoding), ("sheet", sheet))
+    found |= {name: value for name, value in reading if value is not None}
     found |= {"exact": "true"} if exact else {}
     return found or None
 

@@ -78,31 +78,38 @@ def _read_yaml(path: Path) -> Any:
 
 
 def _rows(path: Path) -> Iterator[SourceRow]:
-    yield from _rows_at(path, None, None)
+    yield from _rows_at(path, None, None, None)
 
 
-def _rows_at(path: Path, rows: str | None, encoding: str | None) -> Iterator[SourceRow]:
-    """Yield the rows of a file, of a JSON document those at the path `rows`."""
+def _rows_at(path: Path, rows: str | None, encoding: str | None, sheet: str | None) -> Iterator[SourceRow]:
+    """Yield the rows of a file, of a JSON document those at the path `rows`, of a workbook those of a sheet."""
     suffix = path.suffix.lower() if path.suffix.lower() in YAML else ".json" if rows is not None else ""
     suffix = suffix or (_suffix_of(head_of(path)) if encoding is None else path.suffix)
     if suffix == ".json" and rows is None and encoding is None and is_page(found := read_json(path)):
         yield from page_rows(found)
         return
     opened = open_rows(
-        path, suffix=suffix, rows=rows, encoding=encoding, keep_problems=True, package="karenina-importing"
+        path,
+        suffix=suffix,
+        rows=rows,
+        encoding=encoding,
+        sheet=sheet,
+        keep_problems=True,
+        package="karenina-importing",
     )
     first = list(islice(opened, _LOOKED_AT))
     problem = find_header_problem(opened.columns, first) if opened.columns and suffix in TABLES else None
     if problem is not None:
         raise CheckpointError(path, "", *problem)
-    notes = list(opened.notes)
+    notes = read = [*opened.notes, *opened.warnings]
     for row in chain(first, opened):
         if not row.problem and all(cell in (None, "") for cell in row.values.values()) and suffix in TABLES:
             continue
-        if row.is_short and suffix != ".xlsx" and len(notes) == len(opened.notes):
-            notes.append(
-                f"{row.where()} has fewer cells than the header, and is taken to end with empty ones; look for others"
-            )
+        if row.is_short and suffix != ".xlsx" and notes is read:
+            notes = [
+                *read,
+                f"{row.where()} has fewer cells than the header, and is taken to end with empty ones; look for others",
+            ]
         yield SourceRow(row.where(), row.values, row.problem, notes=tuple(notes))
 
 

@@ -6,7 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from karenina_engine.results.summary_text import percent
-from karenina_report.comparison.comparison_result import Change, ComparedRun, Comparison, Difference, FieldValues, Pair
+from karenina_report.comparison.comparison_result import (
+    Change,
+    ComparedRun,
+    Comparison,
+    Difference,
+    FieldValues,
+    Group,
+    Pair,
+)
 from karenina_report.statistics.metrics import RATE
 from karenina_terminal.notebook_html import sections_of
 from karenina_terminal.text_layout import Block, Facts, Grid, Section, Title
@@ -97,7 +105,7 @@ def _pair_sections(pair: Pair, rates: Mapping[str, Sequence[GroupSummary]], most
         yield [Grid(rows), Facts([("", f"{one.metric}: {one.note}") for one in others if one.note])]
     if pair.groups:
         rows = [[in_one_line(one.value), str(one.questions), percent(one.a), percent(one.b), points(one.difference),
-                 interval(one.low, one.high)] for one in pair.groups]  # fmt: skip
+                 _group_interval(one)] for one in pair.groups]  # fmt: skip
         head = ["", "questions", pair.a, pair.b, "difference", "95% CI"]
         note = "Groups are exploratory: there is no correction for their number."
         yield [Grid([head, *rows]), Facts([("", note)])]
@@ -218,6 +226,10 @@ def _power_text(one: Difference) -> str:
     if power.within is None or power.at_best is None:
         return f"{found}; whether more replicates would help is not known with one replicate"
     return f"{found}; more replicates: {min(100.0, 100 * power.at_best):.1f} points at best"
+
+
+def _group_interval(one: Group) -> str:
+    return ("rough " if one.low is not None and one.questions < _FEW else "") + interval(one.low, one.high)
 
 
 def _changed_text(pair: Pair) -> str:

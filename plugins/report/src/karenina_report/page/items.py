@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from karenina_engine.results.tables import result_table
-from karenina_report.runs import answer_id
+from karenina_report.runs import answer_id, truth_id
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
@@ -27,6 +27,8 @@ def make_item(result: VerificationResult, rules: FieldRules, calls: Iterable[Row
     undecided = result.undecided_fields()
     if values.get("evaluation_input") == result.template.raw_llm_response:
         del values["evaluation_input"]
+    fields = result_table([result], "fields")
+    truth = {str(row["field"]): str(row["truth"]) for row in fields if row["truth"] is not None}
     excerpts: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
     for row in result_table([result], "excerpts"):
         shown = {key: row[key] for key in ("text", "start", "end", "confidence", "similarity") if row[key] is not None}
@@ -35,6 +37,7 @@ def make_item(result: VerificationResult, rules: FieldRules, calls: Iterable[Row
         "result": values,
         "why": result.why(),
         "answer_id": answer_id(result) if result.template.raw_llm_response.strip() else None,
+        "truth_id": truth_id(result.metadata.raw_answer, truth),
         "fields": [
             {
                 "name": row["field"],
@@ -46,7 +49,7 @@ def make_item(result: VerificationResult, rules: FieldRules, calls: Iterable[Row
                 "rule": rules.get(str(row["field"])),
                 "excerpts": excerpts.get(("field", str(row["field"])), []),
             }
-            for row in result_table([result], "fields")
+            for row in fields
         ],
         "traits": [
             {

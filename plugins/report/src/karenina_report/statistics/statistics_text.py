@@ -109,7 +109,8 @@ def _coefficient_text(found: Coefficient) -> str:
 
 
 def _rate_cells(rate: Rate) -> list[str]:
-    bounds = _bounds(rate.low, rate.high, of_100=True)
+    rough = "rough " if rate.is_rough and rate.low is not None else ""
+    bounds = rough + _bounds(rate.low, rate.high, of_100=True)
     return [f"{rate.hits:,}", f"{rate.out_of:,}", f"{rate.clusters:,}", percent(rate.value), bounds]
 
 

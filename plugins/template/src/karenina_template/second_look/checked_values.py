@@ -7,7 +7,7 @@ apart.
 
 Of numbers that it seems to have misread: it chooses among those that a program reads. A small judge copies digits well,
 and errs when it converts words: for *two thousand and three* it writes 203. And of a quantity in two units, *0.49
-ounces (14 grams)*, it may copy the wrong one.
+ounces (14 grams)*, it may copy the wrong one. Of dates: `karenina_template.second_look.copied_dates`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from karenina_core.errors import StructuredError
 from karenina_core.models.prompts import PromptTask, break_special_tokens
+from karenina_template.second_look.copied_dates import date_choices, is_date_field
 from karenina_template.second_look.masked_values import (
     LEAD,
     LETTERS,
@@ -166,8 +167,9 @@ def field_to_check(schema: Mapping[str, Any]) -> str | None:
 
 
 def has_second_look(schema: Mapping[str, Any]) -> bool:
-    """Return whether a second look checks anything in a form: its only field, for text, or fields for numbers."""
-    return field_to_check(schema) is not None or any(map(is_number_field, schema["properties"].values()))
+    """Return whether a second look checks anything in a form: its only field, for text, or numbers and dates."""
+    parts = schema["properties"].values()
+    return field_to_check(schema) is not None or any(is_number_field(part) or is_date_field(part) for part in parts)
 
 
 async def look_again(context: VerificationContext, response: str, value: str, rejected: Sequence[str]) -> str | None:
@@ -198,7 +200,7 @@ async def choose_numbers(
     values: Mapping[str, Any],
     response: str,
 ) -> Mapping[str, object]:
-    """Return the numbers that the judge chooses for those that it seems to have misread, by field.
+    """Return the numbers and dates that the judge chooses for those that it seems to have misread, by field.
 
     `values` are its reply to the same `request`. If its choice cannot be used, nothing is returned, and the result
     field `parsing` says so.
@@ -268,19 +270,21 @@ async def _choose(context: VerificationContext, text: str, options: Sequence[str
 
 
 def choices_of(schema: Mapping[str, Any], values: Mapping[str, Any], response: str) -> dict[str, Any] | None:
-    """Return `schema` with a choice for each number in `values` that the judge seems to have misread; None for none.
+    """Return `schema` with a choice for each value in `values` that the judge seems to have misread; None for none.
 
     A whole number seems misread if it is not in the response, and a number of several words there has the same first
     digit and at most one digit more or less; these numbers are the choices. Any number seems misread if the response
-    gives it with another unit than the field's description names (*in grams*), and then in this unit in brackets. Null
-    is a choice, too.
+    gives it with another unit than the field's description names (*in grams*), and then in this unit in brackets. Of a
+    date: see `date_choices`. Null is a choice, too.
     """
     changed = {}
     for name, part in schema["properties"].items():
         value = values.get(name)
-        if not is_number_field(part) or not isinstance(value, int | float) or isinstance(value, bool):
-            continue
-        choices = _in_unit(value, part.get("description", ""), response) or _similar(value, response)
+        choices: Sequence[float | str] = ()
+        if is_date_field(part):
+            choices = date_choices(value, response)
+        elif is_number_field(part) and isinstance(value, int | float) and not isinstance(value, bool):
+            choices = _in_unit(value, part.get("description", ""), response) or _similar(value, response)
         if choices:
             changed[name] = {**part, "anyOf": [{"enum": [*choices, None]}]}
     return {**schema, "properties": {**schema["properties"], **changed}} if changed else None

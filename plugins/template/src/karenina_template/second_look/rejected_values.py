@@ -13,6 +13,8 @@ from karenina_core.models.prompts import PromptTask
 from karenina_template.hookspecs import karenina_small_judges
 
 if TYPE_CHECKING:
+    from karenina_core.models.model import ModelConfig
+    from karenina_core.plugins import Plugins
     from karenina_core.stages.context import VerificationContext
 
 NAMES: Final = ("rejected", "rejected_values", "rejected_by_response")
@@ -150,7 +152,12 @@ def _wanted(context: VerificationContext, setting: str) -> bool:
     wanted: bool | None = context.setting(setting)
     if wanted is not None:
         return wanted
-    return any(is_small(context.parsing_model) for is_small in context.plugins.call(karenina_small_judges))
+    return is_small_judge(context.parsing_model, context.plugins)
+
+
+def is_small_judge(model: ModelConfig, plugins: Plugins) -> bool:
+    """Return whether an adapter declares a judge as small."""
+    return any(is_small(model) for is_small in plugins.call(karenina_small_judges))
 
 
 def with_rejected(schema: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -23,10 +24,28 @@ _MIN_ELEMENT_LIMIT: Final = 250_000
 _CELLS_PER_ELEMENT: Final = 20
 """The limit on XML elements that are held at once is the limit on cells divided by this: 250,000 by default."""
 _LONGEST_REASON: Final = 200
+_MOST_HIDDEN: Final = 1000
+_MOST_FORMULAS: Final = 1000
 
 
-def read_excel(path: Path, sheet: str | None, *, any_size: bool, package: str) -> Cells:
-    """Yield the rows of a sheet, each with its number; the first sheet without a name. Raises `FileError`."""
+@dataclass(slots=True)
+class SheetFacts:
+    """What a workbook has that its cells do not show. It is known only with bounds on the size of the file.
+
+    `hidden` are the places of hidden columns, counted from 0, `without_value` the formulas whose value is not stored,
+    and `others` the sheets with cells that are not read.
+    """
+
+    hidden: list[int] = field(default_factory=list)
+    without_value: list[str] = field(default_factory=list)
+    others: list[str] = field(default_factory=list)
+
+
+def read_excel(path: Path, sheet: str | None, facts: SheetFacts, *, any_size: bool, package: str) -> Cells:
+    """Yield the rows of a sheet, each with its number; the first sheet without a name. Raises `FileError`.
+
+    `facts` are complete when the first row is there.
+    """
     try:
         import openpyxl  # uses defusedxml if it is installed
         from defusedxml import DefusedXmlException
@@ -34,14 +53,19 @@ def read_excel(path: Path, sheet: str | None, *, any_size: bool, package: str) -
         raise missing_library(path, "Excel files", error, f"{package}[{EXCEL}]") from error
     try:
         with bounded_files.open_file(path, any_size=any_size) as opened:
-            if not any_size:
-                _check_parts(path, opened, package)
+            parts = {} if any_size else _check_parts(path, opened, package)
             with closing(openpyxl.load_workbook(opened, read_only=True, data_only=True)) as book:
                 if sheet is not None and sheet not in book.sheetnames:
                     cure = f"use one of its sheets: {', '.join(book.sheetnames)}"
                     raise FileError(path, "", f"the file has no sheet {sheet!r}", cure)
                 page = book[sheet] if sheet is not None else book.worksheets[0]
                 page.reset_dimensions()  # the dimensions that a file states may be far too large
+                for one in book.worksheets:
+                    part = parts.get(str(getattr(one, "_worksheet_path", "")).lstrip("/"))
+                    if part is not None and one.title == page.title:
+                        facts.hidden, facts.without_value = part.hidden, part.without_value
+                    elif part is not None and part.has_values and sheet is None:
+                        facts.others.append(one.title)
                 for number, cells in enumerate(page.iter_rows(), 1):
                     yield number, [_shown_value(cell) for cell in cells]
     except FileError:
@@ -84,20 +108,23 @@ def _first_cause(error: BaseException) -> BaseException:
     return error
 
 
-def _check_parts(path: Path, opened: IO[bytes], package: str) -> None:
-    """Raise if an Excel file, unpacked, has more bytes, cells or XML elements than the limits.
+def _check_parts(path: Path, opened: IO[bytes], package: str) -> dict[str, _PartCheck]:
+    """Return the parts of an Excel file. Raise if it has, unpacked, more bytes, cells or XML elements than the limits.
 
     openpyxl then unpacks no more, because every part has the size that it states.
     """
     from karenina_toolkit.files.archives import open_archive
 
+    parts = {}
     with open_archive(path, opened, kind="Excel file", zstandard_extra=package) as archive:
         for name in archive.names:  # any of them can be a sheet, whatever its name is
-            _PartCheck(path, name).read(archive.pieces(name))
+            parts[name] = _PartCheck(path, name)
+            parts[name].read(archive.pieces(name))
+    return parts
 
 
 class _PartCheck:
-    """A count of the cells and of the XML elements in one part of an Excel file.
+    """A count of the cells and of the XML elements in one part of an Excel file, and what a sheet does not show.
 
     openpyxl makes a tree of each part that it reads, and drops a row or a shared text from it only when it is complete.
     """
@@ -109,12 +136,18 @@ class _PartCheck:
         self._element_limit = max(_MIN_ELEMENT_LIMIT, self._cell_limit // _CELLS_PER_ELEMENT)
         self._dropped = ""
         self._level = self._cells = self._inside = self._outside = 0
+        self.hidden: list[int] = []
+        self.without_value: list[str] = []
+        self.has_values = False
+        self._cell = ""
+        self._formula: str | None = None
+        """The cell that the parser is in, if it has a formula whose value was not seen yet."""
 
     def read(self, content: Iterable[bytes]) -> None:
         """Raise `FileError` if there are too many. What is not XML, such as an image, is skipped."""
         from xml.parsers.expat import ExpatError, ParserCreate
 
-        parser = ParserCreate(namespace_separator="}")
+        parser = self._parser = ParserCreate(namespace_separator="}")
         parser.StartElementHandler = self._start
         parser.EndElementHandler = self._end
         parser.EntityDeclHandler = _refuse_entity
@@ -126,7 +159,9 @@ class _PartCheck:
                 except ExpatError:  # openpyxl has the same parser, and reads no further
                     is_xml = False
 
-    def _start(self, tag: str, _attributes: object) -> None:
+    def _start(self, tag: str, attributes: Mapping[str, str]) -> None:
+        if tag.startswith(_SHEETS):
+            self._note_cell(tag.removeprefix(_SHEETS), attributes)
         self._dropped = self._dropped or _SHEETS + ("si" if tag == f"{_SHEETS}sst" else "row")
         if self._level:
             self._level += 1
@@ -144,8 +179,33 @@ class _PartCheck:
             what = f"it has more than {self._element_limit:,} XML elements {what}"
             raise FileError(self._path, self._name, what, "save the table as .csv with a spreadsheet program")
 
-    def _end(self, _tag: str) -> None:
+    def _note_cell(self, name: str, attributes: Mapping[str, str]) -> None:
+        if name == "c":
+            self._formula = None
+            # A formula that gives a text has this type, and may give an empty one.
+            self._cell = attributes.get("r", "") if attributes.get("t") != "str" else ""
+        elif name == "f":
+            self._formula = self._cell or None
+        elif name in ("v", "is"):
+            self.has_values = True
+            if self._formula is not None:
+                self._parser.CharacterDataHandler = self._value
+        elif name == "col" and attributes.get("hidden") in ("1", "true") and len(self.hidden) < _MOST_HIDDEN:
+            with suppress(ValueError):
+                last = min(int(attributes["max"]), int(attributes["min"]) + _MOST_HIDDEN)
+                self.hidden += range(int(attributes["min"]) - 1, last)
+
+    def _value(self, text: str) -> None:
+        if text.strip():
+            self._formula = None
+
+    def _end(self, tag: str) -> None:
         self._level = max(self._level - 1, 0)
+        if tag == f"{_SHEETS}c":
+            if self._formula is not None and len(self.without_value) < _MOST_FORMULAS:
+                self.without_value.append(self._formula)
+            self._formula = None
+            self._parser.CharacterDataHandler = None
 
 
 def _refuse_entity(*declaration: Any) -> None:

@@ -17,6 +17,7 @@ LINES: Final = (".jsonl", ".ndjson")
 TABLES: Final = (".csv", ".tsv", ".xlsx")
 SUFFIXES: Final = (*TABLES, ".parquet", *LINES, ".json")
 """The endings of the names of files that have records."""
+_MOST_SHOWN: Final = 5
 _BLANK: Final = " \t\r\n\ufeff"
 
 
@@ -25,11 +26,18 @@ class Records(Iterator[Record]):
 
     `columns` are the names of the columns of a table or of Parquet; empty for JSON, whose rows name their own.
     `metadata` is that of a Parquet file. `encoding_note` says how a file was read whose encoding was recognized by its
-    text; empty for UTF-8, and if the file or the caller states the encoding. Raises `FileError` for a row that cannot
-    be read.
+    text; empty for UTF-8, and if the file or the caller states the encoding. `other_sheets` are those of a workbook
+    that have cells too, if the caller named none, and `warnings` are about what its sheet does not show. Raises
+    `FileError` for a row that cannot be read.
     """
 
-    def __init__(self, path: Path, rows: Generator[Any, None, None], max_bytes: int | None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        rows: Generator[Any, None, None],
+        max_bytes: int | None,
+        sheet: libraries.SheetFacts | None = None,
+    ) -> None:
         self.path = path
         self._rows = rows
         self._max_bytes = max_bytes
@@ -38,6 +46,8 @@ class Records(Iterator[Record]):
         self.columns: tuple[str, ...] = columns
         self.metadata: Mapping[bytes, bytes] = metadata
         self.encoding_note: str = note
+        self.other_sheets: tuple[str, ...] = tuple(sheet.others) if sheet is not None else ()
+        self.warnings: tuple[str, ...] = () if sheet is None else tuple(_sheet_warnings(sheet, columns))
 
     def __iter__(self) -> Iterator[Record]:
         return self if self._max_bytes is not None else self._rows
@@ -116,11 +126,12 @@ def read_records(
     if rows is not None and ending != ".json":
         raise FileError(file, "", "only JSON documents have a path to their rows", "leave `rows` out")
     reader: Generator[Any, None, None]
+    facts = libraries.SheetFacts()
     if ending in (".csv", ".tsv"):
         reader = _read_csv(file, encoding, delimiter, only, any_size)
     elif ending == ".xlsx":
         reader = _read_table(
-            file, libraries.read_excel(file, sheet, any_size=any_size, package=package), "row", only, any_size
+            file, libraries.read_excel(file, sheet, facts, any_size=any_size, package=package), "row", only, any_size
         )
     elif ending == ".parquet":
         reader = _read_parquet(file, only, any_size, package)
@@ -131,7 +142,23 @@ def read_records(
     else:
         what = f"tables with the file name ending {ending!r} are not supported"
         raise FileError(file, "", what, f"convert the file to {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}")
-    return Records(file, reader, max_bytes)
+    return Records(file, reader, max_bytes, facts)
+
+
+def _sheet_warnings(sheet: libraries.SheetFacts, columns: tuple[str, ...]) -> Iterator[str]:
+    if sheet.without_value:
+        count, first = len(sheet.without_value), ", ".join(sheet.without_value[:_MOST_SHOWN])
+        more = f" and {count - _MOST_SHOWN} more" if count > _MOST_SHOWN else ""
+        what = "a formula without a stored value" if count == 1 else "formulas without stored values"
+        yield (
+            f"{first}{more}: {what}, read as empty, as by programs that do not calculate; open the file in a "
+            "spreadsheet program and save it"
+        )
+    hidden = [columns[at] for at in sheet.hidden if at < len(columns) and not tables.is_unnamed(columns[at])]
+    if hidden:
+        more = f" and {len(hidden) - _MOST_SHOWN} more" if len(hidden) > _MOST_SHOWN else ""
+        names = ", ".join(map(repr, hidden[:_MOST_SHOWN])) + more
+        yield f"hidden columns are read like the others: {names}; delete them if they should not be used"
 
 
 def _read_csv(

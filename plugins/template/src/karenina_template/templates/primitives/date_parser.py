@@ -11,6 +11,7 @@ completed, and are no dates.
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from typing import Final, NamedTuple
 from unicodedata import category, normalize
@@ -101,6 +102,7 @@ _SHAPES: Final = tuple(
         _YEAR + r"[ -]" + _MONTH + r"[ -]" + _DAY,
     )
 )
+_IN_TEXT: Final = tuple(re.compile(rf"(?<![\w.,/-])(?:{shape.pattern})(?!\w|[-/][0-9])") for shape in _SHAPES)
 _TIME: Final = re.compile(
     r"(?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{2})(?::(?P<second>[0-9]{2})(?:[.,](?P<fraction>[0-9]{1,9}))?)?"
     r"(?: ?(?P<half>[ap])\.?m\.?)?(?: ?(?P<zone>z|utc|gmt|(?:utc|gmt)?[+-][0-9]{1,2}(?::?[0-9]{2})?))?"
@@ -135,6 +137,17 @@ def read_dates(value: object, format: str | None = None) -> tuple[Moment, ...]:
         return _read(" ".join(_plain_letters(text).split()).rstrip("."))
     except (ValueError, OverflowError):
         return ()
+
+
+def find_dates(text: str) -> list[date]:
+    """Return the whole dates in a text, in order; both readings of those that can be two dates."""
+    plain_text = " ".join(_plain_letters(fold(text)).split())
+    found: dict[int, list[date]] = {}
+    for shape in _IN_TEXT:
+        for match in shape.finditer(plain_text):
+            with suppress(ValueError):
+                found.setdefault(match.start(), [day.date() for day in _whole_dates(match)])
+    return [day for start in sorted(found) for day in found[start]]
 
 
 def _read(text: str) -> tuple[Moment, ...]:

@@ -1,0 +1,145 @@
+"""Workbooks: which sheet is read, and what a sheet does not show: formulas without values, errors, hidden columns."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import openpyxl
+import pytest
+
+from karenina_benchmark import Benchmark
+from karenina_benchmark.errors import CheckpointError
+from karenina_benchmark.outputs.output_files import read_outputs
+
+HEAD = ["question", "answer"]
+
+
+def workbook(path: Path, *sheets: tuple[str, Sequence[Sequence[Any]]], hidden: str = "") -> Path:
+    """Write a workbook with these sheets."""
+    book = openpyxl.Workbook()
+    for number, (title, rows) in enumerate(sheets):
+        page = book.active if number == 0 else book.create_sheet()
+        page.title = title
+        for row in rows:
+            page.append(list(row))
+        if hidden:
+            page.column_dimensions[hidden].hidden = True
+    book.save(path)
+    return path
+
+
+def loaded(path: Path, **columns: str) -> Benchmark:
+    return Benchmark.load(path, columns=columns or None)
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> Path:
+    return workbook(
+        tmp_path / "genes.xlsx",
+        ("Genes", [HEAD, ["Which gene?", "BCL2"]]),
+        ("Empty", []),
+        ("Years", [HEAD, ["Which year?", 1985], ["And then?", 1986]]),
+    )
+
+
+def test_other_sheets_with_rows_are_named(two: Path) -> None:
+    found = loaded(two)
+
+    assert len(found) == 1
+    (note,) = [note for note in found.load_notes if "sheet" in note]
+    assert note == "only the first sheet of genes.xlsx is read; others have rows too: 'Years' (--sheet NAME)"
+
+
+def test_a_named_sheet_is_read(two: Path) -> None:
+    found = loaded(two, sheet="Years")
+
+    assert len(found) == 2
+    assert not [note for note in found.load_notes if "sheet" in note]
+    with pytest.raises(CheckpointError, match=r"no sheet 'Ages'.*Genes, Empty, Years"):
+        loaded(two, sheet="Ages")
+
+
+def test_a_sheet_of_another_file_is_an_error(tmp_path: Path) -> None:
+    file = tmp_path / "t.csv"
+    file.write_text("question,answer\nWho?,x\n", "utf-8")
+
+    with pytest.raises(CheckpointError, match="only Excel files have sheets"):
+        loaded(file, sheet="Years")
+
+
+def test_outputs_are_read_from_a_named_sheet(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    rows = [["id", "response"], ["a", "Yes."]]
+    file = workbook(tmp_path / "o.xlsx", ("Old", rows), ("New", [["id", "response"], ["b", "No."]]))
+
+    with caplog.at_level(logging.WARNING):
+        assert [one.id for one in read_outputs(file)] == ["a"]
+    assert "others have rows too: 'New' (--sheet NAME)" in caplog.text
+    assert [one.id for one in read_outputs(file, {"sheet": "New"})] == ["b"]
+
+
+def test_a_formula_without_a_stored_value_is_named(tmp_path: Path) -> None:
+    file = workbook(tmp_path / "t.xlsx", ("A", [HEAD, ["How many?", "=20+3"], ["Who?", "Ann"]]))
+
+    (warning,) = [one for one in loaded(file).load_warnings if "formula" in one]
+    assert warning.startswith("B2: a formula without a stored value, read as empty")
+    assert "open the file in a spreadsheet program and save it" in warning
+
+
+def test_formulas_with_values_are_no_warning(tmp_path: Path) -> None:
+    """Spreadsheet programs store the value of a formula in its cell, and of a text its type too."""
+    file = workbook(tmp_path / "t.xlsx", ("A", [HEAD, ["How many?", "=20+3"], ["Who?", '="An"&"n"'], ["And?", "x"]]))
+    rewrite(file, ("<f>20+3</f><v></v>", "<f>20+3</f><v>23</v>"), ("<f>20+3</f><v />", "<f>20+3</f><v>23</v>"))
+    rewrite(file, ('<c r="B3">', '<c r="B3" t="str">'))
+
+    found = loaded(file)
+
+    assert not [one for one in found.load_warnings if "formula" in one]
+    assert next(one.raw_answer for one in found) == "23"
+
+
+def rewrite(file: Path, *pairs: tuple[str, str]) -> None:
+    """Replace texts of the first sheet."""
+    import zipfile
+
+    with zipfile.ZipFile(file) as book:
+        parts = {name: book.read(name) for name in book.namelist()}
+    text = parts["xl/worksheets/sheet1.xml"].decode()
+    for old, new in pairs:
+        text = text.replace(old, new)
+    parts["xl/worksheets/sheet1.xml"] = text.encode()
+    with zipfile.ZipFile(file, "w") as book:
+        for name, data in parts.items():
+            book.writestr(name, data)
+
+
+def test_hidden_columns_are_named(tmp_path: Path) -> None:
+    rows = [["question", "Gold", "Answer"], ["Which gene?", "TP53", "BCL2"]]
+    file = workbook(tmp_path / "t.xlsx", ("A", rows), hidden="B")
+
+    (warning,) = [one for one in loaded(file).load_warnings if "hidden" in one]
+    assert warning == "hidden columns are read like the others: 'Gold'; delete them if they should not be used"
+
+
+@pytest.mark.parametrize("suffix", ["xlsx", "csv"])
+def test_the_error_of_a_formula_is_no_truth(tmp_path: Path, suffix: str) -> None:
+    rows = [HEAD, ["How many?", "#DIV/0!"], ["Who?", "Ann"], ["And?", "Ben"]]
+    if suffix == "xlsx":
+        file = workbook(tmp_path / "t.xlsx", ("A", rows))
+    else:
+        file = tmp_path / "t.csv"
+        file.write_text("\n".join(map(",".join, rows)), "utf-8")
+
+    found = loaded(file)
+
+    assert [one.answer_template is None for one in found] == [True, False, False]
+    assert any("1 placeholder in place of an answer: '#DIV/0!'" in one for one in found.load_warnings)
+
+
+def test_the_error_of_a_formula_is_no_question(tmp_path: Path) -> None:
+    file = workbook(tmp_path / "t.xlsx", ("A", [HEAD, ["#REF!", "Ann"], ["Who?", "Ben"]]))
+
+    with pytest.raises(CheckpointError, match=r"row 2.*a cell is #REF!, the value of a formula that fails"):
+        loaded(file)

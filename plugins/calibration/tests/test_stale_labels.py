@@ -1,0 +1,123 @@
+"""Labels that were given for other right values: counted out of rates, named, and asked again."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+from labelled import label_run
+from runs import errant_run, karenina, save
+
+from karenina_calibration import calibrate
+from karenina_calibration.label_file import default_labels
+from karenina_core.data.result import VerificationResult
+
+
+def with_truths(results: list[VerificationResult], truth: str, *questions: str) -> list[VerificationResult]:
+    """Return results in which the right gene of some questions is another, and the verdicts are the same."""
+    return [
+        one.model_copy(
+            update={"template": one.template.model_copy(update={"parsed_gt_response": {"gene": truth}})}
+            if one.question_id in questions
+            else {}
+        )
+        for one in results
+    ]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """Return a labelled run whose truths of three questions have changed since."""
+    file = save(tmp_path / "genes.results.jsonl", errant_run(60))
+    karenina("label", file, "--labeller", "ann", type="y\ny\n" * 60)
+    return save(file, with_truths(errant_run(60), "MCL1", "q3", "q4", "q5"))
+
+
+def test_labels_for_another_truth_are_left_out_and_named(run: Path) -> None:
+    done = karenina("calibrate", run)
+    found = calibrate(run)
+
+    assert found.stale == ["q3", "q4", "q5"]
+    assert found.corrected[0].labels == 57
+    assert found.unclear == 0
+    assert "3 answers have labels from before the truth changed, left out of rates: q3, q4, q5" in done.out
+    assert f"`karenina label {run}` asks again" in done.out
+
+
+def test_what_they_say_about_extracted_values_still_counts(run: Path) -> None:
+    (gene,) = calibrate(run).values
+
+    assert gene.agreement.out_of == 60
+
+
+def test_the_corrected_rate_of_other_commands_is_without_them(run: Path) -> None:
+    done = karenina("compare", run, run)
+
+    assert done.code == 0, done.err
+    assert "57 labels of 60 answers" in done.out
+    assert "left out of rates: q3, q4, q5; `karenina label` asks again" in done.out
+
+
+def test_they_are_asked_again_without_what_does_not_depend_on_the_truth(run: Path) -> None:
+    done = karenina("label", run, "--labeller", "ann", type="n\nn\nn\n")
+
+    assert done.code == 0, done.err
+    assert "left out of rates: q3, q4, q5; they are asked again" in done.err
+    assert "57 of 60" not in done.err
+    assert done.out.count("Does the answer say") == 0
+    assert "60 of 60 drawn answers are labelled" in done.err
+    again = calibrate(run)
+    assert (again.stale, again.corrected[0].labels) == ([], 60)
+    assert again.values[0].agreement.out_of == 60
+
+
+def test_a_label_for_each_truth_counts_for_results_with_it(run: Path) -> None:
+    karenina("label", run, "--labeller", "ann", type="n\nn\nn\n")
+    save(run, errant_run(60))
+
+    found = calibrate(run)
+
+    assert (found.stale, found.corrected[0].labels) == ([], 60)
+    assert sum(one.right for one in found.corrected[0].strata) == 60
+
+
+def test_labels_taken_over_from_another_file_say_how_many_are_stale(run: Path, tmp_path: Path) -> None:
+    other = save(tmp_path / "other.results.jsonl", with_truths(errant_run(60), "MCL1", "q3", "q4", "q5"))
+
+    done = karenina("label", other, "--from", default_labels(run), "--seed", "1")
+
+    assert "60 labels were read" in done.err
+    assert "Warning: 3 answers have labels from before the truth changed" in done.err
+    assert "57 of 60 drawn answers are labelled" in done.err
+
+
+def test_a_filled_in_sheet_keeps_the_truth_that_it_showed(tmp_path: Path) -> None:
+    run = save(tmp_path / "genes.results.jsonl", errant_run(20))
+    sheet = tmp_path / "sheet.csv"
+    karenina("label", run, "--sheet", sheet)
+    with sheet.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    with sheet.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows({**row, "right": "yes"} for row in rows)
+    save(run, with_truths(errant_run(20), "MCL1", "q7"))
+
+    done = karenina("label", run, "--from", sheet, "--labeller", "ann")
+
+    assert "1 answer has a label from before the truth changed, left out of rates: q7" in done.err
+
+
+def test_a_page_and_a_terminal_record_the_same_truth(run: Path, tmp_path: Path) -> None:
+    labels = [json.loads(line)["label"] for line in default_labels(run).read_text("utf-8").splitlines()[1:]]
+
+    assert len({one["truth"] for one in labels}) == 1
+    assert labels[0]["truth"].startswith("t")
+
+
+def test_labels_without_a_truth_count(tmp_path: Path) -> None:
+    run = label_run(tmp_path / "genes.results.jsonl", errant_run(60))
+
+    assert calibrate(run).stale == []
