@@ -27,7 +27,7 @@ from karenina_benchmark.config.model_specs import parse_models
 from karenina_jury.jury_result import read_record
 from karenina_jury.jury_statistics import describe_juries
 from karenina_jury.jury_text import jury_sections
-from karenina_toolkit.text_layout import format_sections
+from karenina_terminal.text_layout import format_sections
 
 FILE: Final = "nq301_openqa_eval.jsonl"
 SHORT: Final = "Copy as few words as possible: the answer itself, without a sentence around it."

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from karenina_cli.app import COMMANDS, build_app
 from karenina_core.hooks import hookimpl
 from karenina_core.plugins import Plugins, use_plugins
-from karenina_toolkit.lazy_commands import add_lazy_command
+from karenina_terminal.lazy_commands import add_lazy_command
 
 COMMANDS_OF_A_PLUGIN = """
 import typer

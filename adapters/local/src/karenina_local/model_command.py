@@ -14,7 +14,8 @@ import typer
 
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import Message
-from karenina_toolkit.completion import matching
+from karenina_terminal.completion import matching
+from karenina_terminal.options import PrintJSON
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,7 +75,6 @@ Name = Annotated[
     str,
     typer.Argument(help="A name from `karenina model list`.", show_default=False, autocompletion=model_names),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Source = Annotated[
     str,
     typer.Option(
@@ -86,7 +86,7 @@ Again = Annotated[bool, typer.Option("--again", help="Download it even if it is 
 
 
 @model_app.command("pull")
-def pull_command(name: Name, source: Source = "auto", again: Again = False, as_json: AsJson = False) -> None:
+def pull_command(name: Name, source: Source = "auto", again: Again = False, as_json: PrintJSON = False) -> None:
     """Download a model's file, check that it is the official one, and save it in the cache folder."""
     from karenina_local.download import pull
     from karenina_local.errors import PullError
@@ -108,7 +108,7 @@ def pull_command(name: Name, source: Source = "auto", again: Again = False, as_j
 
 
 @model_app.command("list")
-def list_command(as_json: AsJson = False) -> None:
+def list_command(as_json: PrintJSON = False) -> None:
     """List the models of the catalogue, and show which are on this machine."""
     from karenina_local.store import list_models, models_folder
 
@@ -124,7 +124,7 @@ def list_command(as_json: AsJson = False) -> None:
 
 
 @model_app.command("remove")
-def remove_command(name: Name, as_json: AsJson = False) -> None:
+def remove_command(name: Name, as_json: PrintJSON = False) -> None:
     """Delete a model's file from the cache folder."""
     from karenina_local.store import remove, state_of
 
@@ -150,7 +150,7 @@ def bench_command(
     calls: Annotated[int, typer.Option(min=1, help="Number of replies to measure.")] = 3,
     tokens: Annotated[int, typer.Option(min=1, help="Maximum tokens of each reply.")] = 64,
     threads: Annotated[int | None, typer.Option(min=1, help="Number of threads.")] = None,
-    as_json: AsJson = False,
+    as_json: PrintJSON = False,
 ) -> None:
     """Measure how many tokens per second a model reads and writes on this machine."""
     import asyncio

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from karenina_benchmark.errors import CheckpointError
-from karenina_toolkit.notebook_html import MAX_ROWS, make_facts, make_heading, make_note, make_table, render_html
+from karenina_terminal.notebook_html import MAX_ROWS, make_facts, make_heading, make_note, make_table, render_html
 from karenina_toolkit.printable import quantity
 
 if TYPE_CHECKING:

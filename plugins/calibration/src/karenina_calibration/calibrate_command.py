@@ -8,7 +8,10 @@ from typing import Annotated
 import typer
 
 from karenina_calibration.commands import label_files
-from karenina_report.options import AsJson, Cluster, get_screen, result_files
+from karenina_report.options import Cluster
+from karenina_terminal.completion import result_files
+from karenina_terminal.options import JSONObject
+from karenina_terminal.screen import get_screen
 
 
 def calibrate(
@@ -36,7 +39,7 @@ def calibrate(
         ),
     ] = None,
     worst: Annotated[int, typer.Option(min=0, help="The most items to list that a judge got wrong.")] = 10,
-    as_json: AsJson = False,
+    as_json: JSONObject = False,
 ) -> None:
     """Compare the verdicts and extracted values of a run with the labels of people, and correct its pass rate.
 
@@ -54,7 +57,7 @@ def calibrate(
             screen.json(found.model_dump(mode="json"))
             return
         from karenina_calibration.calibration_text import calibration_sections
-        from karenina_toolkit.text_layout import format_sections
+        from karenina_terminal.text_layout import format_sections
 
         for line in format_sections(calibration_sections(found), screen.out.width):
             typer.echo(line)

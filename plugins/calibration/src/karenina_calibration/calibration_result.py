@@ -9,7 +9,7 @@ from pydantic import Field
 from karenina_calibration.answers import Kind
 from karenina_engine.results.rates import Rate
 from karenina_report.statistics.statistics_result import Coefficient, ReportModel
-from karenina_toolkit.sections_view import SectionsView
+from karenina_terminal.notebook_html import SectionsView
 
 Table = Mapping[str, Mapping[str, int]]
 """Numbers of labelled answers: by the judge's value, and then by that of people."""

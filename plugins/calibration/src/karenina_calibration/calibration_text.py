@@ -15,14 +15,14 @@ from karenina_calibration.calibration_result import (
     VerdictAgreement,
 )
 from karenina_engine.results.summary_text import percent, undecided_text
+from karenina_terminal.notebook_html import sections_of
+from karenina_terminal.text_layout import Facts, Grid, Title
 from karenina_toolkit.printable import in_one_line, quantity, shorten
-from karenina_toolkit.sections_view import sections_of
-from karenina_toolkit.text_layout import Facts, Grid, Title
 
 if TYPE_CHECKING:
     from karenina_engine.results.rates import Rate
     from karenina_report.statistics.statistics_result import Coefficient
-    from karenina_toolkit.text_layout import Section
+    from karenina_terminal.text_layout import Section
 
 MOST_CLASSES: Final = 12
 """The most classes of a confusion table that is printed."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from karenina_core.hooks import hookimpl
-from karenina_toolkit.completion import complete_files
+from karenina_terminal.completion import complete_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -28,7 +28,7 @@ class commands:  # noqa: N801 - the entry point's name
     @hookimpl
     def karenina_commands(app: typer.Typer) -> None:
         """Add the commands."""
-        from karenina_toolkit.lazy_commands import add_lazy_command
+        from karenina_terminal.lazy_commands import add_lazy_command
 
         add_lazy_command(
             app,

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from karenina_calibration.commands import label_files
-from karenina_report.options import config_error, get_screen, moved_note, result_files
+from karenina_report.options import config_error, moved_note
+from karenina_terminal.completion import result_files
+from karenina_terminal.screen import get_screen
 
 if TYPE_CHECKING:
     from karenina_calibration.labelling import Labelling
-    from karenina_report.options import Screen
+    from karenina_terminal.screen import Screen
 
 
 def label(

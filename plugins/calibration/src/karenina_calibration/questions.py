@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from karenina_calibration.answers import readable, truth_text
 from karenina_calibration.label_file import ExtractionLabel, Label
+from karenina_terminal.text_layout import format_facts
 from karenina_toolkit.printable import clean, clip, in_one_line, shorten
-from karenina_toolkit.text_layout import format_facts
 
 if TYPE_CHECKING:
     from karenina_calibration.answers import Answer, Extraction

@@ -9,12 +9,12 @@ import typer
 from typer.models import CommandInfo
 
 from karenina_cli.hookspecs import karenina_commands
-from karenina_toolkit.lazy_commands import WholeSummaries, add_lazy_command
+from karenina_terminal.lazy_commands import WholeSummaries, add_lazy_command
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from karenina_cli.screen import Screen
+    from karenina_terminal.screen import Screen
 
 
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
@@ -209,7 +209,7 @@ def _global_options(
     no_color: Annotated[bool, typer.Option("--no-color", help="Print without colors.")] = False,
 ) -> None:
     del version
-    from karenina_cli.screen import Screen
+    from karenina_terminal.screen import Screen
 
     ctx.obj = Screen.make(no_color=no_color)
     _log_to(ctx.obj, verbose)

@@ -46,7 +46,7 @@ class Demo(Protocol):
 def karenina_commands(app: typer.Typer) -> None:
     """Add commands to the `karenina` command. Called once, before the arguments are read.
 
-    `karenina_toolkit.lazy_commands.add_lazy_command` adds one whose module is imported only when it is called.
+    `karenina_terminal.lazy_commands.add_lazy_command` adds one whose module is imported only when it is called.
 
     Called for plugins with an entry point in the group `karenina.plugins`, without importing stages or adapters.
     """

@@ -17,7 +17,7 @@ class commands:  # noqa: N801 - the entry point's name
     @hookimpl
     def karenina_commands(app: typer.Typer) -> None:
         """Add the command."""
-        from karenina_toolkit.lazy_commands import add_lazy_command
+        from karenina_terminal.lazy_commands import add_lazy_command
 
         add_lazy_command(
             app,

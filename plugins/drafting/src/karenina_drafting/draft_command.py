@@ -10,23 +10,15 @@ import typer
 
 from karenina_cli.input import completion_values
 from karenina_cli.input.configuration import SPEC_HELP, parse_columns, read_configuration
-from karenina_cli.input.options import (
-    Columns,
-    ConfigFile,
-    Encoding,
-    JournalPath,
-    JSONObject,
-    NoProgress,
-    Rows,
-    Settings,
-    Sheet,
-)
-from karenina_cli.screen import get_screen
+from karenina_cli.input.options import ConfigFile, Settings
+from karenina_terminal import completion
+from karenina_terminal.options import Columns, Encoding, JournalPath, JSONObject, NoProgress, Rows, Sheet
+from karenina_terminal.screen import get_screen
 from karenina_toolkit.printable import in_one_line, quantity
 
 if TYPE_CHECKING:
-    from karenina_cli.screen import Screen
     from karenina_drafting.drafts import Draft
+    from karenina_terminal.screen import Screen
 
 app = typer.Typer()
 EPILOG: Final = (
@@ -46,7 +38,7 @@ def draft(
         typer.Argument(
             metavar="FILE",
             help="Questions and their answers: a table, or a benchmark.",
-            autocompletion=completion_values.benchmark_files,
+            autocompletion=completion.benchmark_files,
         ),
     ],
     model: Annotated[
@@ -188,7 +180,7 @@ def _json(drafts: Sequence[Draft], target: Path) -> dict[str, object]:
 
 
 def _exit(screen: Screen, drafts: Sequence[Draft]) -> None:
-    from karenina_cli.exit_codes import ExitCode
+    from karenina_terminal.exit_codes import ExitCode
 
     asked = [draft for draft in drafts if draft.failed or draft.tries]
     if all(draft.failed for draft in asked):

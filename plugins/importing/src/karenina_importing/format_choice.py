@@ -8,7 +8,7 @@ from karenina_core.errors import ConfigError
 from karenina_core.text import did_you_mean
 from karenina_importing.import_format import Fit, ImportFormat
 from karenina_importing.source_files import head_of
-from karenina_toolkit.completion import complete_files, matching
+from karenina_terminal.completion import complete_files, matching
 from karenina_toolkit.files import SUFFIXES
 
 if TYPE_CHECKING:

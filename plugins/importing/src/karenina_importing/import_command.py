@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from karenina_cli.input.options import Encoding, JSONObject, Rows, Sheet
-from karenina_cli.screen import get_screen
 from karenina_importing import format_choice
+from karenina_terminal.options import Encoding, JSONObject, Rows, Sheet
+from karenina_terminal.screen import get_screen
 from karenina_toolkit.printable import in_one_line, quantity
 
 if TYPE_CHECKING:
-    from karenina_cli.screen import Screen
     from karenina_importing.conversion import Imported, RowProblem
     from karenina_importing.import_format import ImportFormat
     from karenina_importing.imported_files import Written
     from karenina_importing.source_files import SourceRow
+    from karenina_terminal.screen import Screen
 
 app = typer.Typer()
 EPILOG: Final = (

@@ -21,7 +21,7 @@ class plugin:  # noqa: N801 - the entry point's name
     @hookimpl
     def karenina_commands(app: typer.Typer) -> None:
         """Add the command."""
-        from karenina_toolkit.lazy_commands import add_lazy_command
+        from karenina_terminal.lazy_commands import add_lazy_command
 
         add_lazy_command(
             app,

@@ -49,7 +49,7 @@ class plugin:  # noqa: N801 - the entry point's name
     @hookimpl
     def karenina_commands(app: typer.Typer) -> None:
         """Add `karenina jury`."""
-        from karenina_toolkit.lazy_commands import add_lazy_command
+        from karenina_terminal.lazy_commands import add_lazy_command
 
         add_lazy_command(
             app,

@@ -7,7 +7,10 @@ from typing import Annotated
 
 import typer
 
-from karenina_report.options import AsJson, config_error, get_screen, result_files
+from karenina_report.options import config_error
+from karenina_terminal.completion import result_files
+from karenina_terminal.options import JSONObject
+from karenina_terminal.screen import get_screen
 
 
 def jury(
@@ -18,7 +21,7 @@ def jury(
             metavar="RUN", help="A result file or journal of a run with a jury.", autocompletion=result_files
         ),
     ],
-    as_json: AsJson = False,
+    as_json: JSONObject = False,
 ) -> None:
     """Print how a jury voted: its pass rate beside that of each judge, their agreement, and what escalation saved."""
     screen = get_screen(ctx)
@@ -33,7 +36,7 @@ def jury(
             screen.json({"juries": [one.model_dump(mode="json") for one in found]})
             return
         from karenina_jury.jury_text import jury_sections
-        from karenina_toolkit.text_layout import format_sections
+        from karenina_terminal.text_layout import format_sections
 
         for line in format_sections(jury_sections(found), screen.out.width):
             typer.echo(line)

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from karenina_engine.results.summary_text import percent, undecided_text
+from karenina_terminal.text_layout import Facts, Grid
 from karenina_toolkit.printable import in_one_line, quantity
-from karenina_toolkit.text_layout import Facts, Grid
 
 if TYPE_CHECKING:
     from karenina_engine.results.rates import Rate
     from karenina_jury.jury_statistics import JuryStatistics
-    from karenina_toolkit.text_layout import Section
+    from karenina_terminal.text_layout import Section
 
 
 def jury_sections(found: Sequence[JuryStatistics]) -> Iterator[Section]:

@@ -99,7 +99,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     """Print the pass rate of each answering model and judge, for files with several of them."""
     for name, table in config.stash.get(GROUPS, ()):
         from karenina_engine.results.summary_text import GROUP_TEXTS
-        from karenina_toolkit.text_layout import format_table
+        from karenina_terminal.text_layout import format_table
 
         terminalreporter.section(name)
         for line in format_table(table, get_terminal_size().columns, GROUP_TEXTS):

@@ -10,7 +10,6 @@ import typer
 from typer.core import TyperCommand
 
 from karenina_report.options import (
-    AsJson,
     BenchmarkFile,
     Cluster,
     Cut,
@@ -18,10 +17,11 @@ from karenina_report.options import (
     Runs,
     Scale,
     config_error,
-    get_screen,
     is_number,
     parse_report_options,
 )
+from karenina_terminal.options import JSONObject
+from karenina_terminal.screen import get_screen
 
 if TYPE_CHECKING:
     from karenina_report.comparison.comparison_result import Comparison
@@ -117,7 +117,7 @@ def compare(
             "passes. Also checked with undecided results of the run as wrong, and of the first as right.",
         ),
     ] = None,
-    as_json: AsJson = False,
+    as_json: JSONObject = False,
 ) -> None:
     """Compare runs question by question: the difference with its interval, and the questions that flipped.
 
@@ -142,7 +142,7 @@ def compare(
             screen.json({**found.model_dump(mode="json"), "failures": failures})
         else:
             from karenina_report.comparison.comparison_text import comparison_sections
-            from karenina_toolkit.text_layout import format_sections
+            from karenina_terminal.text_layout import format_sections
 
             for line in format_sections(comparison_sections(found, changes), screen.out.width):
                 typer.echo(line)

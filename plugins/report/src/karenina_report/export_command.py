@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from karenina_report.options import Model, config_error, get_screen, moved_note, result_files
-from karenina_toolkit.completion import matching
+from karenina_report.options import Model, config_error, moved_note
+from karenina_terminal.completion import matching, result_files
+from karenina_terminal.screen import get_screen
 
 if TYPE_CHECKING:
     from karenina_report.exports.exporter import Exporter, ExportRequest

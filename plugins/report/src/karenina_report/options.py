@@ -1,28 +1,17 @@
-"""Options that several commands of reports have, and the screen that they print to."""
+"""Options that several commands of reports have."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn, Protocol, TypedDict, cast
+from typing import TYPE_CHECKING, Annotated, TypedDict
 
 import typer
 
-from karenina_toolkit.completion import BENCHMARKS, RESULTS, complete_files
+from karenina_terminal.completion import benchmark_files, result_files
 
 if TYPE_CHECKING:
     from karenina_core.errors import ConfigError
-
-
-def result_files(incomplete: str) -> list[str]:
-    """Return files of results for completion in a shell."""
-    return complete_files(incomplete, RESULTS)
-
-
-def benchmark_files(incomplete: str) -> list[str]:
-    """Return benchmarks for completion in a shell."""
-    return complete_files(incomplete, BENCHMARKS)
 
 
 Runs = Annotated[
@@ -54,37 +43,6 @@ BenchmarkFile = Annotated[
         autocompletion=benchmark_files,
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-
-
-class _Width(Protocol):
-    @property
-    def width(self) -> int: ...
-
-
-class Screen(Protocol):
-    """The object that the command line sets in its context, to which a command prints."""
-
-    @property
-    def out(self) -> _Width:
-        """The console of results."""
-
-    def json(self, value: object) -> None:
-        """Print JSON."""
-
-    def note(self, text: str) -> None:
-        """Print a line that is not a result."""
-
-    def fail(self, text: str, code: int = ...) -> NoReturn:
-        """Print the error and exit."""
-
-    def report_errors(self) -> AbstractContextManager[None]:
-        """Turn bad input into its message and exit code 2."""
-
-
-def get_screen(context: typer.Context) -> Screen:
-    """Return the screen of the call that `context` belongs to."""
-    return cast(Screen, context.find_root().obj)
 
 
 def is_number(word: str) -> bool:

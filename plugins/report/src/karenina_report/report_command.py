@@ -7,17 +7,8 @@ from typing import Annotated
 
 import typer
 
-from karenina_report.options import (
-    BenchmarkFile,
-    Cluster,
-    Cut,
-    Model,
-    Runs,
-    Scale,
-    get_screen,
-    moved_note,
-    parse_report_options,
-)
+from karenina_report.options import BenchmarkFile, Cluster, Cut, Model, Runs, Scale, moved_note, parse_report_options
+from karenina_terminal.screen import get_screen
 
 
 def report(

@@ -6,17 +6,9 @@ from typing import Annotated
 
 import typer
 
-from karenina_report.options import (
-    AsJson,
-    BenchmarkFile,
-    Cluster,
-    Cut,
-    Model,
-    Runs,
-    Scale,
-    get_screen,
-    parse_report_options,
-)
+from karenina_report.options import BenchmarkFile, Cluster, Cut, Model, Runs, Scale, parse_report_options
+from karenina_terminal.options import JSONObject
+from karenina_terminal.screen import get_screen
 
 
 def stats(
@@ -31,7 +23,7 @@ def stats(
     cut: Cut = None,
     scale: Scale = None,
     benchmark: BenchmarkFile = None,
-    as_json: AsJson = False,
+    as_json: JSONObject = False,
 ) -> None:
     """Print statistics of a run: rates, traits, pass@k, components of variance, and agreement of judges.
 
@@ -47,7 +39,7 @@ def stats(
             screen.json({"runs": [one.model_dump(mode="json") for one in found]})
             return
         from karenina_report.statistics.statistics_text import statistics_sections
-        from karenina_toolkit.text_layout import format_sections
+        from karenina_terminal.text_layout import format_sections
 
         for number, one in enumerate(found):
             if number:

@@ -9,7 +9,7 @@ from typing import Annotated, Final
 
 import typer
 
-from karenina_cli.screen import get_screen
+from karenina_terminal.screen import get_screen
 
 BENCHMARK: Final = "benchmark.yaml"
 CONFIG: Final = "karenina.toml"

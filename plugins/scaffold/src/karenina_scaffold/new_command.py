@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from karenina_cli.screen import get_screen
 from karenina_core import plugins
 from karenina_core.errors import ConfigError
+from karenina_terminal.screen import get_screen
 
 if TYPE_CHECKING:
     from karenina_scaffold.kinds import PluginKind

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from karenina_engine.results.summary_text import percent
+from karenina_terminal.text_layout import Facts, Grid, Title
 from karenina_toolkit.printable import in_one_line, shorten
-from karenina_toolkit.text_layout import Facts, Grid, Title
 
 if TYPE_CHECKING:
     from karenina_engine.results.rates import Rate
     from karenina_selftest.scores import JudgeScore, Miss
-    from karenina_toolkit.text_layout import Section
+    from karenina_terminal.text_layout import Section
 
 _TEXT: Final = 100
 

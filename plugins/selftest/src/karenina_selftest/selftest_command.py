@@ -9,19 +9,20 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from karenina_cli.input import completion_values
 from karenina_cli.input.configuration import read_configuration
-from karenina_cli.input.options import ConfigFile, JournalPath, JSONObject, Judges, NoProgress, Settings, TrustAll
-from karenina_cli.screen import get_screen
+from karenina_cli.input.options import ConfigFile, Judges, Settings, TrustAll
+from karenina_terminal import completion
+from karenina_terminal.options import JournalPath, JSONObject, NoProgress
+from karenina_terminal.screen import get_screen
 from karenina_toolkit.printable import in_one_line, quantity
 
 if TYPE_CHECKING:
     from karenina_benchmark import Benchmark
-    from karenina_cli.screen import Screen
     from karenina_core.data.trust import Trust
     from karenina_engine.run.request import RunRequest
     from karenina_selftest.cases import Case
     from karenina_selftest.scores import JudgeScore
+    from karenina_terminal.screen import Screen
 
 OUTPUT: Final = Path("karenina-selftest.results.jsonl")
 FAILED: Final = 1
@@ -75,7 +76,7 @@ def selftest(
             metavar="[FILE]",
             help="A benchmark, from whose templates further cases are made.",
             show_default=False,
-            autocompletion=completion_values.benchmark_files,
+            autocompletion=completion.benchmark_files,
         ),
     ] = None,
     judges: Judges = None,
@@ -213,7 +214,7 @@ def _name_cases(file: Path | None, used: int, every: int, *, own_only: bool) -> 
 
 def _print(screen: Screen, scores: Sequence[JudgeScore], worst: int, output: Path) -> None:
     from karenina_selftest.score_text import score_sections
-    from karenina_toolkit.text_layout import format_sections
+    from karenina_terminal.text_layout import format_sections
 
     for line in format_sections(score_sections(scores, worst), screen.out.width):
         typer.echo(line)
@@ -221,7 +222,7 @@ def _print(screen: Screen, scores: Sequence[JudgeScore], worst: int, output: Pat
 
 
 def _exit(screen: Screen, scores: Sequence[JudgeScore], unmet: Sequence[str]) -> None:
-    from karenina_cli.exit_codes import ExitCode
+    from karenina_terminal.exit_codes import ExitCode
 
     for text in unmet:
         screen.note(text)

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 from rich.text import Text
 
-from karenina_cli.exit_codes import ExitCode
-from karenina_cli.input import completion_values
 from karenina_cli.input.configuration import parse_columns, read_configuration
-from karenina_cli.input.options import Columns, ConfigFile, Encoding, Exact, PrintJSON, Rows, Settings, Sheet
-from karenina_cli.screen import Screen, get_screen
+from karenina_cli.input.options import ConfigFile, Settings
+from karenina_terminal import completion
+from karenina_terminal.exit_codes import ExitCode
+from karenina_terminal.options import Columns, Encoding, Exact, PrintJSON, Rows, Sheet
+from karenina_terminal.screen import Screen, get_screen
 from karenina_toolkit.printable import clean, quantity
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def check(
             metavar="FILE",
             help="A benchmark: .yaml, .jsonld, .json, .jsonl, .csv or .xlsx.",
             show_default=False,
-            autocompletion=completion_values.benchmark_files,
+            autocompletion=completion.benchmark_files,
         ),
     ],
     config: ConfigFile = None,

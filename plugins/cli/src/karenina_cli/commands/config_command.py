@@ -13,20 +13,21 @@ import typer
 from rich.text import Text
 
 from karenina_cli.input import completion_values
-from karenina_cli.input.options import Answering, ConfigFile, Judges, PrintJSON, Settings
+from karenina_cli.input.options import Answering, ConfigFile, Judges, Settings
 from karenina_cli.output.field_listing import ListedField, list_fields, nested_model, print_fields, type_of
-from karenina_cli.screen import get_screen, print_rows, print_wrapped
 from karenina_core.config import registered_adapters
 from karenina_core.models.model import ModelConfig
 from karenina_core.plugins import active_plugins
 from karenina_core.text import did_you_mean
+from karenina_terminal.options import PrintJSON
+from karenina_terminal.screen import get_screen, print_rows, print_wrapped
 from karenina_toolkit.printable import clean
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from karenina_cli.screen import Screen
     from karenina_core.config import Setting
+    from karenina_terminal.screen import Screen
 
 _BENCHMARK: Final = "benchmark"
 ACTIONS: Final = ("save", "list", "delete")

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from karenina_cli.hookspecs import karenina_demos
-from karenina_cli.screen import get_screen
+from karenina_terminal.screen import get_screen
 
 if TYPE_CHECKING:
     from karenina_cli.hookspecs import Demo
-    from karenina_cli.screen import Screen
     from karenina_engine.results.result_set import VerificationResultSet
+    from karenina_terminal.screen import Screen
 
 OUTPUT: Final = Path("karenina-demo.results.jsonl")
 

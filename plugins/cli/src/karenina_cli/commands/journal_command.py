@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from karenina_cli.input import completion_values
-from karenina_cli.screen import get_screen
+from karenina_terminal import completion
+from karenina_terminal.screen import get_screen
 
 if TYPE_CHECKING:
     from karenina_engine.journal.repair import RepairReport
@@ -29,9 +29,7 @@ def repair(
     ctx: typer.Context,
     journal: Annotated[
         Path,
-        typer.Argument(
-            metavar="JOURNAL", help="A journal of `karenina run`.", autocompletion=completion_values.journal_files
-        ),
+        typer.Argument(metavar="JOURNAL", help="A journal of `karenina run`.", autocompletion=completion.journal_files),
     ],
     output: Annotated[
         Path | None,

@@ -7,29 +7,27 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from karenina_cli.exit_codes import exit_codes_help
 from karenina_cli.input import completion_values
 from karenina_cli.input.configuration import SPEC_HELP, parse_columns, parse_models, read_configuration
 from karenina_cli.input.options import (
     ConfigFile,
-    Encoding,
     FailUnder,
-    JournalPath,
     JUnit,
     MaxUnjudged,
     Quiet,
     ResultsJSON,
-    Rows,
     Settings,
-    Sheet,
     SummaryMarkdown,
 )
 from karenina_cli.running.ci_reports import CIReports, Conditions
-from karenina_cli.screen import get_screen
+from karenina_terminal import completion
+from karenina_terminal.exit_codes import exit_codes_help
+from karenina_terminal.options import Encoding, JournalPath, Rows, Sheet
+from karenina_terminal.screen import get_screen
 
 if TYPE_CHECKING:
-    from karenina_cli.screen import Screen
     from karenina_core.data.rubrics import Rubric
+    from karenina_terminal.screen import Screen
 
 app = typer.Typer()
 OutputColumns = Annotated[
@@ -66,7 +64,7 @@ def judge(
             metavar="FILE",
             help="A benchmark file whose rubric scores the outputs.",
             show_default=False,
-            autocompletion=completion_values.benchmark_files,
+            autocompletion=completion.benchmark_files,
         ),
     ] = None,
     judge: Annotated[

@@ -14,10 +14,10 @@ from rich.text import Text
 
 from karenina_cli.input import completion_values
 from karenina_cli.output.field_listing import ListedField, list_fields, print_fields
-from karenina_cli.screen import Screen, get_screen, print_wrapped
 from karenina_core.config.setting_owners import not_loaded
 from karenina_core.errors import ConfigError
 from karenina_core.text import did_you_mean
+from karenina_terminal.screen import Screen, get_screen, print_wrapped
 from karenina_toolkit.printable import clean
 
 if TYPE_CHECKING:

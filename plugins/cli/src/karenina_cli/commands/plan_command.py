@@ -11,8 +11,10 @@ from rich.text import Text
 from karenina_cli.input import completion_values
 from karenina_cli.input.configuration import parse_columns, read_configuration
 from karenina_cli.input.named_files import load_checked, select_usable
-from karenina_cli.input.options import Columns, ConfigFile, Encoding, Exact, PrintJSON, Rows, Settings, Sheet
-from karenina_cli.screen import Screen, get_screen, print_wrapped
+from karenina_cli.input.options import ConfigFile, Settings
+from karenina_terminal import completion
+from karenina_terminal.options import Columns, Encoding, Exact, PrintJSON, Rows, Sheet
+from karenina_terminal.screen import Screen, get_screen, print_wrapped
 from karenina_toolkit.printable import clean
 
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ def plan(
             metavar="FILE",
             help="A benchmark. Default: a question without traits or metadata.",
             show_default=False,
-            autocompletion=completion_values.benchmark_files,
+            autocompletion=completion.benchmark_files,
         ),
     ] = None,
     config: ConfigFile = None,

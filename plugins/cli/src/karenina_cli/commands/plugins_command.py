@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
-from karenina_cli.screen import get_screen, print_wrapped
+from karenina_terminal.screen import get_screen, print_wrapped
 from karenina_toolkit.printable import clean
 
 if TYPE_CHECKING:
-    from karenina_cli.screen import Screen
     from karenina_core.models.adapters import AdapterSpec
     from karenina_core.plugins import PluginInfo
+    from karenina_terminal.screen import Screen
 
 NOT_INSTALLED = "not installed"
 _STYLES = {"loaded": "green", "failed": "red", "conflict": "red", "blocked": "yellow"}

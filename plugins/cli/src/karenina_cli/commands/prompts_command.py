@@ -13,20 +13,10 @@ from typer.core import TyperCommand
 
 from karenina_cli.input import completion_values
 from karenina_cli.input.configuration import parse_columns, read_configuration
-from karenina_cli.input.options import (
-    Answering,
-    Columns,
-    ConfigFile,
-    Encoding,
-    Exact,
-    Judges,
-    PrintJSON,
-    Rows,
-    Settings,
-    Sheet,
-    TrustAll,
-)
-from karenina_cli.screen import Screen, get_screen
+from karenina_cli.input.options import Answering, ConfigFile, Judges, Settings, TrustAll
+from karenina_terminal import completion
+from karenina_terminal.options import Columns, Encoding, Exact, PrintJSON, Rows, Sheet
+from karenina_terminal.screen import Screen, get_screen
 from karenina_toolkit.printable import clean
 
 if TYPE_CHECKING:
@@ -64,7 +54,7 @@ def prompts(
             metavar="FILE",
             help="A benchmark. Without it, only the prompt tasks are listed.",
             show_default=False,
-            autocompletion=completion_values.benchmark_files,
+            autocompletion=completion.benchmark_files,
         ),
     ] = None,
     config: ConfigFile = None,

@@ -14,19 +14,11 @@ from rich.text import Text
 from karenina_cli.input import completion_values
 from karenina_cli.input.configuration import SPEC_HELP, parse_columns, parse_models, with_settings
 from karenina_cli.input.named_files import find_journal
-from karenina_cli.input.options import (
-    Columns,
-    ConfigFile,
-    Encoding,
-    Exact,
-    JournalFile,
-    JSONObject,
-    Rows,
-    Settings,
-    Sheet,
-)
-from karenina_cli.screen import Screen, get_screen
+from karenina_cli.input.options import ConfigFile, JournalFile, Settings
 from karenina_core.errors import ConfigError
+from karenina_terminal import completion
+from karenina_terminal.options import Columns, Encoding, Exact, JSONObject, Rows, Sheet
+from karenina_terminal.screen import Screen, get_screen
 from karenina_toolkit.printable import clean, quantity
 
 if TYPE_CHECKING:
@@ -46,7 +38,7 @@ def rescore(
         typer.Argument(
             metavar="[BENCHMARK]",
             help="The benchmark as it is now. Default: the file of your run.",
-            autocompletion=completion_values.benchmark_files,
+            autocompletion=completion.benchmark_files,
         ),
     ] = None,
     config: ConfigFile = None,

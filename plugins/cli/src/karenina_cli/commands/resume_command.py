@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from karenina_cli.exit_codes import exit_codes_help
 from karenina_cli.input.named_files import find_journal
 from karenina_cli.input.options import JournalFile, Quiet, ResultsJSON
-from karenina_cli.screen import get_screen
+from karenina_terminal.exit_codes import exit_codes_help
+from karenina_terminal.screen import get_screen
 
 app = typer.Typer()
 

@@ -3,37 +3,31 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from karenina_cli.exit_codes import exit_codes_help
 from karenina_cli.input import completion_values
 from karenina_cli.input.configuration import parse_columns, read_configuration, select_ids
 from karenina_cli.input.named_files import load_checked, select_usable
 from karenina_cli.input.options import (
     Answering,
-    Columns,
     ConfigFile,
-    Encoding,
-    Exact,
     FailUnder,
     Judges,
     JUnit,
     MaxUnjudged,
     Quiet,
     ResultsJSON,
-    Rows,
     Settings,
-    Sheet,
     SummaryMarkdown,
     TrustAll,
 )
 from karenina_cli.running.ci_reports import CIReports, Conditions
-from karenina_cli.screen import get_screen
-
-if TYPE_CHECKING:
-    pass
+from karenina_terminal import completion
+from karenina_terminal.exit_codes import exit_codes_help
+from karenina_terminal.options import Columns, Encoding, Exact, Rows, Sheet
+from karenina_terminal.screen import get_screen
 
 app = typer.Typer()
 
@@ -47,7 +41,7 @@ def run(
             metavar="FILE",
             help="A benchmark: .yaml, .jsonld, .json, .jsonl, .csv or .xlsx.",
             show_default=False,
-            autocompletion=completion_values.benchmark_files,
+            autocompletion=completion.benchmark_files,
         ),
     ],
     config: ConfigFile = None,
@@ -102,7 +96,7 @@ def run(
             metavar="RESULTS",
             help="Skip the questions whose items are all judged in this result file.",
             show_default=False,
-            autocompletion=completion_values.result_files,
+            autocompletion=completion.result_files,
         ),
     ] = None,
     journal: Annotated[

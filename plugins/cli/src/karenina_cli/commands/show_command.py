@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from karenina_cli.input import completion_values
-from karenina_cli.screen import get_screen
 from karenina_core.data.outcome import Outcome
 from karenina_core.errors import ConfigError
 from karenina_core.text import compose, did_you_mean
+from karenina_terminal import completion
+from karenina_terminal.screen import get_screen
 from karenina_toolkit.printable import shorten
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def show(
         typer.Argument(
             metavar="RESULT...",
             help="Result files of `karenina run`.",
-            autocompletion=completion_values.result_files,
+            autocompletion=completion.result_files,
         ),
     ],
     outcome: Annotated[
@@ -53,7 +54,7 @@ def show(
             metavar="FILE",
             help="The benchmark of another person's run, for the rules of its fields.",
             show_default=False,
-            autocompletion=completion_values.benchmark_files,
+            autocompletion=completion.benchmark_files,
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print results and summary as one JSON object.")] = False,

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 import typer
 
 from karenina_cli.input.named_files import find_journal
-from karenina_cli.input.options import JournalFile, JSONObject
-from karenina_cli.screen import get_screen, print_rows
+from karenina_cli.input.options import JournalFile
+from karenina_terminal.options import JSONObject
+from karenina_terminal.screen import get_screen, print_rows
 from karenina_toolkit.printable import clean, quantity
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
-from karenina_cli.input import completion_values
-from karenina_cli.screen import Screen, get_screen
+from karenina_terminal import completion
+from karenina_terminal.screen import Screen, get_screen
 from karenina_toolkit.printable import clean
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def trust(
             metavar="FILE",
             help="A benchmark, or a template as a .py file.",
             show_default=False,
-            autocompletion=completion_values.trusted_files,
+            autocompletion=completion.trusted_files,
         ),
     ],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Trust without confirmation.")] = False,

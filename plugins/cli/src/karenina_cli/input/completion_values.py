@@ -7,7 +7,7 @@ imports what it needs when it is called. `karenina_cli.shell_completion` hides e
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from importlib.metadata import Distribution, entry_points
 from pathlib import Path
@@ -16,26 +16,13 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Union, get_args, get_orig
 
 import typer
 
-from karenina_toolkit.completion import BENCHMARKS, CONFIGURATIONS, JOURNALS, RESULTS, complete_files, matching
+from karenina_terminal.completion import CONFIGURATIONS, complete_files, matching
 
 if TYPE_CHECKING:
     from karenina_core.config import Setting
 
 _MAX_BYTES: Final = 2_000_000
 _ROLES: Final = ("answering_models", "parsing_models")
-
-
-def _files(endings: Collection[str]) -> Callable[[str], list[str]]:
-    def complete(incomplete: str) -> list[str]:
-        return complete_files(incomplete, endings)
-
-    return complete
-
-
-benchmark_files: Final = _files(BENCHMARKS)
-journal_files: Final = _files(JOURNALS)
-result_files: Final = _files(RESULTS)
-trusted_files: Final = _files((*BENCHMARKS, ".py"))
 
 
 def config_files(incomplete: str) -> list[str]:

@@ -11,9 +11,9 @@ from karenina_core.errors import ConfigError
 
 if TYPE_CHECKING:
     from karenina_benchmark import Benchmark
-    from karenina_cli.screen import Screen
     from karenina_core.config import VerificationConfig
     from karenina_core.data.trust import Trust
+    from karenina_terminal.screen import Screen
 
 logger = logging.getLogger("karenina")
 

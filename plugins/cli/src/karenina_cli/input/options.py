@@ -12,6 +12,7 @@ import typer
 from karenina_cli.input import completion_values
 from karenina_cli.input.configuration import SPEC_HELP
 from karenina_cli.running.ci_reports import Limits, read_count, read_share
+from karenina_terminal import completion
 
 
 def _check_limits(read: Callable[[str], Any]) -> Callable[[list[str] | None], list[str] | None]:
@@ -32,9 +33,9 @@ def resolve_config_file(ctx: typer.Context, value: Path | None) -> Path | None:
     if value is None or ctx.resilient_parsing or value.name != str(value) or value.suffix:
         return value
     from karenina_benchmark.config.presets import list_presets
-    from karenina_cli.screen import get_screen
     from karenina_core.text import did_you_mean
     from karenina_engine.user.private_files import read_private
+    from karenina_terminal.screen import get_screen
 
     presets = list_presets()
     name = str(value)
@@ -101,45 +102,12 @@ TrustAll = Annotated[
         help="Run the benchmark's code and use its restricted values in this run: only for your own files.",
     ),
 ]
-Columns = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="NAME=COLUMN",
-        help="Map the columns of a table to question, answer, id, keywords, context and choices, such as "
-        "question=Prompt,answer=Gold, or to several answers: answer.gene=Gene,answer.year=Year.",
-        show_default=False,
-    ),
-]
-Rows = Annotated[
-    str | None,
-    typer.Option(
-        metavar="PATH",
-        help="The rows of a JSON document, such as examples, * (for rows by their ids) or data.*.qas.*.",
-        show_default=False,
-    ),
-]
-Encoding = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="The encoding of a table, such as cp1252. Default: UTF-8, or recognized.",
-        show_default=False,
-    ),
-]
-Sheet = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", help="The sheet of an Excel file. Default: the first one.", show_default=False),
-]
-Exact = Annotated[
-    bool,
-    typer.Option("--exact", help="Compare sentences in the right answers of a table too, word for word."),
-]
 JournalFile = Annotated[
     Path,
     typer.Argument(
         metavar="JOURNAL",
         help="A journal of `karenina run`, or its result file.",
-        autocompletion=completion_values.journal_files,
+        autocompletion=completion.journal_files,
     ),
 ]
 
@@ -180,11 +148,5 @@ SummaryMarkdown = Annotated[
         "is not set.",
     ),
 ]
-PrintJSON = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-JSONObject = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 ResultsJSON = Annotated[bool, typer.Option("--json", help="Print results and summary as one JSON object.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print only the summary, without progress and single results.")]
-NoProgress = Annotated[bool, typer.Option("--quiet", help="Print no progress.")]
-JournalPath = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="The journal. Default: next to the output.", show_default=False)
-]

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from karenina_cli.screen import print_rows, print_wrapped
 from karenina_engine.cost.ledger import UNKNOWN_COST, SpendCounts, sum_counts
 from karenina_engine.cost.price_source import format_cost, format_rounded_up, to_dollars
+from karenina_terminal.screen import print_rows, print_wrapped
 from karenina_toolkit.printable import clean, quantity
 
 if TYPE_CHECKING:
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from karenina_cli.screen import Screen
     from karenina_engine.cost.ledger import Ledger, LedgerLine
     from karenina_engine.offline.estimate import Estimate, EstimatedLine, Span
     from karenina_engine.run.request import RunRequest
     from karenina_engine.run.session import RunSession
+    from karenina_terminal.screen import Screen
 
 
 def cost_json(session: RunSession) -> dict[str, Any]:

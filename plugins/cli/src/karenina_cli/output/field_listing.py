@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Union, get_arg
 from pydantic import BaseModel, SecretStr
 from rich.text import Text
 
-from karenina_cli.screen import print_wrapped
+from karenina_terminal.screen import print_wrapped
 from karenina_toolkit.printable import clean
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from karenina_cli.screen import print_rows
 from karenina_engine.results.summary_text import GROUP_TEXTS, Summarized, group_table, summary_rows
+from karenina_terminal.screen import print_rows
 from karenina_toolkit.printable import clean
 
 if TYPE_CHECKING:

@@ -15,10 +15,10 @@ from karenina_core.text import did_you_mean
 from karenina_toolkit.printable import quantity
 
 if TYPE_CHECKING:
-    from karenina_cli.screen import Screen
     from karenina_core.config import VerificationConfig
     from karenina_core.data.result import VerificationResult
     from karenina_engine.results.aggregate import GroupSummary, Summary
+    from karenina_terminal.screen import Screen
 
 STEP_SUMMARY: Final = "GITHUB_STEP_SUMMARY"
 """The environment variable with the file in which GitHub collects the summary of a step."""

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Self
 import typer
 from rich.text import Text
 
-from karenina_cli.exit_codes import ExitCode
 from karenina_cli.output.summary_output import result_json, summary_json
-from karenina_cli.screen import Screen
 from karenina_engine.progress.rich_bar import RichBar
+from karenina_terminal.exit_codes import ExitCode
+from karenina_terminal.screen import Screen
 from karenina_toolkit.printable import quantity
 
 if TYPE_CHECKING:

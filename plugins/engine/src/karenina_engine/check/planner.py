@@ -20,7 +20,7 @@ from karenina_core.text import to_html
 from karenina_engine.check.plugin_checks import blocked_stages, requested_but_blocked
 from karenina_engine.progress.observers import NO_OBSERVERS, Observers
 from karenina_engine.settings import EngineSettings
-from karenina_toolkit.notebook_html import Cell, make_heading, make_table, make_text, render_html
+from karenina_terminal.notebook_html import Cell, make_heading, make_table, make_text, render_html
 from karenina_toolkit.printable import quantity
 
 if TYPE_CHECKING:

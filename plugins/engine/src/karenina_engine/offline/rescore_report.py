@@ -10,9 +10,9 @@ from karenina_core.data.outcome import Outcome
 from karenina_core.data.result import ItemId
 from karenina_engine.results.aggregate import Summary
 from karenina_engine.results.summary_text import group_lines
+from karenina_terminal.notebook_html import SectionsView, sections_of
+from karenina_terminal.text_layout import Facts, Grid, Section, Title
 from karenina_toolkit.printable import quantity
-from karenina_toolkit.sections_view import SectionsView, sections_of
-from karenina_toolkit.text_layout import Facts, Grid, Section, Title
 
 CHANGE_HEAD: Final = ("Question", "Models", "Replicate", "Before", "After", "Changed", "Why")
 CHANGE_TEXTS: Final = (0, 1, 3, 4, 5, 6)

@@ -10,7 +10,7 @@ from karenina_core.data.outcome import Outcome, OutcomeGroup
 from karenina_core.data.result import VerificationResult
 from karenina_core.text import to_html
 from karenina_engine.results.summary_text import Summarized, group_table, summary_rows
-from karenina_toolkit.notebook_html import (
+from karenina_terminal.notebook_html import (
     MAX_ROWS,
     Cell,
     make_facts,

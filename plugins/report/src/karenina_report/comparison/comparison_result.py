@@ -13,7 +13,7 @@ from karenina_core.text import compose, did_you_mean
 from karenina_engine.results.aggregate import Summary
 from karenina_report.registered_notes import Note
 from karenina_report.statistics.statistics_result import ReportModel
-from karenina_toolkit.sections_view import SectionsView
+from karenina_terminal.notebook_html import SectionsView
 
 Direction = Literal["better", "worse"]
 """The direction of a flip: how the second run of a pair is compared with the first."""

@@ -16,9 +16,9 @@ from karenina_report.comparison.comparison_result import (
     Pair,
 )
 from karenina_report.statistics.metrics import RATE
+from karenina_terminal.notebook_html import sections_of
+from karenina_terminal.text_layout import Block, Facts, Grid, Section, Title
 from karenina_toolkit.printable import in_one_line, quantity, shorten
-from karenina_toolkit.sections_view import sections_of
-from karenina_toolkit.text_layout import Block, Facts, Grid, Section, Title
 
 if TYPE_CHECKING:
     from karenina_engine.results.aggregate import GroupSummary

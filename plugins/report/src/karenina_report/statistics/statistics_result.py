@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from karenina_engine.results.aggregate import Summary
 from karenina_engine.results.rates import Rate
-from karenina_toolkit.sections_view import SectionsView
+from karenina_terminal.notebook_html import SectionsView
 
 
 class ReportModel(BaseModel):

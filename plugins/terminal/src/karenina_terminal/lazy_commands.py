@@ -1,7 +1,4 @@
-"""Commands whose modules are imported when they are called; until then only their summaries are known.
-
-This module needs typer, which plugins with commands require themselves.
-"""
+"""Commands whose modules are imported when they are called; until then only their summaries are known."""
 
 from __future__ import annotations
 

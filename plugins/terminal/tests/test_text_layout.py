@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from karenina_terminal.text_layout import format_facts, format_table, wrap_text
 from karenina_toolkit.printable import cell_width
-from karenina_toolkit.text_layout import format_facts, format_table, wrap_text
 
 ROWS = [
     ["Model", "Stage", "Judge", "Calls", "Tokens in", "from cache", "out", "Cost"],

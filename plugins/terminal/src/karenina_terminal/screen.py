@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
-from karenina_cli.exit_codes import ExitCode
 from karenina_core.catalog import CORE
 from karenina_core.errors import KareninaError
+from karenina_terminal.exit_codes import ExitCode
+from karenina_terminal.text_layout import LEAST_WIDTH
 from karenina_toolkit.printable import clean
-from karenina_toolkit.text_layout import LEAST_WIDTH
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -160,7 +160,7 @@ def print_rows(console: Console, rows: Sequence[Sequence[str]], texts: Collectio
 
     It fits a terminal, or the width in COLUMNS. In a file or a pipe each row is one line.
     """
-    from karenina_toolkit.text_layout import format_table
+    from karenina_terminal.text_layout import format_table
 
     width = console.width if console.is_terminal or "COLUMNS" in os.environ else _UNLIMITED
     for line in format_table([[name_checkout(clean(cell)) for cell in row] for row in rows], width, texts):

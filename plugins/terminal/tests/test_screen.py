@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from karenina_cli.screen import name_checkout
+from karenina_terminal.screen import name_checkout
 
 
 def install(site: Path, name: str, origin: str | None) -> None:

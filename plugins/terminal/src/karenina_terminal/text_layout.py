@@ -1,6 +1,6 @@
 """Layout of text for terminals, files and the Python prompt: lines that fit a width, without padding.
 
-Titles, facts and tables are blocks, from which notebooks make HTML (`karenina_toolkit.notebook_html`).
+Titles, facts and tables are blocks, from which notebooks make HTML (`karenina_terminal.notebook_html`).
 """
 
 from __future__ import annotations

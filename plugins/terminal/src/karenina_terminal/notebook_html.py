@@ -1,16 +1,19 @@
 """HTML for notebooks: tables and texts of limited size, in which nothing runs and nothing is loaded.
 
+Objects whose sections are registered with `sections_of` are shown as text at the prompt, and as HTML in notebooks.
+
 The HTML is serialized from elements, which escape every text. It has no script, no link and no style of its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import singledispatch
 from typing import Final
 from xml.etree.ElementTree import Element, SubElement, tostring
 
+from karenina_terminal.text_layout import Facts, Grid, Section, Title, format_repr
 from karenina_toolkit.printable import clip, shorten
-from karenina_toolkit.text_layout import Facts, Grid, Section, Title
 
 MAX_CELL: Final = 300
 """The most characters of a text in a table."""
@@ -89,7 +92,7 @@ def _fill(place: Element, cell: Cell) -> None:
 
 
 def sections_html(sections: Iterable[Section]) -> list[Part]:
-    """Return sections (`karenina_toolkit.text_layout`) as parts of HTML."""
+    """Return sections (`karenina_terminal.text_layout`) as parts of HTML."""
     return [_block_html(block) for section in sections for block in section]
 
 
@@ -100,3 +103,23 @@ def _block_html(block: Title | Facts | Grid) -> Part:
         return make_facts(block.rows)
     head, *rows = block.rows
     return make_table(head, rows[:_MAX_GRID])
+
+
+@singledispatch
+def sections_of(_value: object) -> Iterable[Section]:
+    """Return the sections that show a value: empty unless a module has registered its type."""
+    return ()
+
+
+class SectionsView:
+    """A base class for objects that are shown as their sections, if these are registered with `sections_of`."""
+
+    def __repr__(self) -> str:
+        return format_repr(sections_of(self)) or super().__repr__()
+
+    def __str__(self) -> str:
+        return repr(self)
+
+    def _repr_html_(self) -> str | None:
+        parts = sections_html(sections_of(self))
+        return render_html(*parts) if parts else None

@@ -37,6 +37,26 @@ def complete_files(incomplete: str, endings: Collection[str]) -> list[str]:
     return found
 
 
+def benchmark_files(incomplete: str) -> list[str]:
+    """Return benchmarks."""
+    return complete_files(incomplete, BENCHMARKS)
+
+
+def journal_files(incomplete: str) -> list[str]:
+    """Return journals, and result files, beside which they are."""
+    return complete_files(incomplete, JOURNALS)
+
+
+def result_files(incomplete: str) -> list[str]:
+    """Return result files."""
+    return complete_files(incomplete, RESULTS)
+
+
+def trusted_files(incomplete: str) -> list[str]:
+    """Return benchmarks, and the modules of their templates."""
+    return complete_files(incomplete, (*BENCHMARKS, ".py"))
+
+
 def _list(incomplete: str, endings: Collection[str]) -> list[str]:
     folder, name = os.path.split(incomplete)
     try:

@@ -5,9 +5,17 @@ from __future__ import annotations
 import pytest
 from shown_html import HOSTILE, ShownHTML
 
-from karenina_toolkit.notebook_html import MAX_TEXT, Part, make_facts, make_heading, make_table, render_html
-from karenina_toolkit.sections_view import SectionsView, sections_of
-from karenina_toolkit.text_layout import Facts, Grid, Title, format_sections
+from karenina_terminal.notebook_html import (
+    MAX_TEXT,
+    Part,
+    SectionsView,
+    make_facts,
+    make_heading,
+    make_table,
+    render_html,
+    sections_of,
+)
+from karenina_terminal.text_layout import Facts, Grid, Title, format_sections
 
 
 class Temperatures(SectionsView):

@@ -1,0 +1,48 @@
+"""Options that commands of several distributions have."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Columns = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=COLUMN",
+        help="Map the columns of a table to question, answer, id, keywords, context and choices, such as "
+        "question=Prompt,answer=Gold, or to several answers: answer.gene=Gene,answer.year=Year.",
+        show_default=False,
+    ),
+]
+Rows = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PATH",
+        help="The rows of a JSON document, such as examples, * (for rows by their ids) or data.*.qas.*.",
+        show_default=False,
+    ),
+]
+Encoding = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="The encoding of a table, such as cp1252. Default: UTF-8, or recognized.",
+        show_default=False,
+    ),
+]
+Sheet = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="The sheet of an Excel file. Default: the first one.", show_default=False),
+]
+Exact = Annotated[
+    bool,
+    typer.Option("--exact", help="Compare sentences in the right answers of a table too, word for word."),
+]
+PrintJSON = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+JSONObject = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+NoProgress = Annotated[bool, typer.Option("--quiet", help="Print no progress.")]
+JournalPath = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="The journal. Default: next to the output.", show_default=False)
+]

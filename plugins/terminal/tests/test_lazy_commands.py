@@ -1,0 +1,54 @@
+"""Commands that are imported when they are called."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from karenina_terminal.lazy_commands import WholeSummaries, add_lazy_command
+
+GREETINGS = """
+import typer
+
+def greet(name: str) -> None:
+    "Greet somebody."
+    typer.echo(f"hello {name}")
+"""
+SUMMARY = "Greet somebody by a name, " + "which may be a long one, " * 10 + "and say hello."
+
+
+@pytest.fixture
+def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[typer.Typer]:
+    """Return an application with a command of a module, and with one whose module is missing."""
+    (tmp_path / "lazy_greetings.py").write_text(GREETINGS, "utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    app = typer.Typer(cls=WholeSummaries, rich_markup_mode=None)
+    add_lazy_command(app, "greet", "lazy_greetings:greet", SUMMARY)
+    add_lazy_command(app, "absent", "no_such_module:app", "Stay away.")
+    yield app
+    sys.modules.pop("lazy_greetings", None)
+
+
+def test_a_list_has_whole_summaries_and_imports_nothing(app: typer.Typer) -> None:
+    done = CliRunner().invoke(app, ["--help"])
+
+    assert SUMMARY in " ".join(done.output.split())
+    assert "lazy_greetings" not in sys.modules
+
+
+def test_a_call_imports_the_command(app: typer.Typer) -> None:
+    done = CliRunner().invoke(app, ["greet", "Ada"])
+
+    assert (done.exit_code, done.output) == (0, "hello Ada\n")
+
+
+def test_a_command_that_cannot_be_imported_says_why(app: typer.Typer) -> None:
+    done = CliRunner().invoke(app, ["absent"])
+
+    assert done.exit_code == 2
+    assert "the command 'absent' cannot be imported from no_such_module:app: ModuleNotFoundError" in done.output
