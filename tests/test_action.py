@@ -307,7 +307,7 @@ def test_a_regression_fails_the_comparison(step: Step) -> None:
 
     assert done.returncode == 1
     assert "**Failed:** the comparison with the earlier run:" in step.summary
-    assert "minus A (recorded (old)) is below 0 points, a regression" in step.summary
+    assert "minus A (old) is below 0 points, a regression" in step.summary
     assert "a regression" in done.stdout
     assert "Difference" in step.summary
 

@@ -63,7 +63,7 @@ def test_each_file_of_recordings_is_one_model() -> None:
     )
 
     groups = json.loads(done.out)["summary"]["groups"]
-    assert {one["answering"]: one["pass_rate"] for one in groups} == {"good": 1.0, "poor": 0.5}
+    assert {one["answering"]: one["pass_rate"]["value"] for one in groups} == {"good": 1.0, "poor": 0.5}
 
 
 @pytest.mark.usefixtures("two_models")

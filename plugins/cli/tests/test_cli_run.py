@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from command_runs import CommandResult, make_plugins, run_karenina, write_benchmark
+from journal_runs import ScriptedRuns
 
 from karenina_core import hookimpl
 from karenina_core.data.result import VerificationResult
@@ -52,9 +53,13 @@ def test_results_go_to_stdout_and_progress_to_stderr(tmp_path: Path) -> None:
 
 
 def test_a_first_run_takes_nothing_from_its_journal(tmp_path: Path) -> None:
-    file = write_benchmark(tmp_path, "a", "b", "c")  # all questions send the same
-    assert "New: 1 call; 2 identical calls took their replies from these." in run(file, "--quiet").err
-    assert "all 3 results came from the journal words.journal" in run(file, "--quiet").err
+    scripted = ScriptedRuns(answers=lambda _text: "the same of both models")
+    models = ("-a", "scripted:m", "-a", "scripted:k", "-j", "scripted:j", "--set", "evaluation_mode=rubric_only")
+    command = ("run", write_benchmark(tmp_path, "a"), *models, "--quiet")
+
+    first, again = (run_karenina(*command, plugins=scripted.plugins()) for _ in range(2))
+    assert "New: 3 calls; 1 identical call took its reply from these." in first.err
+    assert "No new call was made: both results came from the journal" in again.err
 
 
 def test_quiet_prints_the_summary_only(tmp_path: Path) -> None:

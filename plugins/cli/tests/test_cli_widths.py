@@ -51,6 +51,15 @@ def test_show_cuts_no_number_at_narrow_widths(results: Path, width: int) -> None
     assert "GenerateAnswer ran in 17.125 s, 1 call, 1,234,567 tokens in, 1,234,567 out" in words
 
 
+def test_the_waiting_of_a_stage_is_printed_beside_its_work(tmp_path: Path) -> None:
+    waiting = stage("ParseTemplate", 2.25, 10).model_copy(update={"waited": 157.9})
+    results = write_results(tmp_path / "r.jsonl", make_result(stages=[waiting]))
+    assert (
+        "ParseTemplate ran in 2.250 s, 1 call, 10 tokens in, 10 out, 157.9 s of waiting"
+        in run_karenina("show", results).out
+    )
+
+
 @pytest.mark.parametrize("width", [60, 80, 400])
 @pytest.mark.parametrize("command", [["plan"], ["plugins"], ["primitives"], ["traits"], ["config"], ["doctor"]])
 def test_piped_lists_have_neither_boxes_nor_padding(command: list[str], width: int) -> None:

@@ -74,9 +74,10 @@ def test_an_item_has_the_calls_of_its_own_model_alone() -> None:
 
 def test_items_with_the_same_answer_share_the_call_of_the_judge() -> None:
     runs = ScriptedRuns(answers=lambda _text: "the same")
-    karenina(runs, "run", write_benchmark(Path(), "a", "b"), *MODELS, "-o", "r.results.jsonl")
+    karenina(runs, "run", write_benchmark(Path(), "a"), *MODELS, "-a", "scripted:k", "-o", "r.results.jsonl")
     karenina(runs, "report", "r.results.jsonl", "-o", "report.html")
 
+    assert len(runs.calls) == 3
     assert [[call["stage"] for call in calls] for calls in calls_of_items()] == [["Say", "Count"]] * 2
 
 
