@@ -129,7 +129,7 @@ def test_rows_and_encoding_are_for_tables(tmp_path: Path) -> None:
     log = write_json(tmp_path / "log.json", {"version": 2, "eval": {"task": "t"}, "plan": {}, "samples": [sample]})
     done = import_file(log, "--from", "inspect", "--rows", "samples")
     assert done.code == 2
-    assert "--rows and --encoding are for tables" in done.err
+    assert "--rows, --sheet and --encoding are for tables" in done.err
 
 
 def test_a_file_of_another_tool_is_a_benchmark_of_its_format(tmp_path: Path) -> None:
