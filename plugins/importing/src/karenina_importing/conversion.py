@@ -12,7 +12,7 @@ from pathlib import Path
 from string import ascii_uppercase
 from typing import Any, Final
 
-from karenina_benchmark.answer_kinds import Cell, is_prose
+from karenina_benchmark.answer_kinds import Cell, is_error_cell, is_prose
 from karenina_benchmark.column_roles import TRUTH
 from karenina_benchmark.content import BenchmarkContent
 from karenina_benchmark.document import Document, Section
@@ -191,6 +191,8 @@ class _Converter:
 
     def _text(self, row: SourceRow, name: str) -> str | None:
         found = self._value(row, name)
+        if is_error_cell(found):
+            raise _RowError(f"{name}: it is {found}, the value of a formula that fails")
         try:
             return as_text(found) if found is not None else None
         except NotText as error:
