@@ -375,6 +375,32 @@ def test_the_command_scores_the_edited_file_and_lists_the_flips(tmp_path: Path, 
     assert models.requests == []
 
 
+def test_labels_of_the_run_are_asked_again_where_a_truth_changed(tmp_path: Path, models: ScriptedModels) -> None:
+    """Rescored results have the labels of their run, and each label counts for the truth that it was given for."""
+
+    def command(*arguments: object, type: str = "") -> str:
+        done = CliRunner().invoke(build_app(), [str(one) for one in arguments], input=type, env={"COLUMNS": "300"})
+        assert done.exit_code == 0, done.output
+        return done.output
+
+    file, old, new = tmp_path / "b.jsonl", tmp_path / "run.results.jsonl", tmp_path / "new.jsonl"
+    lines = [{"id": f"q{n}", "question": f"How long is {n}?", "template": source(n)} for n in range(4)]
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    journal = tmp_path / "run.journal"
+    Benchmark.load(file).run_verification(config(models), journal=journal, output=old)
+    command("label", old, "--labeller", "ann", type="y\n" * 40)
+    file.write_text(file.read_text().replace("ground_truth=2", "ground_truth=9"))
+    command("rescore", journal, "-o", new)
+
+    assert "from before the truth changed, left out of rates: q2" in command("calibrate", new)
+    assert "left out of rates: q2; `karenina label` asks again" in command("show", new)
+    again = command("label", new, "--labeller", "ann", type="n\n" * 4)
+    assert again.count("Is the answer right?") == 2
+    assert "Does the answer say" not in again
+    for results in (old, new):
+        assert "before the truth changed" not in command("calibrate", results)
+
+
 def test_a_report_is_shown_with_its_flips(tmp_path: Path, models: ScriptedModels) -> None:
     benchmark, journal = finished(models, tmp_path, question(1, source(2.0)), question(2, source(2.0)))
     benchmark.replace(question(1, source(1.0)))

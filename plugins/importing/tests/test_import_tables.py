@@ -129,7 +129,7 @@ def test_rows_and_encoding_are_for_tables(tmp_path: Path) -> None:
     log = write_json(tmp_path / "log.json", {"version": 2, "eval": {"task": "t"}, "plan": {}, "samples": [sample]})
     done = import_file(log, "--from", "inspect", "--rows", "samples")
     assert done.code == 2
-    assert "--rows and --encoding are for tables" in done.err
+    assert "--rows, --sheet and --encoding are for tables" in done.err
 
 
 def test_a_file_of_another_tool_is_a_benchmark_of_its_format(tmp_path: Path) -> None:
@@ -210,3 +210,16 @@ def test_right_answers_that_nothing_compares_are_named() -> None:
     done = import_file(Path("cases.yaml"), "--from", "pydantic-evals")
     assert done.code == 0, done.err
     assert "the right answers of 1 question are compared by nothing" in done.err
+
+
+def test_the_error_of_a_formula_is_no_question(tmp_path: Path) -> None:
+    table = tmp_path / "t.csv"
+    table.write_text("question,answer\nWho is it?,Ann\nAnd who?,Ben\n#REF!,Cid\n", "utf-8")
+
+    refused = import_file(table)
+    partial = import_file(table, "--partial")
+
+    assert refused.code == 2
+    assert "line 4" in refused.err
+    assert "question: it is #REF!, the value of a formula that fails" in refused.err
+    assert "2 questions from 3 rows" in partial.out

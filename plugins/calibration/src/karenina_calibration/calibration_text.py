@@ -126,8 +126,9 @@ def more_labels_text(found: CorrectedPassRate) -> str:
 
 def stale_text(questions: Sequence[str]) -> str:
     """Return that answers to these questions have labels for other right values."""
-    more = f" and {len(questions) - _MOST_NAMES} more" if len(questions) > _MOST_NAMES else ""
-    names = in_one_line(", ".join(questions[:_MOST_NAMES])) + more
+    found = list(dict.fromkeys(questions))  # several models may have answered one
+    more = f" and {len(found) - _MOST_NAMES} more" if len(found) > _MOST_NAMES else ""
+    names = in_one_line(", ".join(found[:_MOST_NAMES])) + more
     has = "has a label" if len(questions) == 1 else "have labels"
     return f"{quantity(len(questions), 'answer')} {has} from before the truth changed, left out of rates: {names}"
 

@@ -16,7 +16,7 @@ from karenina_benchmark.content import BenchmarkContent
 from karenina_benchmark.document import Document, Section
 from karenina_benchmark.errors import CheckpointError, explain_error
 from karenina_benchmark.question_ids import make_question_id
-from karenina_benchmark.tables.answer_kinds import Cell, is_prose
+from karenina_benchmark.tables.answer_kinds import Cell, is_error_cell, is_prose
 from karenina_benchmark.tables.column_roles import TRUTH
 from karenina_benchmark.tables.lettered_options import Options, read_options
 from karenina_benchmark.tables.message_texts import NotText, as_text, as_texts, is_conversation
@@ -189,6 +189,8 @@ class _Converter:
 
     def _text(self, row: SourceRow, name: str) -> str | None:
         found = self._value(row, name)
+        if is_error_cell(found):
+            raise _RowError(f"{name}: it is {found}, the value of a formula that fails")
         try:
             return as_text(found) if found is not None else None
         except NotText as error:

@@ -128,7 +128,7 @@ def _warn_of_booleans(config: VerificationConfig, questions: Sequence[Question],
     asking = [question.id for question in questions if any(map(_is_boolean, _parts(question, trust)))]
     if asking:
         logger.warning(
-            "%d of %d templates have a yes-or-no field, such as that of %s: a small judge (%s) often fills it with "
+            "%d of %d templates have a yes-or-no field, such as that of %s: a small judge (%s) may fill it with "
             "nothing, above all if the answer is no, so that right answers count as wrong; take a larger judge (-j)",
             len(asking),
             len(questions),
