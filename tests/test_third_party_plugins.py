@@ -71,7 +71,12 @@ BROKEN = {
     ),
     "UnknownArgument": (STAGE.replace("karenina_extra_stages()", "karenina_extra_stages(mood)"), "mood"),
     "OtherName": (STAGE, "offers WordCount"),
-    "WrongHook": (STAGE.replace("karenina_extra_stages", "karenina_parse_template"), "use karenina_extra_stages"),
+    "WrongHook": (
+        STAGE.replace("karenina_extra_stages", "karenina_parse_template")
+        .replace("WordCount", "WrongHook")
+        .replace("def execute", "slot = None\n    def execute"),
+        "use karenina_extra_stages",
+    ),
     "RaisesWhenAsked": (STAGE.replace("return [WordCount]", "return 1 / 0"), "ZeroDivisionError"),
     "NoStage": (STAGE.replace("return [WordCount]", "return [int]"), "not a stage class"),
     "WrongScope": (
