@@ -128,7 +128,7 @@ def run(
 
 
 def comparable(results: VerificationResultSet) -> list[dict[str, Any]]:
-    """Return results as data without times and ids."""
+    """Return results as data without times and ids: the keys of calls are those of a journal."""
     return [_comparable(one) for one in results]
 
 
@@ -137,5 +137,6 @@ def _comparable(result: VerificationResult) -> dict[str, Any]:
     for name in ("timestamp", "execution_time", "result_id"):
         data["metadata"].pop(name)
     for stage in data["stages"]:
-        stage.pop("seconds")
+        for name in ("seconds", "waited", "call_keys"):
+            stage.pop(name)
     return data
