@@ -340,7 +340,7 @@ def check_commands(plugins: Plugins, script: Mapping[str, Any]) -> None:
             "run", file, "-c", config, "-o", results, "--journal", journal, plugins=plugins
         )
         assert given.code in (0, 4), given.err
-        lines = [json.loads(line) for line in results.read_text("utf-8").splitlines()]
+        lines = [json.loads(line) for line in results.read_text("utf-8").rstrip("\n").split("\n")]
         assert sum("metadata" in line for line in lines) == len(QUESTIONS)
         for command in (["show", results], ["show", results, "--json"], ["status", journal]):
             read = run_karenina(*command, plugins=plugins)

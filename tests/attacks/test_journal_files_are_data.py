@@ -215,6 +215,7 @@ def test_trigger_in_the_write_ahead_log_is_refused(place: InvalidAdapterRuns) ->
     other = place.folder / "other.journal"
     shutil.copyfile(place.journal, other)
     with closing(sqlite3.connect(other, isolation_level=None)) as database:
+        database.execute("PRAGMA journal_mode = WAL")
         database.execute("CREATE TRIGGER kind AFTER INSERT ON results BEGIN UPDATE results SET outcome = 'wrong'; END")
         log = other.with_name("other.journal-wal").read_bytes()
     place.journal.with_name("genes.journal-wal").write_bytes(log)
