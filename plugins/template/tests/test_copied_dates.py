@@ -100,6 +100,13 @@ def test_an_invented_year_is_no_wrong_answer() -> None:
     assert "the response has no year 2647, which the date in the field 'day' has" in found.error.message
 
 
+def test_an_invented_date_without_a_usable_choice_is_no_wrong_answer() -> None:
+    found = refusal(Judge("2647-04-19", chosen="2647-04-19"))
+
+    assert found.error is not None
+    assert found.error.outcome is Outcome.PARSE_ERROR
+
+
 @pytest.mark.parametrize(
     ("response", "day"),
     [

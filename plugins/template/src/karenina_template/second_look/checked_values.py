@@ -203,7 +203,7 @@ async def choose_numbers(
     """Return the numbers and dates that the judge chooses for those that it seems to have misread, by field.
 
     `values` are its reply to the same `request`. If its choice cannot be used, nothing is returned, and the result
-    field `parsing` says so.
+    field `parsing` says so. Raises `StructuredError` if it was to choose a date.
     """
     with_choices = choices_of(form, values, response)
     if with_choices is None:
@@ -212,6 +212,8 @@ async def choose_numbers(
     try:
         chosen = await ask(context, task, request, with_choices, lambda reply: {name: reply[name] for name in misread})
     except StructuredError as error:
+        if any(is_date_field(form["properties"][name]) for name in misread):
+            raise  # a date with an invented year would count as a wrong answer
         context.extend_result_field("parsing", {"not_checked": str(error)})
         return {}
     return chosen.value
