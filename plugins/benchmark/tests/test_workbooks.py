@@ -141,5 +141,22 @@ def test_the_error_of_a_formula_is_no_truth(tmp_path: Path, suffix: str) -> None
 def test_the_error_of_a_formula_is_no_question(tmp_path: Path) -> None:
     file = workbook(tmp_path / "t.xlsx", ("A", [HEAD, ["#REF!", "Ann"], ["Who?", "Ben"]]))
 
-    with pytest.raises(CheckpointError, match=r"row 2.*a cell is #REF!, the value of a formula that fails"):
+    with pytest.raises(CheckpointError, match=r"row 2.*question is #REF!, the value of a formula that fails"):
+        loaded(file)
+
+
+@pytest.mark.parametrize("column", ["B", "keywords", "id", "context"])
+def test_the_error_of_a_formula_is_nothing_that_a_question_uses(tmp_path: Path, column: str) -> None:
+    head = ["question", "A", "B", "answer", "id", "keywords", "context"]
+    row = dict(zip(head, ["Which one?", "Lima", "Rome", "Lima", "q1", "towns", "It is a town."], strict=True))
+    file = workbook(tmp_path / "t.xlsx", ("S", [head, [*(row | {column: "#VALUE!"}).values()]]))
+
+    with pytest.raises(CheckpointError, match=rf"row 2.*{column} is #VALUE!, the value of a formula that fails"):
+        loaded(file)
+
+
+def test_a_cover_sheet_alone_names_the_sheets_with_rows(tmp_path: Path) -> None:
+    file = workbook(tmp_path / "t.xlsx", ("Cover", [["Made by", "me"]]), ("Set A", [HEAD, ["Who?", "Ben"]]))
+
+    with pytest.raises(CheckpointError, match=r"no rows.*others have rows too: 'Set A' \(--sheet NAME\)"):
         loaded(file)

@@ -14,7 +14,17 @@ from string import ascii_uppercase
 from typing import Any, Final
 
 from karenina_benchmark.tables.answer_kinds import is_error_cell
-from karenina_benchmark.tables.column_roles import CHOICES, CONTEXT, QUESTION, RESPONSE, TRUTH, Roles, fold_name
+from karenina_benchmark.tables.column_roles import (
+    CHOICES,
+    CONTEXT,
+    ID,
+    KEYWORDS,
+    QUESTION,
+    RESPONSE,
+    TRUTH,
+    Roles,
+    fold_name,
+)
 from karenina_benchmark.tables.lettered_options import (
     Options,
     find_right_options,
@@ -138,6 +148,8 @@ def make_question_rows(
     question = roles.columns[QUESTION]
     template = question if _PLACEHOLDER.search(question) else None
     truth, context = roles.get(TRUTH), roles.get(CONTEXT)
+    of_roles = (question, *map(roles.get, (CONTEXT, CHOICES, ID, KEYWORDS)), *roles.options.values())
+    used = [name for name in of_roles if name is not None]
     made: list[QuestionRow] = []
     contexts: list[str] = []
     for row in rows:
@@ -150,9 +162,10 @@ def make_question_rows(
         if not text:
             done.blanks.append(row)
             continue
-        of = next((cell for cell in (asked, row.values.get(context or "")) if is_error_cell(cell)), None)
-        if of is not None:
-            done.unreadable.append((row, f"a cell is {of}, the value of a formula that fails"))
+        failed = next((name for name in used if is_error_cell(row.values.get(name))), None)
+        if failed is not None or is_error_cell(asked):
+            of = f"{failed} is {row.values[failed]}" if failed is not None else f"a cell is {asked}"
+            done.unreadable.append((row, f"{of}, the value of a formula that fails"))
             continue
         cell = plain_truth(row.values.get(truth)) if truth is not None else None
         options = _options_of(row, roles) or options_in(text, cell)

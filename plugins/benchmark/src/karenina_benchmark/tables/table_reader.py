@@ -184,10 +184,11 @@ def read_rows(
     found = tuple(opened)
     columns = opened.columns or tuple(dict.fromkeys(name for row in found for name in row.values))
     if not found and not opened.columns:
-        raise CheckpointError(opened.file, "", "the file is empty", "write one JSON object per line")
+        cure = "; ".join(opened.notes) or "write one JSON object per line"
+        raise CheckpointError(opened.file, "", "the file is empty", cure)
     if not found:
         what = f"the table has the columns {', '.join(columns)} and no rows"
-        raise CheckpointError(opened.file, "", what, "write a question into the second row")
+        raise CheckpointError(opened.file, "", what, "; ".join(["write a question into the second row", *opened.notes]))
     if not columns:
         raise CheckpointError(opened.file, "", "all rows are empty", 'write objects such as {"question": ...}')
     return Table(opened.file, columns, found, tuple(opened.notes), opened.warnings)
