@@ -1,4 +1,4 @@
-"""What reports say of juries: the section of the page, and notes beside the pass rates of runs."""
+"""Juries in reports: the section of the page, and the notes beside the pass rates of runs."""
 
 from __future__ import annotations
 

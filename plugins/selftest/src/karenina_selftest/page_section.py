@@ -1,4 +1,4 @@
-"""What reports say of self-tests of judges: the section of the page, and notes beside the pass rates of runs."""
+"""Self-tests of judges in reports: the section of the page, and the notes beside the pass rates of runs."""
 
 from __future__ import annotations
 

@@ -12,11 +12,11 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from karenina_core.errors import type_and_message
+from karenina_terminal.exit_codes import ExitCode
 from karenina_toolkit.printable import in_one_line
 
 logger = logging.getLogger("karenina")
 
-_BAD_INPUT: Final = 2
 _LONGEST: Final = 1000
 
 
@@ -66,7 +66,7 @@ def _load(app: typer.Typer, name: str, target: str) -> Any:
     except Exception as error:
         logger.debug("the traceback of the command %s:", name, exc_info=True)
         typer.echo(f"Error: {_explain_failure(name, target, error)}", err=True)
-        raise typer.Exit(_BAD_INPUT) from error
+        raise typer.Exit(ExitCode.BAD_INPUT) from error
     around = typer.Typer(rich_markup_mode=app.rich_markup_mode, pretty_exceptions_short=app.pretty_exceptions_short)
     if not isinstance(found, typer.Typer):
         around.command(name)(found)

@@ -1,4 +1,4 @@
-"""A response in which letters replace values, so that a judge reads what is said about them, and not them.
+"""A response with letters in place of its values: a judge reads what is said about them, not the values themselves.
 
 A small judge that extracts a value often takes one that the response denies or corrects. If it chooses a letter
 instead, it is right more often. It may prefer one letter, so it chooses twice, with the letters exchanged, and the mean
