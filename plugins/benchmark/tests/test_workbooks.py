@@ -160,3 +160,10 @@ def test_a_cover_sheet_alone_names_the_sheets_with_rows(tmp_path: Path) -> None:
 
     with pytest.raises(CheckpointError, match=r"no rows.*others have rows too: 'Set A' \(--sheet NAME\)"):
         loaded(file)
+
+
+def test_a_question_that_is_a_formula_without_a_value_is_named(tmp_path: Path) -> None:
+    file = workbook(tmp_path / "t.xlsx", ("A", [HEAD, ["Who?", "Ben"], ["=A9", "Ann"]]))
+
+    with pytest.raises(CheckpointError, match=r"row 3.*'question' is empty.*A3: a formula without a stored value"):
+        loaded(file)

@@ -104,7 +104,7 @@ def read_questions(
                 table.file,
                 where,
                 f"the column {chosen['question']!r} is empty",
-                "write a question there, or delete the row; nothing was imported",
+                "; ".join(["write a question there, or delete the row; nothing was imported", *table.warnings]),
             )
         extra = {name: values.pop(name) for name in list(values) if name not in FIELDS}
         fields = _convert_fields(values, separator)

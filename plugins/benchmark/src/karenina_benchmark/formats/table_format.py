@@ -108,7 +108,8 @@ def read_table(path: Path, columns: Mapping[str, str] | None = None) -> Benchmar
     columns_of_rows = tuple(dict.fromkeys([*table.columns, *chosen.fields.values()]))
     rows = tuple(_with_texts(row, by_row.get(row.line), chosen) for row in table.rows)
     used = {name: column for name, column in chosen.fields.items() if name != "answer_template"}
-    questions = read_questions(Table(path, columns_of_rows, rows), used, row_template=make_template, checked=True)
+    numbered = Table(path, columns_of_rows, rows, warnings=table.warnings)
+    questions = read_questions(numbered, used, row_template=make_template, checked=True)
     benchmark = BenchmarkContent.of_questions(path, (question for _, question in questions.values()))
     benchmark.origins = {id: origin for id, (origin, _) in questions.items()}
     benchmark.made_templates = {id for id, (_, one) in questions.items() if one.answer_template in made}
