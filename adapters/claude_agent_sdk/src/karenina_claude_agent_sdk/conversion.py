@@ -8,7 +8,7 @@ from typing import Any
 from karenina_core.models.ports import FinishReason, Message, Turn
 from karenina_core.text import replace_surrogates, replace_surrogates_in
 from karenina_toolkit.replies.reply_ends import read_end
-from karenina_toolkit.traces.format_error import TraceFormatError
+from karenina_toolkit.traces.blocks import TraceFormatError
 from karenina_toolkit.traces.formats.anthropic import read, read_usage
 
 Wire = dict[str, Any]
