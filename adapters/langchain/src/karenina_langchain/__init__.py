@@ -44,7 +44,7 @@ def _spec(interface: str, description: str) -> AdapterSpec:
         agent=_PORTS.agent,
         extra=LangchainExtra,
         uses=_USES | {"model_provider"} if interface == "langchain" else _USES,
-        from_files=True,
+        allowed_in_files=True,
         check=check,
         unavailable=partial(unavailable, interface),
         concurrency=concurrency,

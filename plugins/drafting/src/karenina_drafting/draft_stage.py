@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 
 from karenina_core import ArtifactKeys, Outcome, Skip, Slot, Stage
 from karenina_core.errors import StructuredError
-from karenina_core.models.from_files import FromFiles
+from karenina_core.models.allowed_in_files import AllowedInFiles
 from karenina_core.models.ports import Message
 from karenina_core.models.prompts import PromptTask, fence
 from karenina_drafting.brief import DraftBrief
@@ -143,7 +143,7 @@ async def _fill(context: VerificationContext, bound: BoundTemplate, text: str) -
 class DraftingSettings(BaseModel):
     """Settings of drafts."""
 
-    from_files: ClassVar[FromFiles] = "never"
+    allowed_in_files: ClassVar[AllowedInFiles] = "never"
     draft_templates: bool = Field(
         default=False, description="Draft a template for each question; `karenina draft` sets it."
     )

@@ -153,12 +153,12 @@ def _parse(file: Path, text: str) -> Any:
 
 
 def _parse_yaml(file: Path, text: str) -> Any:
-    from karenina_benchmark.errors import CheckpointError
+    from karenina_benchmark.errors import BenchmarkFileError
     from karenina_benchmark.yaml.yaml_reader import read
 
     try:
         return read(text, file).value
-    except CheckpointError as error:
+    except BenchmarkFileError as error:
         raise ValueError(f"{error.where}: {error.what}; {error.cure}".removeprefix(": ")) from None
 
 

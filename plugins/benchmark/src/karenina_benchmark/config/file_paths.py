@@ -37,7 +37,7 @@ def read_config_section(benchmark: BenchmarkContent) -> dict[str, Any]:
     owned = all_settings()
     return {
         name: str(folder / value)
-        if isinstance(value, str) and name in owned and owned[name].from_files == "below"
+        if isinstance(value, str) and name in owned and owned[name].allowed_in_files == "below"
         else [_resolve_programs(model, folder) for model in value]
         if name in ("answering_models", "parsing_models") and isinstance(value, list)
         else value

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
-from karenina_benchmark.errors import CheckpointError, read_text
+from karenina_benchmark.errors import BenchmarkFileError, read_text
 from karenina_benchmark.formats.checkpoint_format import read_checkpoint, serialize_checkpoint
 from karenina_benchmark.formats.format import Format
 from karenina_benchmark.formats.load_warnings import find_warnings
@@ -62,7 +62,7 @@ def _read_columns(path: Path, columns: Mapping[str, str]) -> BenchmarkContent:
 def _read_columns_of_json(path: Path, columns: Mapping[str, str]) -> BenchmarkContent:
     if not has_rows(path):
         what = "columns cannot be mapped, because the file is a benchmark, which has no columns"
-        raise CheckpointError(path, "", what, "leave --columns, --rows, --sheet and --encoding out")
+        raise BenchmarkFileError(path, "", what, "leave --columns, --rows, --sheet and --encoding out")
     return _read_columns(path, columns)
 
 
@@ -85,7 +85,7 @@ def _write_jsonl(benchmark: BenchmarkContent, path: Path) -> Iterator[str]:
 def _read_nonempty(path: Path) -> str:
     text = read_text(path)
     if not text.strip():
-        raise CheckpointError(path, "", "the file is empty", "save a benchmark to it, or write one in YAML by hand")
+        raise BenchmarkFileError(path, "", "the file is empty", "save a benchmark to it, or write one in YAML by hand")
     return text
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from karenina_benchmark.errors import CheckpointError
+from karenina_benchmark.errors import BenchmarkFileError
 from karenina_benchmark.formats.format import Format
 from karenina_benchmark.formats.hookspecs import karenina_formats
 from karenina_core.catalog import official_first
@@ -41,7 +41,7 @@ def suffix_of(plugins: Plugins, path: Path) -> str:
 def find_format(plugins: Plugins, path: Path, suffix: str, *, writes: bool = False) -> Offer[Format]:
     """Return the format with this suffix; with `writes`, only formats that can be written count.
 
-    Raises `CheckpointError` about `path` if no format has the suffix, with a list of those that are known, or if two
+    Raises `BenchmarkFileError` about `path` if no format has the suffix, with a list of those that are known, or if two
     distributions offer one.
     """
     offered = [one for one in list_formats(plugins) if one.value.write is not None or not writes]
@@ -51,7 +51,7 @@ def find_format(plugins: Plugins, path: Path, suffix: str, *, writes: bool = Fal
     if found:
         found.sort(key=lambda one: official_first(one.distribution))
         names = " and ".join(f"{one.distribution} {one.version}" for one in found)
-        raise CheckpointError(
+        raise BenchmarkFileError(
             path,
             "",
             f"two plugins offer a format with the suffix {suffix!r}: {names}",
@@ -59,7 +59,7 @@ def find_format(plugins: Plugins, path: Path, suffix: str, *, writes: bool = Fal
         )
     purpose = "saving" if writes else "loading"
     cure = f"use one of {describe_suffixes(offered)}{not_loaded(plugins)}"
-    raise CheckpointError(path, "", f"the file name ending {suffix!r} is not supported for {purpose}", cure)
+    raise BenchmarkFileError(path, "", f"the file name ending {suffix!r} is not supported for {purpose}", cure)
 
 
 def describe_suffixes(offered: Iterable[Offer[Format]]) -> str:

@@ -84,8 +84,8 @@ def rescore(
     `processes` if no call is made, the system can fork, and this process has no threads. With `by_id`, the replies of a
     model are found by its id alone, for models that the journal names (`ModelLabel`). `on_scored` is called now and
     then with the outcomes of the items since the last call, and the number of all items. Raises `JournalError`,
-    `ConfigError`, `PlanError` and `CheckpointError`; `ConfigError` also, with nothing written, if items were judged and
-    none can be now.
+    `ConfigError`, `PlanError` and `BenchmarkFileError`; `ConfigError` also, with nothing written, if items were judged
+    and none can be now.
     """
     from karenina_engine.check.restricted_values import require_trust
 

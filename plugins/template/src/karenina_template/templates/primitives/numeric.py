@@ -20,7 +20,7 @@ from typing import Annotated, ClassVar, Final, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from karenina_core.models.from_files import FromFiles
+from karenina_core.models.allowed_in_files import AllowedInFiles
 from karenina_template.templates.primitives.base import Primitive
 from karenina_template.templates.primitives.exact_numbers import at_most, difference, product
 from karenina_template.templates.primitives.values import Number, above_by, exact, number_of
@@ -79,7 +79,7 @@ class NumericTolerance(NumericPrimitive):
     truth of 0 only 0 passes. "absolute" measures it in the field's own unit. The tolerance must be at least 0.
     """
 
-    from_files: ClassVar[FromFiles] = "any"
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
     tolerance: Annotated[Number, Field(ge=0)]
     mode: Mode = "relative"
 
@@ -100,7 +100,7 @@ class NumericRange(Primitive):
     The truth is ignored. One bound may be omitted. Bounds must be finite, and there must be a number between them.
     """
 
-    from_files: ClassVar[FromFiles] = "any"
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
     min: Number | None = None
     max: Number | None = None
     exclusive_min: bool = False
@@ -132,7 +132,7 @@ class NumericRange(Primitive):
 class NumericMinimum(NumericPrimitive):
     """Passes if the number is at least the truth, or above it if `exclusive` is set."""
 
-    from_files: ClassVar[FromFiles] = "any"
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
     exclusive: bool = False
 
     def accept(self, expected: object) -> object:
@@ -152,7 +152,7 @@ class NumericMinimum(NumericPrimitive):
 class NumericMaximum(NumericPrimitive):
     """Passes if the number is at most the truth, or below it if `exclusive` is set."""
 
-    from_files: ClassVar[FromFiles] = "any"
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
     exclusive: bool = False
 
     def accept(self, expected: object) -> object:
@@ -206,7 +206,7 @@ class NumericGraded(NumericPrimitive):
     passes within `cutoff`, the limit included. `cutoff` must be above 0 and above `full_credit`.
     """
 
-    from_files: ClassVar[FromFiles] = "any"
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
     cutoff: Positive
     full_credit: Annotated[Number, Field(ge=0)] | None = None
     mode: Mode = "relative"
@@ -248,7 +248,7 @@ class NumericRangeGraded(Primitive):
     change only `check`. `min` must be below `max`, and `margin` above 0.
     """
 
-    from_files: ClassVar[FromFiles] = "any"
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
     min: Number
     max: Number
     margin: Positive
@@ -299,7 +299,7 @@ class NumericThresholdGraded(NumericPrimitive):
     `exclusive` is set, which changes only `check`. `margin` must be above 0.
     """
 
-    from_files: ClassVar[FromFiles] = "any"
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
     direction: Annotated[Literal["min", "max", "minimum", "maximum"], BeforeValidator(_short)]
     margin: Positive
     mode: Mode = "relative"
