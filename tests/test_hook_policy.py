@@ -47,7 +47,7 @@ def test_every_hook_is_implemented_by_a_member_or_an_example(name: str) -> None:
 def plugins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plugins:
     """Return a plugin that implements a deprecated hook of another distribution."""
     (tmp_path / "old_hooks.py").write_text(
-        "from karenina_core.hooks import HookPolicy\nfrom karenina_core.hooks import hookspec\n\n\n@hookspec\n"
+        "from karenina_core.hook_policy import HookPolicy\nfrom karenina_core.hooks import hookspec\n\n\n@hookspec\n"
         f'@HookPolicy(since="0.2", deprecated="{ADVICE}")\ndef karenina_old():\n    """Offer something."""\n',
         "utf-8",
     )
