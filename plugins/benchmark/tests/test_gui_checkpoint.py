@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from karenina_benchmark import Benchmark
 from karenina_benchmark.errors import BenchmarkFileError
-from karenina_benchmark.formats.builtin_formats import FORMATS
+from karenina_benchmark.formats.format_registry import FORMATS
 
 TEMPLATE = """class Answer(BaseAnswer):
     metal: str = VerifiedField(description="The metal", ground_truth="mercury", verify_with=ExactMatch())

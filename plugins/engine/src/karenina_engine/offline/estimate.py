@@ -27,8 +27,7 @@ from karenina_engine.calls.panel_model import PanelModel
 from karenina_engine.check.planner import Planner
 from karenina_engine.check.plugin_checks import check_selection, warn_about_plugins
 from karenina_engine.cost.price_source import format_cost, to_dollars
-from karenina_engine.offline.prompt_preview import Prompt, preview_prompts
-from karenina_engine.offline.schema_example import example_for_schema
+from karenina_engine.offline.prompt_preview import Prompt, example_for_schema, preview_prompts
 from karenina_engine.run.matrix import Matrix
 from karenina_engine.run.plugin_offers import configured_panel
 
