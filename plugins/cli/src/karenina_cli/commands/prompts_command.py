@@ -114,7 +114,7 @@ def prompts(
         )
         chosen = read_configuration(benchmark, config, settings, answering=answering, judges=judge)
         if benchmark is not None:
-            check_restricted_values(benchmark, chosen, trust)
+            chosen = check_restricted_values(benchmark, chosen, trust)
         plugins = plugins_of(chosen)
         if task and "" in task:
             _list_tasks(screen, plugins, as_json=as_json)
@@ -158,12 +158,11 @@ def _preview(
     trust: Trust,
 ) -> PromptPreview:
     from karenina_core.errors import ConfigError
-    from karenina_engine.check.questions import select_questions, with_workspace_root
+    from karenina_engine.check.questions import select_questions
     from karenina_engine.offline.prompt_preview import PLACEHOLDER, preview_prompts
 
     if not len(benchmark):
         raise ConfigError([f"{benchmark.path} contains no question"])
-    config = with_workspace_root(benchmark, config)
     (question,) = select_questions(benchmark, config, [id if id is not None else benchmark.ids[0]])
     text = answer if answer is not None else PLACEHOLDER
     return asyncio.run(preview_prompts(question, config, plugins, trust=trust, answer=text))
