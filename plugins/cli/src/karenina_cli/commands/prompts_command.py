@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.text import Text
-from typer.core import TyperCommand
 
 from karenina_cli.input import completion_values
 from karenina_cli.input.configuration import parse_columns, read_configuration
 from karenina_cli.input.options import Answering, ConfigFile, Judges, Settings, TrustAll
 from karenina_terminal import completion
+from karenina_terminal.lazy_commands import StrictCommand
 from karenina_terminal.options import Columns, Encoding, Exact, PrintJSON, Rows, Sheet
 from karenina_terminal.screen import Screen, get_screen
 from karenina_toolkit.printable import clean
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 TRUTH = "contains the ground truth, by design"
 
 
-class PromptsCommand(TyperCommand):
+class PromptsCommand(StrictCommand):
     """A command whose option `--task` lists the tasks if no name follows it."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
