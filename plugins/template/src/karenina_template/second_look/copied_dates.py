@@ -77,7 +77,7 @@ def check_dates(answer: BaseAnswer, text: str, question: str) -> None:
     dates = list(_dates_of(answer))
     if not dates or _may_have_date(text):
         return
-    asked = {one.at.date() for one in find_dates(question)}
+    asked = find_dates(question)
     for name, day in dates:
         if day not in asked and f"{day.year:04}" not in question:
             what = f"the field {name!r} has the date {day.isoformat()}, and the response has no date"
