@@ -42,7 +42,7 @@ def choose_format(formats: Sequence[ImportFormat], key: str) -> ImportFormat:
 def detect_format(formats: Sequence[ImportFormat], path: Path) -> ImportFormat:
     """Return the only format that a file has. Raises `ConfigError` if it has none, or could have several.
 
-    Raises `CheckpointError` for YAML that is not valid.
+    Raises `BenchmarkFileError` for YAML that is not valid.
     """
     from karenina_importing.formats.promptfoo.files import YAML, read_document  # not for completion in a shell
 
