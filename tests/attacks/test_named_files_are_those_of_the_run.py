@@ -25,7 +25,7 @@ from users import User
 
 from karenina_agentic.workspace_paths import WorkspaceError, resolve_root
 from karenina_benchmark import Benchmark
-from karenina_benchmark.config.file_paths import read_config_section
+from karenina_benchmark.config.config_files import read_config_section
 from karenina_core import VerificationConfig
 from karenina_core.config import find_adapter
 from karenina_core.data.trust import Trust, digest_of_values

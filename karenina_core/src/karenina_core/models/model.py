@@ -125,7 +125,7 @@ class ModelConfig(StrictSettings):
         exclude=True,
         repr=False,
         description="The folder out of which no link leads to a file that the model names; by default, any does.",
-        json_schema_extra={"from_files": "never"},
+        json_schema_extra={"allowed_in_files": "never"},
     )
     extra: Annotated[dict[str, Any], BeforeValidator(_refuse_mask)] = Field(
         default_factory=dict,
