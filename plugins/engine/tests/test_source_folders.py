@@ -16,6 +16,7 @@ from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import AgentOptions, CallInfo, Message
 from karenina_core.models.source_folder import SourceFolder
 from karenina_core.plugins import Plugins
+from karenina_engine.journal.fingerprint import digest_recordings
 from karenina_testing import ScriptedModels
 from karenina_toolkit.files.source_digest import digest_folder
 
