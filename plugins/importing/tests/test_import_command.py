@@ -316,7 +316,7 @@ def test_a_file_of_two_formats_needs_from(tmp_path: Path) -> None:
     ("name", "content", "problem"),
     [
         ("a.txt", b"question,answer\n", "the format of a.txt is not known"),
-        ("a.yaml", b"a: 1\nb: [1, {\n", "a.yaml, line 2"),
+        ("a.yaml", b"a: 1\nb: [1, {\n", "a.yaml, line 3, column 1: the YAML is not valid"),
         ("a.eval", b"PK\x03\x04 cut", "the archive is damaged"),
         ("a.parquet", b"PAR1 cut", "it cannot be read as parquet"),
         ("a.jsonl", b"", "a.jsonl is an empty file"),
