@@ -105,6 +105,18 @@ class Answer:
         return list(dict.fromkeys(one for found in self.judgements.values() for one in found.extractions))
 
 
+@dataclass(frozen=True, slots=True)
+class AskedAnswer:
+    """An answer to ask a person about, with the extracted values to ask about.
+
+    `why` says why it is asked again; empty if it was not labelled before.
+    """
+
+    answer: Answer
+    extractions: Sequence[Extraction]
+    why: str = ""
+
+
 @dataclass(slots=True)
 class Answers:
     """The answers of runs by their ids, and the number of results without an answer for each model."""

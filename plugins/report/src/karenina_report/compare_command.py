@@ -202,8 +202,8 @@ def _renamed(found: Comparison) -> str:
     if not old:
         return ""
     return (
-        f"; {old[0]} has recordings under the name {_UNNAMED!r}, which are now named by their file: write it again with "
-        "`karenina run`"
+        f"; {old[0]} has recordings under the name {_UNNAMED!r}, which are now named by their file: write it again "
+        "with `karenina run`"
     )
 
 
