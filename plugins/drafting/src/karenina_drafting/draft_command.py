@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from karenina_cli.input import completion_values
-from karenina_cli.input.configuration import SPEC_HELP, parse_columns, read_configuration
+from karenina_cli.input.configuration import SPEC_HELP, read_configuration
 from karenina_cli.input.options import ConfigFile, Settings
 from karenina_terminal import completion
-from karenina_terminal.options import Columns, Encoding, JournalPath, JSONObject, NoProgress, Rows, Sheet
+from karenina_terminal.options import Columns, Encoding, JournalPath, JSONObject, NoProgress, Rows, Sheet, parse_columns
 from karenina_terminal.screen import get_screen
 from karenina_toolkit.printable import in_one_line, quantity
 

@@ -19,8 +19,9 @@ from karenina_report.options import (
     config_error,
     is_number,
     parse_report_options,
+    read_named_benchmark,
 )
-from karenina_terminal.options import JSONObject
+from karenina_terminal.options import Columns, Encoding, Exact, JSONObject, Rows, Sheet, parse_columns
 from karenina_terminal.screen import get_screen
 
 if TYPE_CHECKING:
@@ -80,6 +81,11 @@ def compare(
     cut: Cut = None,
     scale: Scale = None,
     benchmark: BenchmarkFile = None,
+    columns: Columns = None,
+    rows: Rows = None,
+    encoding: Encoding = None,
+    sheet: Sheet = None,
+    exact: Exact = False,
     any_judge: Annotated[
         bool, typer.Option("--any-judge", help="Compare runs with different judges or judge prompts.")
     ] = False,
@@ -130,10 +136,12 @@ def compare(
     with screen.report_errors():
         from karenina_report.comparison.run_comparison import compare as compare_runs
 
+        reading = parse_columns(columns, rows, encoding, sheet, exact=exact)
+        loaded = read_named_benchmark(files, benchmark, reading)
         found = compare_runs(
             *files,
             baseline=baseline,
-            **parse_report_options(by, cluster, model, cut, scale, benchmark),
+            **parse_report_options(by, cluster, model, cut, scale, loaded),
             any_judge=any_judge,
             any_template=any_template,
         )

@@ -12,7 +12,17 @@ import typer
 from karenina_cli.input.configuration import read_configuration
 from karenina_cli.input.options import ConfigFile, Judges, Settings, TrustAll
 from karenina_terminal import completion
-from karenina_terminal.options import JournalPath, JSONObject, NoProgress
+from karenina_terminal.options import (
+    Columns,
+    Encoding,
+    Exact,
+    JournalPath,
+    JSONObject,
+    NoProgress,
+    Rows,
+    Sheet,
+    parse_columns,
+)
 from karenina_terminal.screen import get_screen
 from karenina_toolkit.printable import in_one_line, quantity
 
@@ -79,6 +89,11 @@ def selftest(
             autocompletion=completion.benchmark_files,
         ),
     ] = None,
+    columns: Columns = None,
+    rows: Rows = None,
+    encoding: Encoding = None,
+    sheet: Sheet = None,
+    exact: Exact = False,
     judges: Judges = None,
     config: ConfigFile = None,
     settings: Settings = None,
@@ -125,7 +140,7 @@ def selftest(
         from karenina_selftest.scores import score_judges
 
         trust = resolve_trust("all" if trust_all else None)
-        benchmark = _load(file, trust)
+        benchmark = _load(file, trust, parse_columns(columns, rows, encoding, sheet, exact=exact))
         chosen = read_configuration(benchmark, config, settings, judges=judges)
         if benchmark is not None:
             require_trust(benchmark, chosen, trust)
@@ -151,10 +166,13 @@ def selftest(
         _exit(screen, scores, unmet)
 
 
-def _load(file: Path | None, trust: Trust) -> Benchmark | None:
+def _load(file: Path | None, trust: Trust, reading: Mapping[str, str] | None) -> Benchmark | None:
     from karenina_cli.input.named_files import load_checked
+    from karenina_core.errors import ConfigError
 
-    return load_checked(file, trust) if file is not None else None
+    if file is None and reading:
+        raise ConfigError(["--columns, --rows, --encoding, --sheet and --exact are about the table FILE: name it"])
+    return load_checked(file, trust, columns=reading) if file is not None else None
 
 
 def _select_cases(

@@ -12,12 +12,12 @@ from rich.table import Table
 from rich.text import Text
 
 from karenina_cli.input import completion_values
-from karenina_cli.input.configuration import SPEC_HELP, parse_columns, parse_models, with_settings
+from karenina_cli.input.configuration import SPEC_HELP, parse_models, with_settings
 from karenina_cli.input.named_files import find_journal
 from karenina_cli.input.options import ConfigFile, JournalFile, Settings
 from karenina_core.errors import ConfigError
 from karenina_terminal import completion
-from karenina_terminal.options import Columns, Encoding, Exact, JSONObject, Rows, Sheet
+from karenina_terminal.options import Columns, Encoding, Exact, JSONObject, Rows, Sheet, parse_columns
 from karenina_terminal.screen import Screen, get_screen
 from karenina_toolkit.printable import clean, quantity
 
@@ -88,8 +88,9 @@ def rescore(
         from karenina_engine.results.result_set import is_of_reference
 
         target = output.absolute() if output is not None else None
+        reading = parse_columns(columns, rows, encoding, sheet, exact=exact)
         if is_of_reference(journal):
-            found = _rescore_reference(journal, file, target, columns=parse_columns(columns), trust_all=trust_all)
+            found = _rescore_reference(journal, file, target, columns=reading, trust_all=trust_all)
             _print(screen, found, output, diff=diff, as_json=as_json)
             return
         if judge and not ask:
@@ -103,7 +104,7 @@ def rescore(
             judges=parse_models(judge) if judge else None,
             ask=ask,
             trust_all=trust_all,
-            columns=parse_columns(columns, rows, encoding, sheet, exact=exact),
+            columns=reading,
             note=screen.note,
         )
         found = scored_again(

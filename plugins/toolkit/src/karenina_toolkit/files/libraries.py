@@ -7,11 +7,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final
 
 from karenina_toolkit.files import bounded_files
 from karenina_toolkit.files.bounded_files import FileError
 from karenina_toolkit.files.tables import CELLS_PER_ROW, Cells, cell_limit, too_many_cells_error
+
+if TYPE_CHECKING:
+    from openpyxl import Workbook
 
 EXCEL: Final = "excel"
 PARQUET: Final = "parquet"
@@ -47,17 +50,21 @@ def read_excel(path: Path, sheet: str | None, facts: SheetFacts, *, any_size: bo
     `facts` are complete when the first row is there.
     """
     try:
-        import openpyxl  # uses defusedxml if it is installed
+        import openpyxl.reader.excel  # uses defusedxml if it is installed
         from defusedxml import DefusedXmlException
     except ImportError as error:
         raise missing_library(path, "Excel files", error, f"{package}[{EXCEL}]") from error
     try:
         with bounded_files.open_file(path, any_size=any_size) as opened:
             parts = {} if any_size else _check_parts(path, opened, package)
-            with closing(openpyxl.load_workbook(opened, read_only=True, data_only=True)) as book:
-                if sheet is not None and sheet not in book.sheetnames:
-                    cure = f"use one of its sheets: {', '.join(book.sheetnames)}"
-                    raise FileError(path, "", f"the file has no sheet {sheet!r}", cure)
+            with closing(_open_workbook(opened)) as book:
+                names = [one.title for one in book.worksheets]
+                if not names or (sheet is not None and sheet not in names):
+                    what = "the file has no sheet with rows" if sheet is None else f"the file has no sheet {sheet!r}"
+                    if sheet in book.sheetnames:
+                        what = f"the sheet {sheet!r} is a chart, which has no rows"
+                    cure = f"use one of its sheets: {', '.join(names)}" if names else "add one"
+                    raise FileError(path, "", what, cure)
                 page = book[sheet] if sheet is not None else book.worksheets[0]
                 page.reset_dimensions()  # the dimensions that a file states may be far too large
                 for one in book.worksheets:
@@ -78,6 +85,26 @@ def read_excel(path: Path, sheet: str | None, facts: SheetFacts, *, any_size: bo
             reason = "its XML declares entities, which no spreadsheet program writes"
         cure = "save it as .xlsx or .csv with a spreadsheet program"
         raise FileError(path, "", f"the Excel file cannot be read: {reason}", cure) from error
+
+
+def _open_workbook(opened: IO[bytes]) -> Workbook:
+    """Return a workbook whose chart sheets have no content, because that of some cannot be read."""
+    from openpyxl.chartsheet import Chartsheet
+    from openpyxl.reader.excel import ExcelReader
+
+    class Reader(ExcelReader):
+        """A reader that keeps the place of a chart sheet, by which names refer to sheets."""
+
+        def read_chartsheet(self, sheet: Any, rel: Any) -> None:
+            """Add a chart sheet without reading it."""
+            chart = Chartsheet()
+            chart._parent = self.wb
+            chart.title = sheet.name
+            self.wb._add_sheet(chart)
+
+    reader = Reader(opened, read_only=True, data_only=True)
+    reader.read()
+    return reader.wb
 
 
 def _shown_value(cell: Any) -> Any:
