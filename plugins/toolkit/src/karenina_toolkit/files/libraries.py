@@ -14,7 +14,7 @@ from karenina_toolkit.files.bounded_files import FileError
 from karenina_toolkit.files.tables import CELLS_PER_ROW, Cells, cell_limit, too_many_cells_error
 
 if TYPE_CHECKING:
-    from openpyxl import Workbook
+    from openpyxl.reader.excel import ExcelReader
 
 EXCEL: Final = "excel"
 PARQUET: Final = "parquet"
@@ -50,14 +50,17 @@ def read_excel(path: Path, sheet: str | None, facts: SheetFacts, *, any_size: bo
     `facts` are complete when the first row is there.
     """
     try:
-        import openpyxl.reader.excel  # uses defusedxml if it is installed
         from defusedxml import DefusedXmlException
+
+        reader_class = _make_reader_class()
     except ImportError as error:
         raise missing_library(path, "Excel files", error, f"{package}[{EXCEL}]") from error
     try:
         with bounded_files.open_file(path, any_size=any_size) as opened:
             parts = {} if any_size else _check_parts(path, opened, package)
-            with closing(_open_workbook(opened)) as book:
+            reader = reader_class(opened, read_only=True, data_only=True)
+            reader.read()
+            with closing(reader.wb) as book:
                 names = [one.title for one in book.worksheets]
                 if not names or (sheet is not None and sheet not in names):
                     what = "the file has no sheet with rows" if sheet is None else f"the file has no sheet {sheet!r}"
@@ -87,13 +90,13 @@ def read_excel(path: Path, sheet: str | None, facts: SheetFacts, *, any_size: bo
         raise FileError(path, "", f"the Excel file cannot be read: {reason}", cure) from error
 
 
-def _open_workbook(opened: IO[bytes]) -> Workbook:
-    """Return a workbook whose chart sheets have no content, because that of some cannot be read."""
+def _make_reader_class() -> type[ExcelReader]:
+    """Return a reader of workbooks that reads no chart sheets, some of which it cannot. Raises `ImportError`."""
     from openpyxl.chartsheet import Chartsheet
-    from openpyxl.reader.excel import ExcelReader
+    from openpyxl.reader.excel import ExcelReader  # uses defusedxml if it is installed
 
     class Reader(ExcelReader):
-        """A reader that keeps the place of a chart sheet, by which names refer to sheets."""
+        """A reader that only keeps the places of chart sheets, by which names refer to sheets."""
 
         def read_chartsheet(self, sheet: Any, rel: Any) -> None:
             """Add a chart sheet without reading it."""
@@ -102,9 +105,7 @@ def _open_workbook(opened: IO[bytes]) -> Workbook:
             chart.title = sheet.name
             self.wb._add_sheet(chart)
 
-    reader = Reader(opened, read_only=True, data_only=True)
-    reader.read()
-    return reader.wb
+    return Reader
 
 
 def _shown_value(cell: Any) -> Any:
