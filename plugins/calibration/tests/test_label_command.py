@@ -107,6 +107,21 @@ def test_a_stratum_of_every_verdict_is_all_answers(tmp_path: Path) -> None:
     assert "correct or not correct" not in drawn.err + again.out
 
 
+@pytest.mark.parametrize("reference", ["False", "no", "false"])
+def test_booleans_of_truths_are_spelled_like_those_of_answers(tmp_path: Path, reference: str) -> None:
+    (one,) = [result("q", False, answer="Yes.", extracted={"increases": True})]
+    one = one.model_copy(
+        update={
+            "metadata": one.metadata.model_copy(update={"raw_answer": reference}),
+            "template": one.template.model_copy(update={"parsed_gt_response": {"increases": False}}),
+        }
+    )
+    done = karenina("label", save(tmp_path / "b.results.jsonl", [one]), type="n\nq\n")
+
+    assert "Truth     false\n" in done.out
+    assert "Does the answer say increases = true?" in done.out
+
+
 def test_labelling_goes_on_where_it_stopped(run: Path) -> None:
     karenina("label", run, "--labeller", "ann", type="y\ny\nq\n")
     again = karenina("label", run, "--labeller", "ann", type="s\nwhat\nq\n")

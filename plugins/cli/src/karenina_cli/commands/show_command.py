@@ -112,7 +112,8 @@ def show(
                     print_result(screen.out, result, position, detailed=True, full=full, rules=of_fields)
             failures.print(files[0] if len(files) == 1 else None)
         cost = cost_text(files, spent) if everything.usage().calls else None
-        print_summary(screen.out, results, cost=cost, notes=[(one.name, one.text) for one in notes])
+        shown_notes = [(one.name, one.text) for one in notes]
+        print_summary(screen.out, results, cost=cost, notes=shown_notes, all_failures=True)
         if len(results) < len(items):
             screen.note(f"The summary covers the selected {len(results)} of {len(items)} results.")
 
