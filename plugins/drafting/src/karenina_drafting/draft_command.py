@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -155,7 +156,9 @@ def _print(drafts: Sequence[Draft], target: Path, results: Path) -> None:
         typer.echo(
             f"Marked   {quantity(marked, 'synonym')} that the answers do not contain: keep only what is the same thing"
         )
-    typer.echo(f"Review   {target}: read every field before you use it; `karenina show {results}` prints the calls")
+    typer.echo(
+        f"Review   {target}: read every field before you use it; `karenina show {quote(str(results))}` prints the calls"
+    )
 
 
 def _json(drafts: Sequence[Draft], target: Path) -> dict[str, object]:

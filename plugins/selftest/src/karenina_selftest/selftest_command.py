@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -236,7 +237,9 @@ def _print(screen: Screen, scores: Sequence[JudgeScore], worst: int, output: Pat
 
     for line in format_sections(score_sections(scores, worst), screen.out.width):
         typer.echo(line)
-    screen.note(f"`karenina show {output}` prints each case; `karenina report` shows these rates beside runs.")
+    screen.note(
+        f"`karenina show {quote(str(output))}` prints each case; `karenina report` shows these rates beside runs."
+    )
 
 
 def _exit(screen: Screen, scores: Sequence[JudgeScore], unmet: Sequence[str]) -> None:

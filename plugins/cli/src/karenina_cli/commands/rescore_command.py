@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -131,7 +132,9 @@ def _rescore_reference(
     from karenina_engine.user.trust_store import load_trust
 
     if file is None:
-        raise ConfigError([f"{results} has no journal that names a benchmark: karenina rescore {results} BENCHMARK"])
+        raise ConfigError(
+            [f"{results} has no journal that names a benchmark: karenina rescore {quote(str(results))} BENCHMARK"]
+        )
     trust = Trust.all() if trust_all else load_trust()
     return rescore_results(results, load_checked(file, trust, columns=columns), trust, output)
 
