@@ -240,8 +240,8 @@ def _check_is_result_file(line: bytes, path: Path) -> None:
     """Raise `ResultFileError` for a file of another kind, with the command that it is for."""
     if line.startswith(_SQLITE):
         raise ResultFileError(
-            f"{path} is a journal, not a file of results: `karenina status {quote(str(path))}` shows the progress of its "
-            f"run, and `karenina export {quote(str(path))}` writes its results"
+            f"{path} is a journal, not a file of results: `karenina status {quote(str(path))}` shows the progress of "
+            f"its run, and `karenina export {quote(str(path))}` writes its results"
         )
     if not line.lstrip().startswith(b"{") or path.suffix.lower() in _OF_BENCHMARKS:
         raise ResultFileError(
