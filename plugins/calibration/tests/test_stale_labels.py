@@ -142,6 +142,7 @@ def test_a_sheet_asks_only_what_is_stale_and_says_why(run: Path, tmp_path: Path,
     rows = read_rows(sheet)
 
     assert "has 3 answers to label, 3 of them again" in done.err
+    assert f"karenina label {run} --from {sheet} --labeller ann\n" in done.err
     assert {row["question"][-3:] for row in rows} == {"q3?", "q4?", "q5?"}
     assert {row["asked"] for row in rows} == {"answer"}
     assert {row["why"] for row in rows} == {"the truth changed since ann labelled the answer"}

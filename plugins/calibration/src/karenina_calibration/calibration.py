@@ -167,7 +167,8 @@ def describe_labels(run: LabelledRun, *, source: str | None = None, worst: int |
     current = run.labels.known_items
     known = [one for one in run.labelled if one.answer.verdicts != SCORED and one.answer.id in current]
     worst_items = sorted(_worst(run.labelled), key=lambda one: (-len(one.verdicts), -len(one.extractions), one.item))
-    if any(one.drawn_as not in (None, one.verdicts) for one in run.answers.by_id.values()):
+    several = run.draw is not None and len(run.draw.strata) > 1
+    if several and any(one.drawn_as not in (None, one.verdicts) for one in run.answers.by_id.values()):
         notes.append("the strata are the verdicts when the answers were drawn, before they were scored again")
     seen = sum(not label.blind for label in run.labels)
     if seen:

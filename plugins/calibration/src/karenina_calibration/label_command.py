@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from karenina_calibration.answers import AskedAnswer
+    from karenina_calibration.label_file import Label
     from karenina_calibration.labelling import Labelling
     from karenina_terminal.screen import Screen
 
@@ -115,15 +116,19 @@ def label(
             screen.note(f"The earlier labels are kept in {before}.")
         for one, found in zip(earlier, kept, strict=True):
             opened.take_over(found)
-            screen.note(f"{len(found)} labels were read from {before or one}.")
+            screen.note(f"{_labels_read(found)} {before or one}.")
         for one, found, strange in taken:
             opened.take_over(found)
             left = f"; {strange} are about answers that the results do not contain" if strange else ""
-            screen.note(f"{len(found)} labels were read from {one}{left}.")
+            screen.note(f"{_labels_read(found)} {one}{left}.")
         stale = opened.stale()
         if stale:
-            screen.note(f"Warning: {stale_text([one.question_id for one in stale])}; they are asked again.")
+            screen.note(
+                f"Warning: {stale_text([one.question_id for one in stale])}; {'it is' if len(stale) == 1 else 'they are'} asked again."
+            )
         missing = opened.labels.missing(name)
+        again = {person for _, person in opened.labels.stale}
+        reader = again.pop() if labeller is None and len(again) == 1 else name
         in_file = opened.ask(opened.asked_in_file(labeller), labeller)
         if sheet is not None:
             from karenina_calibration.sheets import count_cut, write_sheet
@@ -132,7 +137,7 @@ def label(
             if cut:
                 screen.note(f"Warning: {cut} answers are too long for a cell and are cut: a .csv file has all of them.")
             moved = write_sheet(sheet, in_file)
-            read = label_command("label", results, file, "--from", str(sheet), "--labeller", name)
+            read = label_command("label", results, file, "--from", str(sheet), "--labeller", reader)
             screen.note(
                 f"The sheet {sheet} has {_count(in_file)}{moved_note(moved)}. Write yes, no or "
                 f"unclear in the column `right`, and read it with: {read}"
@@ -141,10 +146,10 @@ def label(
             from karenina_calibration.label_page import saved_name, write_label_page
 
             moved = write_label_page(page, opened, in_file, labeller=labeller or "", show_verdict=show_verdict)
-            read = label_command("label", results, file, "--from", saved_name(file, name))
+            read = label_command("label", results, file, "--from", saved_name(file, reader))
             screen.note(
                 f"The page {page} has {_count(in_file)}{moved_note(moved)}. It saves a file with the name of the "
-                f"labeller in its own name; read it, here that of {name}, with: {read}"
+                f"labeller in its own name; read it, here that of {reader}, with: {read}"
             )
         if sheet is None and page is None and not from_files:
             _ask_all(screen, opened, missing, name, blind=not show_verdict)
@@ -163,6 +168,10 @@ def _user() -> str:
         return getpass.getuser()
     except (OSError, KeyError) as error:
         raise config_error("the name of the user is not known: give --labeller NAME") from error
+
+
+def _labels_read(labels: Sequence[Label]) -> str:
+    return f"{quantity(len(labels), 'label')} {'was' if len(labels) == 1 else 'were'} read from"
 
 
 def _count(asked: Sequence[AskedAnswer]) -> str:
