@@ -123,12 +123,11 @@ def label(
             screen.note(f"{_labels_read(found)} {one}{left}.")
         stale = opened.stale()
         if stale:
-            screen.note(
-                f"Warning: {stale_text([one.question_id for one in stale])}; {'it is' if len(stale) == 1 else 'they are'} asked again."
-            )
+            again = "it is asked again" if len(stale) == 1 else "they are asked again"
+            screen.note(f"Warning: {stale_text([one.question_id for one in stale])}; {again}.")
         missing = opened.labels.missing(name)
-        again = {person for _, person in opened.labels.stale}
-        reader = again.pop() if labeller is None and len(again) == 1 else name
+        people = {person for _, person in opened.labels.stale}
+        reader = people.pop() if labeller is None and len(people) == 1 else name
         in_file = opened.ask(opened.asked_in_file(labeller), labeller)
         if sheet is not None:
             from karenina_calibration.sheets import count_cut, write_sheet
