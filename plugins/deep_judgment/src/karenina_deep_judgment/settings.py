@@ -17,7 +17,7 @@ from pydantic import (
     model_validator,
 )
 
-from karenina_core.models.from_files import FromFiles
+from karenina_core.models.allowed_in_files import AllowedInFiles
 from karenina_core.models.strict_settings import StrictSettings
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Mode = Literal["disabled", "reasoning_only", "full"]
 USUAL_TOOL: Final = "tavily"
-_NOT_FROM_FILES: Final[dict[str, JsonValue]] = {"from_files": "never"}  # a search sends text to a service
+_NOT_FROM_FILES: Final[dict[str, JsonValue]] = {"allowed_in_files": "never"}  # a search sends text to a service
 RubricMode = Literal["disabled", "enable_all", "use_checkpoint", "custom"]
 
 
@@ -65,7 +65,7 @@ class TraitFields(BaseModel):
     None means the number in the configuration.
     """
 
-    from_files: ClassVar[FromFiles] = "any"
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
     model_config = ConfigDict(frozen=True)
 
     deep_judgment_enabled: bool = Field(default=False, description="Score it from excerpts and reasoning.")
@@ -80,7 +80,7 @@ class TraitFields(BaseModel):
     deep_judgment_search_enabled: bool = Field(
         default=False,
         description="Check excerpts with a web search.",
-        json_schema_extra={"from_files": "never"},
+        json_schema_extra={"allowed_in_files": "never"},
     )
 
 
@@ -106,7 +106,7 @@ class RubricTraitSettings(StrictSettings):
 class DeepJudgmentSettings(BaseModel):
     """Settings of deep judgment, of templates and of rubric traits."""
 
-    from_files: ClassVar[FromFiles] = "any"
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
     model_config = ConfigDict(frozen=True)
 
     deep_judgment_enabled: bool = Field(

@@ -21,7 +21,7 @@ from karenina_engine.calls.retry import RetryPolicy
 from karenina_engine.check.planner import Planner
 from karenina_engine.run.item_runner import ItemRunner
 from karenina_engine.run.matrix import AnswerTask, judges_of
-from karenina_engine.run.plugin_offers import find_observers, find_panel
+from karenina_engine.run.plugin_offers import configured_panel, find_observers
 from karenina_engine.run.run_parts import RunParts, limit_calls
 from karenina_engine.settings import EngineSettings
 from karenina_ray import serialization
@@ -84,7 +84,7 @@ class Worker:
             ledger=RemoteLedger(client),
             budget=RemoteBudget(client) if message["paid"] else None,
         )
-        panel = find_panel(plugins, config)
+        panel = configured_panel(plugins, config)
         self._planner = Planner(config, plugins, parts.observers)
         self._judges = judges_of(config, panel)
         self._runner = ItemRunner(parts, panel)

@@ -8,7 +8,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
-from karenina_benchmark.config.file_paths import read_config_section, resolve_recordings
+from karenina_benchmark.config.config_files import read_config_section, resolve_recordings
 from karenina_core.data.trust import Trust
 from karenina_core.errors import ConfigError
 from karenina_engine.calls.journal_labels import JournalLabels, make_run_line

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from karenina_benchmark.document import Document, Place, Section
-from karenina_benchmark.errors import CheckpointError, Problems
+from karenina_benchmark.errors import BenchmarkFileError, Problems
 from karenina_toolkit.files import bounded_files
 from karenina_toolkit.files.value_limits import MAX_DEPTH, find_problem
 
@@ -48,16 +48,16 @@ class TooManyValues(Exception):
 
 
 def parse(text: str, file: Path, problems: Problems | None = None) -> Section:
-    """Parse a YAML text as a mapping; see `read`. Raises `CheckpointError` with the line."""
+    """Parse a YAML text as a mapping; see `read`. Raises `BenchmarkFileError` with the line."""
     document = read(text, file, problems)
     if not isinstance(document.value, Mapping):
         what = "the file does not hold a mapping of keys to values"
-        raise CheckpointError(file, "", what, "begin it with `karenina: 1`")
+        raise BenchmarkFileError(file, "", what, "begin it with `karenina: 1`")
     return Section(document, (), document.value)
 
 
 def read(text: str, file: Path, problems: Problems | None = None) -> Document:
-    """Parse a YAML text; the value of an empty one is None. Raises `CheckpointError` with the line.
+    """Parse a YAML text; the value of an empty one is None. Raises `BenchmarkFileError` with the line.
 
     If `problems` is given, keys that appear twice and values that cannot be read are added to it instead, and the first
     value of a key is used.
@@ -80,36 +80,36 @@ def read(text: str, file: Path, problems: Problems | None = None) -> Document:
         problem = error.problem or error.context or ""
         if "<stream end>" in problem or "end of stream" in problem:
             what = "the YAML is not valid: the file ends while a value is still open"
-            raise CheckpointError(file, where, what, "look above for an unclosed [, { or quote") from error
+            raise BenchmarkFileError(file, where, what, "look above for an unclosed [, { or quote") from error
         if "'\\t'" in problem:
             what = "the YAML is not valid: a tab begins the line"
-            raise CheckpointError(file, where, what, "indent with spaces") from error
+            raise BenchmarkFileError(file, where, what, "indent with spaces") from error
         what = f"the YAML is not valid: {problem}"
-        raise CheckpointError(file, where, what, _YAML_CURE) from error
+        raise BenchmarkFileError(file, where, what, _YAML_CURE) from error
     except yaml.YAMLError as error:
-        raise CheckpointError(file, "", f"the YAML is not valid: {error}", "remove that character") from error
+        raise BenchmarkFileError(file, "", f"the YAML is not valid: {error}", "remove that character") from error
     except RecursionError as error:
-        raise CheckpointError(file, "", "the YAML is nested too deeply", "check the file") from error
+        raise BenchmarkFileError(file, "", "the YAML is nested too deeply", "check the file") from error
     except TooManyValues as error:
         what, cure = f"the file has more than {error.limit:,} values", "write it as lines of JSON (.jsonl)"
-        raise CheckpointError(
+        raise BenchmarkFileError(
             file,
             f"line {error.line}",
             what,
             f"{cure}, or {bounded_files.size_limit_cure(bounded_files.max_file_bytes())}",
         ) from error
     except (ValueError, OverflowError) as error:  # PyYAML accepts any number in an escape such as \U
-        if isinstance(error, CheckpointError):
+        if isinstance(error, BenchmarkFileError):
             raise
         what = "an escape \\U in the YAML is not a valid character"
-        raise CheckpointError(file, "", what, "correct that escape") from error
+        raise BenchmarkFileError(file, "", what, "correct that escape") from error
     if problems is None:
         collected.raise_all()
     document = Document(file, value, reader.lines, reader.written, reader.text_lines)
     trouble = find_problem(value) if "\\u" in text or "\\U" in text or reader.deep else None
     if trouble is not None:
         line = document.line(trouble.path)
-        raise CheckpointError(file, f"line {line}" if line else "", trouble.what, trouble.cure)
+        raise BenchmarkFileError(file, f"line {line}" if line else "", trouble.what, trouble.cure)
     return document
 
 
@@ -227,8 +227,8 @@ class _Reader:
         if node.tag not in (_CORE + kind, "!"):
             raise self._error(node, f"the tag {node.tag!r} is not supported", "write plain values")
 
-    def _error(self, node: yaml.Node, what: str, cure: str) -> CheckpointError:
-        return CheckpointError(self._file, f"line {node.start_mark.line + 1}", what, cure)
+    def _error(self, node: yaml.Node, what: str, cure: str) -> BenchmarkFileError:
+        return BenchmarkFileError(self._file, f"line {node.start_mark.line + 1}", what, cure)
 
 
 def is_special(text: str) -> bool:

@@ -26,7 +26,7 @@ from karenina_engine.cost.ledger import Ledger
 from karenina_engine.cost.price_table import PriceTable
 from karenina_engine.run.executor import AsyncioExecutor
 from karenina_engine.run.matrix import Matrix
-from karenina_engine.run.plugin_offers import configured_executor, find_observers, find_panel
+from karenina_engine.run.plugin_offers import configured_executor, configured_panel, find_observers
 from karenina_engine.run.request import make_command
 from karenina_engine.run.run_parts import RunParts, limit_calls
 from karenina_engine.run.session import RunSession
@@ -149,7 +149,7 @@ def make_session(
     limits = limit_calls(plugins, settings.concurrency(), policy.patience)
     session = RunSession(
         RunParts(plugins, config, trust, policy, limits, found, offline=offline),
-        Matrix(questions, config, planner, find_panel(plugins, config)),
+        Matrix(questions, config, planner, configured_panel(plugins, config)),
         ledger=ledger,
         budget=budget,
         executor=executor,

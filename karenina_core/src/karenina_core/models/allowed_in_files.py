@@ -4,9 +4,9 @@ A value is *restricted* if it can start a program, choose where requests or keys
 environment, choose plugins or the executor, search the web, or change prices. All settings, fields of a model, settings
 of an adapter, and parameters of traits and primitives are restricted unless their owner marks them:
 
-    seed: int = Field(default=0, json_schema_extra={"from_files": "any"})
+    seed: int = Field(default=0, json_schema_extra={"allowed_in_files": "any"})
 
-or, for all fields that a class itself declares, with `from_files: ClassVar[FromFiles] = "any"` in its body.
+or, for all fields that a class itself declares, with `allowed_in_files: ClassVar[AllowedInFiles] = "any"` in its body.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
     from pydantic.fields import FieldInfo
 
-FromFiles = Literal["any", "below", "name", "models", "never"]
+AllowedInFiles = Literal["any", "below", "name", "models", "never"]
 """The values of a field that a file may set without the user's trust.
 
 - `any`: all.
@@ -35,19 +35,19 @@ def declared(info: FieldInfo, name: str) -> Any:
     return extra.get(name) if isinstance(extra, dict) else None
 
 
-def mark_of(model: type[BaseModel], name: str) -> FromFiles | None:
+def mark_of(model: type[BaseModel], name: str) -> AllowedInFiles | None:
     """Return the mark of a field: its own, else that of the class that declares it, else None.
 
     The mark of a class does not apply to fields that subclasses add. Raises `ValueError` for an unknown mark.
     """
-    found = declared(model.model_fields[name], "from_files")
+    found = declared(model.model_fields[name], "allowed_in_files")
     if found is None:
         owner = next((one for one in model.__mro__ if name in inspect.get_annotations(one)), model)
-        found = vars(owner).get("from_files")
-    if found is not None and found not in get_args(FromFiles):
-        known = ", ".join(get_args(FromFiles))
-        raise ValueError(f"{model.__name__}.{name}: from_files is {found!r}, but must be one of {known}")
-    return cast("FromFiles | None", found)
+        found = vars(owner).get("allowed_in_files")
+    if found is not None and found not in get_args(AllowedInFiles):
+        known = ", ".join(get_args(AllowedInFiles))
+        raise ValueError(f"{model.__name__}.{name}: allowed_in_files is {found!r}, but must be one of {known}")
+    return cast("AllowedInFiles | None", found)
 
 
 def restricted_fields(model: type[BaseModel]) -> tuple[str, ...]:
