@@ -63,7 +63,7 @@ def test_a_chart_sheet_is_skipped_and_refused_by_name(tmp_path: Path, first: boo
     book.save(tmp_path / "genes.xlsx")
 
     assert len(loaded(tmp_path / "genes.xlsx")) == 1
-    with pytest.raises(CheckpointError, match=r"the sheet 'Plot' is a chart, which has no rows.*its sheets: Sheet"):
+    with pytest.raises(BenchmarkFileError, match=r"the sheet 'Plot' is a chart, which has no rows.*its sheets: Sheet"):
         loaded(tmp_path / "genes.xlsx", sheet="Plot")
 
 

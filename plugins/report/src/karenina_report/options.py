@@ -121,7 +121,7 @@ def read_named_benchmark(
     """Return the benchmark that `--benchmark` names; None without the option.
 
     `reading` are the values of the options on how a table is read (`parse_columns`). Without any, a table is read as in
-    the user's own runs of `files` with this benchmark. Raises `CheckpointError`, and `ConfigError` for `reading`
+    the user's own runs of `files` with this benchmark. Raises `BenchmarkFileError`, and `ConfigError` for `reading`
     without a benchmark.
     """
     if benchmark is None:

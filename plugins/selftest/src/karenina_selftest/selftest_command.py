@@ -214,7 +214,6 @@ def selftest(
 
 def _load(file: Path | None, trust: Trust, reading: Mapping[str, str] | None) -> Benchmark | None:
     from karenina_cli.input.named_files import load_checked
-    from karenina_core.errors import ConfigError
 
     if file is None and reading:
         raise ConfigError(["--columns, --rows, --encoding, --sheet and --exact are about the table FILE: name it"])
