@@ -117,9 +117,8 @@ def group_lines(summary: Summary) -> Iterator[str]:
 
 def _failure_rows(failures: Sequence[Failure], *, all_failures: bool) -> Iterator[tuple[str, str]]:
     """Yield the most frequent reasons why items were not judged, each with its number of items."""
-    shown = (
-        len(failures) if all_failures else MAX_FAILURES + (len(failures) == MAX_FAILURES + 1)
-    )  # a line about one more would take as much room
+    shown = MAX_FAILURES + (len(failures) == MAX_FAILURES + 1)  # a line about one more would take as much room
+    shown = len(failures) if all_failures else shown
     for number, failure in enumerate(failures[:shown]):
         yield "Failures" if number == 0 else "", f"{failure.items:,} x {in_one_line(failure.error)}"
     left = failures[shown:]
