@@ -116,7 +116,7 @@ def test_a_blind_page_contains_no_verdict(run: Path) -> None:
     head = read_page(write(run))
 
     keys = {key for item in head["items"] for key in item}
-    assert keys == {"item", "question", "answer", "truth", "truth_id", "asks_verdict", "verdicts", "extractions"}
+    assert keys == {"item", "question", "answer", "truth", "why", "truth_id", "asks_verdict", "verdicts", "extractions"}
     assert not any(item["verdicts"] for item in head["items"])
     values = [value for item in head["items"] for value in item["extractions"]]
     assert {key for value in values for key in value} == {"kind", "name", "value", "asked"}

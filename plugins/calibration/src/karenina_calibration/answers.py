@@ -146,7 +146,7 @@ def truth_text(answer: Answer) -> str:
     A boolean is *true* or *false*, as in what was extracted, however the reference answer spells it.
     """
     reference = answer.reference or ""
-    word = _BOOLEANS.get(reference.strip().lower())
+    word = _BOOLEANS.get(reference.strip().lower(), "")
     if word in answer.truth.values():
         reference = word
     parts = [reference] if reference else []

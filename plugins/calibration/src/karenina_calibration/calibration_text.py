@@ -143,8 +143,8 @@ def outside_text(outside: int, answers: int, results: str | Path, labels: Path |
     """Return that labels outside of the draw do not count for rates, and how they would."""
     return (
         f"{quantity(outside, 'labelled answer')} outside of the draw, left out of rates, as people may have chosen "
-        f"what to label: `{label_command('label', results, labels, '--n', str(answers))}` draws all {answers:,}, a "
-        "smaller number more of them"
+        f"what to label: `{label_command('label', results, labels, '--n', str(answers))}` draws all of them, a "
+        "smaller number some"
     )
 
 

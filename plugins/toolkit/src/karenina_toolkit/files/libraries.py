@@ -100,10 +100,8 @@ def _make_reader_class() -> type[ExcelReader]:
 
         def read_chartsheet(self, sheet: Any, rel: Any) -> None:
             """Add a chart sheet without reading it."""
-            chart = Chartsheet()
-            chart._parent = self.wb
-            chart.title = sheet.name
-            self.wb._add_sheet(chart)
+            book: Any = self.wb  # its stubs do not have what its own reader uses
+            book._add_sheet(Chartsheet(parent=book, title=sheet.name))
 
     return Reader
 
