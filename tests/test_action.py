@@ -289,7 +289,7 @@ def test_the_summary_names_a_model_that_is_not_compared(step: Step) -> None:
     done = step.run(COMPARE, {"compare-with": "old.results.jsonl"}, results="karenina.results.jsonl")
 
     assert done.returncode == 0, done.stdout
-    assert "C (added) is not checked: old.results.jsonl has no" in step.summary.partition("<details>")[0]
+    assert "C (added (karenina)) is not checked: old.results.jsonl has" in step.summary.partition("<details>")[0]
 
 
 def test_the_summary_has_the_reason_of_a_failure(step: Step) -> None:

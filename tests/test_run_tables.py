@@ -106,7 +106,7 @@ def second_sheet(site: Environment) -> str:
     book.active.append(["question", "answer"])
     book.active.append(["Which drug?", "venetoclax"])
     page = book.create_sheet("Genes")
-    for row in [["question", "answer", "topic"], ["Which gene does venetoclax target?", "BCL2", "drugs"]]:
+    for row in [["question", "answer", "author"], ["Which gene does venetoclax target?", "BCL2", "drugs"]]:
         page.append(row)
     book.save(site.folder / "two.xlsx")
     with recording_server(reply) as server:
@@ -121,7 +121,7 @@ def second_sheet(site: Environment) -> str:
 @pytest.mark.parametrize("command", ["show", "stats", "compare", "report"])
 def test_commands_on_results_read_any_sheet_of_the_benchmark(site: Environment, command: str) -> None:
     results = ("copy/out.jsonl", "copy/out.jsonl") if command == "compare" else ("copy/out.jsonl",)
-    by = () if command == "show" else ("--by", "topic")
+    by = () if command == "show" else ("--by", "author")
     done = site.karenina(command, *results, "--benchmark", "two.xlsx", "--sheet", "Genes", *by)
     wrong = site.karenina(command, *results, "--benchmark", "two.xlsx", "--sheet", "Years")
     without = site.karenina(command, *results, "--sheet", "Genes")
@@ -137,7 +137,7 @@ def test_commands_on_results_read_any_sheet_of_the_benchmark(site: Environment, 
 
 @pytest.mark.usefixtures("second_sheet")
 def test_a_table_is_read_as_in_the_run_of_the_results(site: Environment) -> None:
-    done = site.karenina("report", "out.jsonl", "--benchmark", "two.xlsx", "--by", "topic")
+    done = site.karenina("report", "out.jsonl", "--benchmark", "two.xlsx", "--by", "author")
     other = site.karenina("report", "copy/out.jsonl", "--benchmark", "two.xlsx")
 
     assert (done.returncode, "left out" in done.stderr) == (0, False), done.stderr

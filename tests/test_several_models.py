@@ -74,7 +74,7 @@ def test_recordings_added_to_a_run_leave_the_name_of_the_first() -> None:
     done = karenina("compare", "main.results.jsonl", "new.results.jsonl", "--fail-on-regression")
 
     assert done.code == 0, done.err
-    assert "C (poor) is not checked: main.results.jsonl has no results of this model." in done.err
+    assert "C (poor (new)) is not checked: main.results.jsonl has no results of this model." in done.err
     assert "B (" not in done.err
 
 
