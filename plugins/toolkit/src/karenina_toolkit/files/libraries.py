@@ -92,7 +92,7 @@ def read_excel(path: Path, sheet: str | None, facts: SheetFacts, *, any_size: bo
 
 def _make_reader_class() -> type[ExcelReader]:
     """Return a reader of workbooks that reads no chart sheets, some of which it cannot. Raises `ImportError`."""
-    from openpyxl.chartsheet import Chartsheet
+    from openpyxl import chartsheet
     from openpyxl.reader.excel import ExcelReader  # uses defusedxml if it is installed
 
     class Reader(ExcelReader):
@@ -101,7 +101,7 @@ def _make_reader_class() -> type[ExcelReader]:
         def read_chartsheet(self, sheet: Any, rel: Any) -> None:
             """Add a chart sheet without reading it."""
             book: Any = self.wb  # its stubs do not have what its own reader uses
-            book._add_sheet(Chartsheet(parent=book, title=sheet.name))
+            book._add_sheet(chartsheet.Chartsheet(parent=book, title=sheet.name))
 
     return Reader
 
