@@ -16,9 +16,8 @@ import trustme
 from test_local_download import MODEL, WHOLE, index
 
 from karenina_local import download
-from karenina_local.catalogue import CATALOGUE, CatalogueModel, HubFile
+from karenina_local.catalogue import CATALOGUE, CatalogueModel, DigestMismatch, HubFile, PullError
 from karenina_local.download import PullProgress, pull
-from karenina_local.errors import DigestMismatch, PullError
 
 __all__ = ["index"]
 

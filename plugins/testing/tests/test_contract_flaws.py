@@ -14,9 +14,9 @@ from pydantic import BaseModel, ConfigDict
 from karenina_core import ArtifactKey, ArtifactKeys, CheckStage, Detection, Skip, Stage, VerificationContext
 from karenina_core.data.rubrics import RubricTrait, register_trait_kind
 from karenina_core.errors import KareninaError
-from karenina_core.models.allowed_in_files import AllowedInFiles
 from karenina_core.models.ports import PortError
 from karenina_core.models.prompts import PromptTask
+from karenina_core.models.settings_models import AllowedInFiles
 from karenina_testing.contracts import CheckContract, FormatContract, PrimitiveContract, StageContract, TraitContract
 
 WORDS = ArtifactKey("flaws.words", int)

@@ -11,7 +11,7 @@ from pydantic import Field, field_validator
 
 from karenina_core.models import adapters
 from karenina_core.models.adapters import AdapterConfigError
-from karenina_core.models.allowed_in_files import AllowedInFiles
+from karenina_core.models.settings_models import AllowedInFiles
 from karenina_toolkit.http import endpoints
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from pydantic import Field, field_validator
 
 from karenina_core.models import adapters
 from karenina_core.models.adapters import AdapterConfigError
-from karenina_core.models.allowed_in_files import AllowedInFiles
+from karenina_core.models.settings_models import AllowedInFiles
 from karenina_langchain.providers import explain_missing_package, provider_name, provider_of
 from karenina_toolkit.http import endpoints
 from karenina_toolkit.http.urls import is_loopback

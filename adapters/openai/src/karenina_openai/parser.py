@@ -12,7 +12,7 @@ from karenina_core.models.ports import NO_INFO, CallInfo, LLMReply, Message, Par
 from karenina_openai.client import Client, to_wire
 from karenina_openai.settings import base_url_of
 from karenina_toolkit.structured.reply_checks import text_reply
-from karenina_toolkit.structured.strict_schema import is_official, schema_name, strict_schema
+from karenina_toolkit.structured.schema_forms import is_official, schema_name, strict_schema
 from karenina_toolkit.structured.structured_modes import MODES, append_schema, with_best_mode
 from karenina_toolkit.traces.formats.openai_chat import ChatReply, from_wire
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self
 from pydantic import Field, SecretStr, field_validator, model_validator
 
 from karenina_core.models import adapters
-from karenina_core.models.allowed_in_files import AllowedInFiles
+from karenina_core.models.settings_models import AllowedInFiles
 from karenina_toolkit.http import endpoints
-from karenina_toolkit.structured.strict_schema import is_official
+from karenina_toolkit.structured.schema_forms import is_official
 
 if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig

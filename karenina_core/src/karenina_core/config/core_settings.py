@@ -8,9 +8,8 @@ from typing import ClassVar, Final
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator
 
 from karenina_core.artifacts.slots import EvaluationMode, Slot, find_slot
-from karenina_core.models.allowed_in_files import AllowedInFiles
 from karenina_core.models.model import MAX_REPLY_BYTES, STREAM_TIMEOUT, ModelConfig
-from karenina_core.models.strict_settings import StrictSettings
+from karenina_core.models.settings_models import AllowedInFiles, StrictSettings
 from karenina_core.text import did_you_mean
 
 _NOT_FROM_FILES: Final[dict[str, JsonValue]] = {"changes_results": False, "allowed_in_files": "never"}

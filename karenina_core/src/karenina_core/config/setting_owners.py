@@ -18,7 +18,7 @@ from pydantic.fields import FieldInfo
 from karenina_core.catalog import CORE, read_catalog
 from karenina_core.config.core_settings import CoreSettings
 from karenina_core.errors import ConfigError
-from karenina_core.models.allowed_in_files import AllowedInFiles, declared, mark_of
+from karenina_core.models.settings_models import AllowedInFiles, declared, mark_of
 from karenina_core.namespaces import flatten, namespace_of
 from karenina_core.plugins import Plugins, active_plugins
 from karenina_core.plugins.hookspecs import karenina_settings

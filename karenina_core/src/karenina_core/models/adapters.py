@@ -54,7 +54,7 @@ class AdapterSpec:
     - `allowed_in_files`: whether a benchmark, which may be somebody else's, may choose this adapter without the user's
       trust. True only if it starts no program and sends requests only where the user's environment points to.
       `restricts(model)` returns further fields of a model that need trust, such as a `model_name` that is a path. The
-      fields of `extra` have marks of their own (`karenina_core.models.allowed_in_files`).
+      fields of `extra` have marks of their own (`karenina_core.models.settings_models`).
     - `uses`: which of `model_provider`, `endpoint_base_url`, `endpoint_api_key`, `temperature`, `max_tokens` and
       `manual_traces` the adapter reads. A run warns about others that are set; None disables the warning.
     - `concurrency(model)` returns how many calls may run at once, if that is known (the slots of a local server, the

@@ -8,8 +8,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, SecretStr
 
-from karenina_core.models.allowed_in_files import AllowedInFiles, declared
-from karenina_core.models.strict_settings import StrictSettings
+from karenina_core.models.settings_models import AllowedInFiles, StrictSettings, declared
 
 ManualTraces = Path | dict[str, Any]
 MAX_REPLY_BYTES: Final = 64_000_000

@@ -14,7 +14,7 @@ from karenina_core.config import find_adapter, plugins_of
 from karenina_core.data.rubrics import AgenticRubricTrait
 from karenina_core.errors import PluginError
 from karenina_core.models.adapters import AgentTier
-from karenina_core.models.allowed_in_files import AllowedInFiles
+from karenina_core.models.settings_models import AllowedInFiles
 
 if TYPE_CHECKING:
     from karenina_core import ModelConfig, Question, VerificationConfig

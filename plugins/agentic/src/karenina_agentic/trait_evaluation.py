@@ -27,8 +27,7 @@ from karenina_core.errors import ConfigError, describe_error
 from karenina_core.models.ports import AgentOptions
 from karenina_core.stages.stage import ModelNeed
 from karenina_rubric.score_schema import Json, Score, read_score, score_schema
-from karenina_toolkit.gather_all import gather_all
-from karenina_toolkit.judge_input import JudgeInput, make_judge_input
+from karenina_toolkit.stage_support import JudgeInput, gather_all, make_judge_input
 from karenina_toolkit.structured import ask, object_schema
 
 

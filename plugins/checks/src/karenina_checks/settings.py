@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from pydantic import BaseModel, Field
 
-from karenina_core.models.allowed_in_files import AllowedInFiles
+from karenina_core.models.settings_models import AllowedInFiles
 
 
 class ChecksSettings(BaseModel):

@@ -17,8 +17,7 @@ from pydantic import (
     model_validator,
 )
 
-from karenina_core.models.allowed_in_files import AllowedInFiles
-from karenina_core.models.strict_settings import StrictSettings
+from karenina_core.models.settings_models import AllowedInFiles, StrictSettings
 
 if TYPE_CHECKING:
     from karenina_core import VerificationConfig

@@ -283,7 +283,7 @@ def _json(drafts: Sequence[Draft], target: Path) -> dict[str, object]:
 
 
 def _exit(screen: Screen, drafts: Sequence[Draft]) -> None:
-    from karenina_terminal.exit_codes import ExitCode
+    from karenina_terminal.screen import ExitCode
 
     asked = [draft for draft in drafts if draft.failed or draft.tries]
     if all(draft.failed for draft in asked):

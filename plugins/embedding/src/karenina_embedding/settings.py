@@ -6,7 +6,7 @@ from typing import ClassVar, Final
 
 from pydantic import BaseModel, Field, field_validator
 
-from karenina_core.models.allowed_in_files import AllowedInFiles
+from karenina_core.models.settings_models import AllowedInFiles
 
 DEFAULT_MODEL: Final = "all-MiniLM-L6-v2"
 

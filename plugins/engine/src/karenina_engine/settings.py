@@ -8,8 +8,8 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationInfo, field_validator
 
-from karenina_core.models.allowed_in_files import AllowedInFiles
 from karenina_core.models.ports import ErrorCategory
+from karenina_core.models.settings_models import AllowedInFiles
 from karenina_core.text import did_you_mean
 from karenina_engine.calls.concurrency_limits import Concurrency
 from karenina_engine.calls.retry import DEFAULT_MAX_RETRIES, RetryPolicy

@@ -10,8 +10,7 @@ from typing import Any, Final
 from karenina_benchmark.document import Section
 from karenina_benchmark.errors import BenchmarkFileError, Problems, read_text, suggest_key
 from karenina_benchmark.tables.lettered_options import CHOICE_BY
-from karenina_benchmark.yaml.yaml_reader import parse
-from karenina_benchmark.yaml.yaml_writer import dump
+from karenina_benchmark.yaml_files import dump, parse
 from karenina_core.errors import ConfigError
 
 NAMES: Final = {

@@ -6,8 +6,7 @@ from typing import ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from karenina_core.models.allowed_in_files import AllowedInFiles
-from karenina_core.models.strict_settings import StrictSettings
+from karenina_core.models.settings_models import AllowedInFiles, StrictSettings
 
 Vote = Literal["field", "verdict"]
 

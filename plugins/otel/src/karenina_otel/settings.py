@@ -6,7 +6,7 @@ from typing import ClassVar, Final
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from karenina_core.models.allowed_in_files import AllowedInFiles
+from karenina_core.models.settings_models import AllowedInFiles
 
 _NO_CHANGE: Final[dict[str, JsonValue]] = {"changes_results": False}
 

@@ -32,8 +32,7 @@ from karenina_rubric.prompts import INFORMED, METRIC, PRESENCE, PRESENT, REASONI
 from karenina_rubric.regex_traits import pattern_error
 from karenina_rubric.result_fields import ERRORS, METADATA, ResultFields, summarize_deep_judgment
 from karenina_rubric.settings import RubricSettings, TraitFields
-from karenina_toolkit.gather_all import gather_all
-from karenina_toolkit.judge_input import make_judge_input
+from karenina_toolkit.stage_support import gather_all, make_judge_input
 from karenina_toolkit.structured import InvalidReply, ask, object_schema
 
 if TYPE_CHECKING:

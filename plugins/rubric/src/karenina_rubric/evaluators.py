@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 from karenina_core.data.rubrics import RubricTrait
 from karenina_core.errors import describe_error
-from karenina_toolkit.gather_all import gather_all
+from karenina_toolkit.stage_support import gather_all
 
 if TYPE_CHECKING:
     from karenina_core.data.rubrics.base import RubricTrait

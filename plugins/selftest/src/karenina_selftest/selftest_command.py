@@ -287,7 +287,7 @@ def _print(screen: Screen, scores: Sequence[JudgeScore], worst: int, output: Pat
 
 
 def _exit(screen: Screen, scores: Sequence[JudgeScore], unmet: Sequence[str]) -> None:
-    from karenina_terminal.exit_codes import ExitCode
+    from karenina_terminal.screen import ExitCode
 
     for text in unmet:
         screen.note(text)

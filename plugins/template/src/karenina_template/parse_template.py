@@ -9,8 +9,8 @@ from pydantic import BaseModel, Field
 
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import VerificationContext
-from karenina_core.models.allowed_in_files import AllowedInFiles
 from karenina_core.models.prompts import PromptTask
+from karenina_core.models.settings_models import AllowedInFiles
 from karenina_core.plugins import active_plugins
 from karenina_template.parsing_stage import EXTRACTION, ParsingStage, fill_template, parsing_request, read_hints
 from karenina_template.second_look.checked_values import (

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 
 from karenina_core import VerificationContext, hookimpl
 from karenina_core.data.rubrics import RubricTrait
-from karenina_core.models.allowed_in_files import AllowedInFiles
+from karenina_core.models.settings_models import AllowedInFiles
 from karenina_rubric.evaluators import TraitEvaluator, TraitScore
 
 

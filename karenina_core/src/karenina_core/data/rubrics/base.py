@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
-from karenina_core.models.allowed_in_files import AllowedInFiles
+from karenina_core.models.settings_models import AllowedInFiles
 from karenina_core.namespaces import check_name
 
 Kind = Literal["boolean", "score", "literal", "template"]

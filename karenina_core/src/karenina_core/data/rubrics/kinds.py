@@ -16,8 +16,8 @@ from pydantic import Field, JsonValue, PrivateAttr, SerializerFunctionWrapHandle
 
 from karenina_core.catalog import read_catalog
 from karenina_core.data.rubrics.base import RubricTrait, ScaledTrait, register_trait_kind
-from karenina_core.models.allowed_in_files import AllowedInFiles
 from karenina_core.models.model import SECRECY
+from karenina_core.models.settings_models import AllowedInFiles
 from karenina_core.namespaces import flatten, is_owned
 
 _IMPORT_PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")

@@ -159,7 +159,7 @@ def _parse(file: Path, text: str) -> Any:
 
 def _parse_yaml(file: Path, text: str) -> Any:
     from karenina_benchmark.errors import BenchmarkFileError
-    from karenina_benchmark.yaml.yaml_reader import read
+    from karenina_benchmark.yaml_files import read
 
     try:
         return read(text, file).value

@@ -30,7 +30,7 @@ from karenina_benchmark.tables.table_answers import declare_rows
 from karenina_benchmark.tables.table_headers import find_header_problem
 from karenina_benchmark.tables.table_reader import Row, Table, read_rows
 from karenina_benchmark.template_declarations import make_row_template
-from karenina_benchmark.yaml.yaml_writer import dump
+from karenina_benchmark.yaml_files import dump
 from karenina_toolkit.files import TABLES, find_column
 from karenina_toolkit.printable import shorten
 

@@ -18,7 +18,7 @@
         gene: {description: ..., ground_truth: {column: gold}}
 
 The questions of rows follow those of `questions`. Saving writes every question, with its template as source. How
-scalars are read (`no` is a text, and so is a date) is described in `yaml_reader`.
+scalars are read (`no` is a text, and so is a date) is described in `yaml_files`.
 """
 
 from __future__ import annotations
@@ -38,8 +38,7 @@ from karenina_benchmark.template_declarations import (
     keep_written_truths,
     make_template_source,
 )
-from karenina_benchmark.yaml.yaml_reader import parse
-from karenina_benchmark.yaml.yaml_writer import dump
+from karenina_benchmark.yaml_files import dump, parse
 from karenina_core.data.question import Question
 from karenina_core.data.rubrics import DynamicRubric, Rubric, trait_kinds, trait_to_json
 from karenina_core.namespaces import flatten, is_owned

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from karenina_benchmark.errors import BenchmarkFileError, read_text, to_checkpoint_error
 from karenina_benchmark.tables.column_roles import ID, QUESTION, find_role
-from karenina_benchmark.yaml.yaml_reader import read as read_yaml
+from karenina_benchmark.yaml_files import read as read_yaml
 from karenina_toolkit.files import (
     AUTO,
     SUFFIXES,

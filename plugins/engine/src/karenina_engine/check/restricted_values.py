@@ -1,6 +1,6 @@
 """The check for restricted values that a benchmark sets: those that the user has not trusted are refused.
 
-A benchmark is untrusted data (see `karenina_core.models.allowed_in_files`). Its restricted values take effect only if
+A benchmark is untrusted data (see `karenina_core.models.settings_models`). Its restricted values take effect only if
 the user trusts exactly these values in exactly this file, trusts everything for one run, or gives the value again.
 """
 
@@ -24,8 +24,8 @@ from karenina_core.data.rubrics import LLMRubricTrait, Rubric, trait_kinds
 from karenina_core.data.rubrics.kinds import owned_trait_fields
 from karenina_core.data.trust import Trust, digest_of_values
 from karenina_core.errors import ConfigError, PluginError
-from karenina_core.models.allowed_in_files import AllowedInFiles, mark_of, restricted_fields
 from karenina_core.models.model import SECRECY, ModelConfig
+from karenina_core.models.settings_models import AllowedInFiles, mark_of, restricted_fields
 from karenina_core.namespaces import third_parties
 from karenina_engine.check.owned_fields import Kind, OwnedFields, given_fields
 from karenina_engine.journal.named_files import NamedFile, find_data, find_programs

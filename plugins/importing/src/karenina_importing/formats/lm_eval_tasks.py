@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from karenina_benchmark.errors import BenchmarkFileError, read_text
-from karenina_benchmark.yaml.yaml_reader import read as read_yaml
+from karenina_benchmark.yaml_files import read as read_yaml
 from karenina_importing.field_mapping import FieldMapping
 from karenina_importing.formats.promptfoo.files import YAML, Folder, NotRead
 from karenina_importing.formats.promptfoo.templates import NotFilled, fill

@@ -13,7 +13,7 @@ from karenina_benchmark.tables.column_roles import CHOICES, CONTEXT, NAMES, QUES
 from karenina_benchmark.tables.question_rows import ALIASES, QuestionRows, make_question_rows, name_columns, names_in
 from karenina_benchmark.tables.table_headers import find_header_problem
 from karenina_benchmark.tables.table_reader import Row, find_classes, name_classes, open_rows
-from karenina_benchmark.yaml.yaml_reader import read as read_yaml
+from karenina_benchmark.yaml_files import read as read_yaml
 from karenina_core.errors import ConfigError
 from karenina_importing.field_mapping import FieldMapping
 from karenina_importing.field_paths import TRUNCATED

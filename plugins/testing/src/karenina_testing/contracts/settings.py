@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from pydantic import BaseModel
 
-from karenina_core.models.allowed_in_files import mark_of
+from karenina_core.models.settings_models import mark_of
 
 
 class SettingsContract:
@@ -17,7 +17,7 @@ class SettingsContract:
     `models`.
 
     A field without a mark is restricted: a benchmark that sets it needs the user's trust. The author decides; see
-    `karenina_core.models.allowed_in_files`.
+    `karenina_core.models.settings_models`.
     """
 
     models: ClassVar[Sequence[type[BaseModel]]]

@@ -10,8 +10,7 @@ from urllib.parse import SplitResult, urlsplit
 from pydantic import ConfigDict, Field, SecretStr, field_validator
 
 from karenina_core.models.adapters import AdapterConfigError
-from karenina_core.models.allowed_in_files import AllowedInFiles
-from karenina_core.models.strict_settings import StrictSettings
+from karenina_core.models.settings_models import AllowedInFiles, StrictSettings
 from karenina_toolkit.http.urls import complete_url, is_loopback, redact_url
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import ClassVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from karenina_core import ArtifactKeys, Stage, VerificationContext, hookimpl
-from karenina_core.models.allowed_in_files import AllowedInFiles
+from karenina_core.models.settings_models import AllowedInFiles
 from karenina_core.namespaces import read_owned
 from karenina_template.templates import Primitive
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from karenina_benchmark.document import Document
 from karenina_benchmark.errors import BenchmarkFileError, read_text
-from karenina_benchmark.yaml.yaml_reader import read as read_yaml
+from karenina_benchmark.yaml_files import read as read_yaml
 from karenina_importing.source_files import bounded, read_json
 from karenina_toolkit.files import LINES, TABLES, plain_cell, read_records
 from karenina_toolkit.files.file_names import stays_below

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, Strict, model_validator
 
-from karenina_core.models.allowed_in_files import AllowedInFiles
+from karenina_core.models.settings_models import AllowedInFiles
 from karenina_template.templates.normalize import Normalizers, normalize
 from karenina_template.templates.primitives.base import Primitive
 from karenina_template.templates.primitives.values import OTHER_WORDS, another, items_of, key_of, plain, text_of

@@ -25,7 +25,7 @@ from typing import Annotated, ClassVar, Final, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from karenina_core.models.allowed_in_files import AllowedInFiles
+from karenina_core.models.settings_models import AllowedInFiles
 from karenina_template.templates.primitives.base import Primitive
 from karenina_template.templates.primitives.values import Number, above_by, exact, number_of
 

@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 
 from pydantic import Field
 
-from karenina_core.models.allowed_in_files import AllowedInFiles
+from karenina_core.models.settings_models import AllowedInFiles
 from karenina_template.templates.primitives.base import Primitive, Undecided
 from karenina_template.templates.primitives.quantity_parser import (
     DecimalMark,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field
 
-from karenina_core.models.allowed_in_files import AllowedInFiles
+from karenina_core.models.settings_models import AllowedInFiles
 from karenina_template.templates.primitives.base import Primitive
 from karenina_template.templates.primitives.values import Number, text_of
 from karenina_toolkit.folding import fold

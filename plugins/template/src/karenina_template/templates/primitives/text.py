@@ -16,7 +16,7 @@ from typing import Annotated, ClassVar, Final, Literal, NoReturn, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, Strict, model_validator
 
-from karenina_core.models.allowed_in_files import AllowedInFiles
+from karenina_core.models.settings_models import AllowedInFiles
 from karenina_core.text import compose
 from karenina_template.templates.normalize import Normalizers, normalize
 from karenina_template.templates.primitives.base import Primitive

@@ -1,4 +1,4 @@
-"""Read YAML with line numbers and by the rules of YAML 1.2.
+"""Read YAML with line numbers and by the rules of YAML 1.2, and write what every reader of YAML reads back unchanged.
 
 Only plain values are built, fewer than `safe_load` builds. The only booleans are `true` and `false`, so `no`, `on` and
 `NO` (Norway) are texts; `010` is ten, `12:30` is a text, and a date stays the text that is written. A duplicate key is
@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from karenina_benchmark.document import Document, Place, Section
 from karenina_benchmark.errors import BenchmarkFileError, Problems
@@ -20,6 +20,7 @@ from karenina_toolkit.files.value_limits import MAX_DEPTH, find_problem
 
 if TYPE_CHECKING:
     import yaml
+
 
 _BOOL = re.compile(r"true|True|TRUE|false|False|FALSE")
 _INT = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
@@ -265,3 +266,45 @@ def _loader() -> type[yaml.SafeLoader]:
         }
 
     return Loader
+
+
+_HIDDEN: Final = re.compile("[\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f]")
+"""Characters that are invisible, or exchange the order of what is seen beside them; letters and emojis need others."""
+
+
+def dump(value: Any) -> str:
+    """Return plain values as YAML, with texts of several lines as blocks."""
+    import yaml
+
+    text: str = yaml.dump(value, Dumper=_dumper(), sort_keys=False, allow_unicode=True, width=110, indent=2)
+    return text if text.isascii() else _HIDDEN.sub(_escape, text)
+
+
+def _escape(found: re.Match[str]) -> str:
+    """Return the escape of a character, which is in quotes because it is not printable."""
+    return f"\\u{ord(found[0]):04X}"
+
+
+@cache
+def _dumper() -> type[yaml.SafeDumper]:
+    import yaml
+
+    class Dumper(yaml.SafeDumper):
+        """A dumper without aliases that quotes every text that some version of YAML would read as another value."""
+
+        def ignore_aliases(self, data: object) -> bool:
+            return True
+
+        def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
+            super().increase_indent(flow, False)
+
+    def represent_text(dumper: yaml.SafeDumper, data: str) -> yaml.ScalarNode:
+        style = None
+        if is_special(data) or not all(ch == "\n" or (ch.isprintable() and ch not in "\ufeff") for ch in data):
+            style = '"'
+        elif "\n" in data:
+            style = "|"
+        return dumper.represent_scalar("tag:yaml.org,2002:str", data, style=style)
+
+    Dumper.add_representer(str, represent_text)
+    return Dumper
