@@ -109,7 +109,7 @@ def test_each_jury_line_of_a_run_of_two_models_names_its_model(tmp_path: Path, m
 
     assert done.code == 0, done.err
     for name in ("first", "second"):
-        assert f"Jury      {name}: jury(a,b); alone: a 100.0% of 2, b 50.0% of 2" in done.out
+        assert f"Jury {name}: jury(a,b); alone: a 100.0% of 2, b 50.0% of 2" in " ".join(done.out.split())
 
 
 def test_results_without_a_jury_are_refused(tmp_path: Path) -> None:
