@@ -11,11 +11,11 @@ import typer
 from rich.text import Text
 
 from karenina_cli.input import completion_values
-from karenina_cli.input.configuration import parse_columns, read_configuration
+from karenina_cli.input.configuration import read_configuration
 from karenina_cli.input.options import Answering, ConfigFile, Judges, Settings, TrustAll
 from karenina_terminal import completion
 from karenina_terminal.lazy_commands import StrictCommand
-from karenina_terminal.options import Columns, Encoding, Exact, PrintJSON, Rows, Sheet
+from karenina_terminal.options import Columns, Encoding, Exact, PrintJSON, Rows, Sheet, parse_columns
 from karenina_terminal.screen import Screen, get_screen
 from karenina_toolkit.printable import clean
 

@@ -12,6 +12,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from pydantic import BaseModel, SecretStr, ValidationError
@@ -76,7 +77,7 @@ class RestrictedValues(ConfigError):
     """The error for values of a benchmark that need the user's trust. Nothing was opened, started or sent."""
 
     def __init__(self, file: Path | None, values: Sequence[RestrictedValue]) -> None:
-        named = f"karenina trust {file}" if file is not None else 'trust="all" in Python'
+        named = f"karenina trust {quote(str(file))}" if file is not None else 'trust="all" in Python'
         source = str(file) if file is not None else "the benchmark"
         lines = "\n".join(f"  {value.in_words(_SHOWN)}" for value in values)
         super().__init__(
