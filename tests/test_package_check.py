@@ -110,7 +110,7 @@ FLAWS: dict[str, tuple[str, str, str, str]] = {
         STAGES,
         STAGE.replace("LINE", "requires = {ArtifactKeys.RAW_LLM_RESPONSE}; before = {'GenerateAnswer'}"),
         CORE,
-        "has no place: these stages wait for each other",
+        "NoPlace has no place: GenerateAnswer",
     ),
     "bad-default": (
         STAGES,

@@ -83,6 +83,7 @@ class Worker:
             store=reply_store,
             ledger=RemoteLedger(client),
             budget=RemoteBudget(client) if message["paid"] else None,
+            files=serialization.decode_files(message["files"]),
         )
         panel = find_panel(plugins, config)
         self._planner = Planner(config, plugins, parts.observers)

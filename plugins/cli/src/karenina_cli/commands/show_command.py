@@ -68,13 +68,16 @@ def show(
         from karenina_cli.output.result_output import Failures, print_result
         from karenina_cli.output.summary_output import print_summary, result_json, summary_json
         from karenina_engine.cost.ledger import make_spending_report
+        from karenina_engine.journal.view import find_journal
+        from karenina_engine.results.kept_files import KeptFiles
         from karenina_engine.results.result_set import VerificationResultSet, read_results
         from karenina_report.benchmark_questions import load_benchmark
         from karenina_report.registered_notes import find_notes
         from karenina_report.rules import find_rules
         from karenina_report.run_notes import NotedRun
 
-        everything = VerificationResultSet(result for file in files for result in read_results(file))
+        read = [(file, result) for file in files for result in read_results(file)]
+        everything = VerificationResultSet(result for _, result in read)
         items = list(everything)
         chosen = select_items(items, question) if question else range(len(items))
         numbered = [(at, items[at]) for at in sorted(chosen) if not outcome or items[at].outcome in outcome]
@@ -93,6 +96,7 @@ def show(
             )
             return
         if not quiet:
+            folders = {file: KeptFiles(file, find_journal(file)) for file in files}
             failures = Failures(screen.out, len(items))
             rules = find_rules(files, load_benchmark(benchmark) if benchmark is not None else None)
             if not rules and any(result.template.field_results for result in items):
@@ -101,7 +105,8 @@ def show(
                 if full or question or not failures.repeats(result, at + 1):
                     of_fields = rules.get(result.metadata.template_id)
                     position = f"{at + 1}/{len(items)}"
-                    print_result(screen.out, result, position, detailed=True, full=full, rules=of_fields)
+                    beside = folders[read[at][0]]
+                    print_result(screen.out, result, position, detailed=True, full=full, rules=of_fields, files=beside)
             failures.print(files[0] if len(files) == 1 else None)
         cost = cost_text(spent) if everything.usage().calls else None
         print_summary(screen.out, results, cost=cost, notes=[(one.name, one.text) for one in notes])

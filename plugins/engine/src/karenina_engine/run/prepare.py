@@ -24,6 +24,8 @@ from karenina_engine.check.stage_checks import check_judges
 from karenina_engine.cost.budget import Budget
 from karenina_engine.cost.ledger import Ledger
 from karenina_engine.cost.price_table import PriceTable
+from karenina_engine.results.kept_files import FileStore, files_folder
+from karenina_engine.results.result_file import default_journal
 from karenina_engine.run.executor import AsyncioExecutor
 from karenina_engine.run.matrix import Matrix
 from karenina_engine.run.plugin_offers import configured_executor, find_observers, find_panel
@@ -108,6 +110,7 @@ def prepare_run(request: RunRequest, *, offline: bool = False, trust_checked: bo
         policy=request.policy,
         offline=offline,
         observers=request.observers,
+        files=_file_store(request, config),
     )
     if not offline or not config.core.parsing_models:
         check_judges(session.parts.plugins, config, questions, trust, session.matrix.planner)
@@ -123,10 +126,13 @@ def make_session(
     policy: RetryPolicy | None = None,
     offline: bool = False,
     observers: Sequence[object] = (),
+    files: FileStore | None = None,
 ) -> RunSession:
     """Check a run over these questions for everything that would fail every item, and return its session.
 
-    `observers` are called in addition to those of plugins. Raises `ConfigError` if a model cannot be used, and
+    `observers` are called in addition to those of plugins, and `files` stores the files of items.
+
+    Raises `ConfigError` if a model cannot be used, and
     `PlanError` if a question has no plan.
     """
     core, settings = config.core, config.section(EngineSettings)
@@ -148,7 +154,16 @@ def make_session(
     policy = policy or settings.retry_policy()
     limits = limit_calls(plugins, settings.concurrency(), policy.patience)
     session = RunSession(
-        RunParts(plugins, config, trust, policy, limits, found, offline=offline),
+        RunParts(
+            plugins,
+            config,
+            trust,
+            policy,
+            limits,
+            found,
+            files=files if files is not None else FileStore(None, 0, 0),
+            offline=offline,
+        ),
         Matrix(questions, config, planner, find_panel(plugins, config)),
         ledger=ledger,
         budget=budget,
@@ -160,6 +175,14 @@ def make_session(
         why = f"the executor {settings.executor!r} does not support a budget"
         raise ConfigError([f'{why}: remove the budget, or set executor = "{AsyncioExecutor.name}"'])
     return session
+
+
+def _file_store(request: RunRequest, config: VerificationConfig) -> FileStore:
+    """Return the store of the files of items: beside the journal, or without one where the default journal would be."""
+    settings = config.section(EngineSettings)
+    journal = request.journal or (default_journal(request.output) if request.output is not None else None)
+    folder = files_folder(journal) if journal is not None else None
+    return FileStore(folder, settings.kept_file_bytes, settings.kept_files_bytes)
 
 
 def _warn_of_other_questions(benchmark: QuestionSource, journal: Journal) -> None:

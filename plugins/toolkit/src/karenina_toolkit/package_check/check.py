@@ -18,6 +18,7 @@ from karenina_toolkit.package_check.metadata import (
     check_metadata,
     find_package,
     group_problems,
+    required_by,
 )
 from karenina_toolkit.package_check.offers import check_adapters, check_hooks, check_settings
 from karenina_toolkit.package_check.stages import check_stages
@@ -40,7 +41,7 @@ def check_package(name: str) -> tuple[InstalledPackage, list[Finding]]:
         *_check_entry_points(package, plugins),
         *check_hooks(plugins, package.name),
         *_check_names(plugins, package.name),
-        *check_stages(plugins, package.name),
+        *check_stages(plugins, package.name, required_by([package.name])),
         *check_adapters(plugins, package.name),
         *check_metadata(package),
     ]

@@ -158,7 +158,7 @@ def _check_imports(package: InstalledPackage) -> Iterator[Finding]:
         if owners & with_ours or canonical(name) in declared:
             continue
         cure = f'add "{min(owners, default=canonical(name))}" to dependencies in pyproject.toml'
-        if owners & _required_by(declared):
+        if owners & required_by(declared):
             text = f"{place} imports {name}, which {package.name} gets only through what it requires: {cure}"
             yield Finding("Imports", "warning", text)
         elif owners:
@@ -238,7 +238,7 @@ def _needs_of(name: str) -> Iterator[Requirement]:
         return
 
 
-def _required_by(names: Iterable[str]) -> set[str]:
+def required_by(names: Iterable[str]) -> set[str]:
     """Return these distributions, and everything that they require."""
     found, waiting = set[str](), list(names)
     while waiting:

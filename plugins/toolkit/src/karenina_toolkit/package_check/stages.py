@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any
 
 from karenina_core.artifacts.artifact import ANY, AnyKey
@@ -25,9 +25,14 @@ if TYPE_CHECKING:
 _PORTS = ("llm", "parser", "agent")
 
 
-def check_stages(plugins: Plugins, distribution: str) -> Iterator[Finding]:
-    """Yield for each stage of a distribution whether what it names exists, and its place in the plan."""
-    offered = registered_stages(plugins)
+def check_stages(plugins: Plugins, distribution: str, required: Collection[str]) -> Iterator[Finding]:
+    """Yield for each stage of a distribution whether what it names exists, and its place in the plan.
+
+    Of other plugins, those of this project and those of the `required` distributions count: a flaw of another
+    package must not look like one of this.
+    """
+    counted = {distribution, *required, *read_catalog()["members"]}
+    offered = tuple(one for one in registered_stages(plugins) if one.distribution in counted)
     for one in offered:
         if one.distribution != distribution:
             continue
@@ -36,7 +41,7 @@ def check_stages(plugins: Plugins, distribution: str) -> Iterator[Finding]:
         if not any(finding.state == "problem" for finding in found):
             slot = f"slot {one.slot.config_name}" if one.slot is not None else "no slot"
             yield Finding("Stages", "ok", f"{one.stage.name}: {slot}, {one.stage.scope} scope{_keys_of(one)}")
-        yield _check_plan(one, offered)
+            yield _check_plan(one, offered)
 
 
 def _keys_of(one: RegisteredStage) -> str:
