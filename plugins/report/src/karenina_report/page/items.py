@@ -98,5 +98,6 @@ def _reply_text(row: Row) -> str:
         return stored
     if isinstance(reply, dict):
         reply.pop("turns", None)  # keys of the calls that are shown beside it
+        reply.pop("kept_files", None)  # shown as files of the item
     text = reply.get("text") if isinstance(reply, dict) else None
     return text if isinstance(text, str) else json.dumps(reply, ensure_ascii=False, indent=2)
