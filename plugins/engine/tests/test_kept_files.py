@@ -15,12 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from journal_runs import RunKilled, ScriptedRuns, make_benchmark
+from journal_runs import CONFIG, RunKilled, ScriptedRuns, make_benchmark
 
-from karenina_core import ArtifactKeys, Stage, VerificationContext, hookimpl
+from karenina_core import ArtifactKeys, Stage, VerificationConfig, VerificationContext, hookimpl
 from karenina_core.data.result import VerificationResult
 from karenina_core.data.sections import KeptFile
-from karenina_core.plugins import Plugins
+from karenina_core.plugins import Plugins, use_plugins
+from karenina_engine.offline.rescoring import rescore
 from karenina_engine.results.kept_files import MOST_OF_ITEM, FileStore, KeptFiles, files_folder
 from karenina_engine.results.result_set import read_results
 from karenina_toolkit.kept_files import keep_file
@@ -180,6 +181,37 @@ def test_a_run_in_memory_says_that_it_keeps_no_file(caplog: pytest.LogCaptureFix
     assert kept.sha256 is None
     assert "neither a journal nor a result file" in str(kept.left_out)
     assert "[a] the file 'plot.png' is left out" in caplog.text
+
+
+@pytest.mark.parametrize("place", ["again.results.jsonl", "elsewhere/again.results.jsonl"])
+def test_rescored_results_have_the_files_beside_them(tmp_path: Path, place: str) -> None:
+    def answers(text: str) -> str:
+        keep_file("answer.log", text.encode())
+        return "an answer"
+
+    runs, journal, output = KeepingRuns(give=plot, answers=answers), tmp_path / "j.journal", tmp_path / place
+    benchmark = make_benchmark("a", "b")
+    results = runs.run(benchmark, journal=journal)
+    output.parent.mkdir(exist_ok=True)
+    with use_plugins(runs.plugins()):
+        rescore(journal, benchmark, VerificationConfig(**CONFIG), output=output)
+
+    folders = KeptFiles(output)
+    again = {one.item: one.metadata.files for one in read_results(output)}
+    assert again == {one.item: one.metadata.files for one in results}
+    assert {folders.find(kept).problem for files in again.values() for kept in files} == {None}
+
+
+def test_rescoring_without_output_writes_no_file(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    runs, journal = KeepingRuns(), tmp_path / "j.journal"
+    benchmark = make_benchmark("a")
+    runs.run(benchmark, journal=journal)
+    runs.give = plot
+    with use_plugins(runs.plugins()):
+        rescore(journal, benchmark, VerificationConfig(**CONFIG))
+
+    assert [one.name for one in tmp_path.iterdir()] == ["j.journal"]
+    assert "left out" not in caplog.text
 
 
 # ---- bounds

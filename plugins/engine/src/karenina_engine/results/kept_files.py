@@ -32,6 +32,8 @@ _DIGEST: Final = re.compile("[0-9a-f]{64}")
 _RECOUNT: Final = 64
 """The files after which a folder is counted again, since other processes write to it, too."""
 _MOST_WARNINGS: Final = 10
+_MOST_READ: Final = 20_000_000
+"""The most bytes of a file that a store which writes nothing reads, for its digest."""
 _NOWHERE: Final = (
     "the run has neither a journal nor a result file, beside which it would be: give one (in Python: journal, output)"
 )
@@ -52,20 +54,25 @@ def files_folder(journal: Path) -> Path:
 class FileStore:
     """A folder for the files of a run; without one, or if it is `absent` here, every file is left out.
 
-    `most` is the limit of bytes of a file, `most_in_all` that of the folder.
+    `most` is the limit of bytes of a file, `most_in_all` that of the folder. Files of stored replies that are in the
+    folder `earlier` are copied from there. A store that does not write (`writes`) only names files.
     """
 
     folder: Path | None
     most: int
     most_in_all: int
     absent: str = _NOWHERE
+    earlier: Path | None = None
+    writes: bool = True
     _counted: tuple[int, int] | None = None
     _since: int = 0
     _warned: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def __reduce__(self) -> tuple[type[FileStore], tuple[Path | None, int, int, str]]:
-        return FileStore, (self.folder, self.most, self.most_in_all, self.absent)
+    @classmethod
+    def that_writes_nothing(cls) -> FileStore:
+        """Return a store for items whose results are not kept."""
+        return cls(None, _MOST_READ, 0, writes=False)
 
     def add(self, name: str, data: bytes | Path, media_type: str, below: Path | None, whose: str) -> KeptFile:
         """Store a file, and return its entry; if it is left out, with a warning and the reason."""
@@ -74,8 +81,9 @@ class FileStore:
             content = self._read(data, below)
             size = len(content)
             digest = hashlib.sha256(content).hexdigest()
-            with self._lock:
-                self._store(digest, content)
+            if self.writes:
+                with self._lock:
+                    self._store(digest, content)
         except (FileLeftOut, OSError) as problem:
             why = str(problem) if isinstance(problem, FileLeftOut) else problem.strerror or str(problem)
             self._warn(whose, name, why)
@@ -83,8 +91,18 @@ class FileStore:
         kind = picture_type(content) if isinstance(data, Path) else None
         return KeptFile(name=name, media_type=kind or media_type, size=size, sha256=digest)
 
+    def copy(self, kept: KeptFile, whose: str) -> KeptFile:
+        """Copy a file of a stored reply from the folder `earlier`, if there is one, and return its entry."""
+        if self.earlier is None or kept.sha256 is None:
+            return kept
+        found = _find(kept, [self.earlier])
+        if found.problem is None:
+            return self.add(kept.name, found.content, kept.media_type, None, whose)
+        self._warn(whose, kept.name, found.problem)
+        return kept
+
     def _read(self, data: bytes | Path, below: Path | None) -> bytes:
-        if self.folder is None:
+        if self.folder is None and self.writes:
             raise FileLeftOut(self.absent)
         if isinstance(data, Path):
             with _open_regular(data, below) as file:
@@ -123,6 +141,8 @@ class FileStore:
         return self._counted
 
     def _warn(self, whose: str, name: str, why: str) -> None:
+        if not self.writes:
+            return
         self._warned += 1
         if self._warned <= _MOST_WARNINGS:
             logger.warning("[%s] the file %r is left out: %s", whose, name, why)
@@ -165,6 +185,10 @@ class ItemFiles:
             self._more += 1
         if self._of is not None:
             self._of.add(kept)
+
+    def add_copy(self, kept: KeptFile) -> None:
+        """Add a file of a reply that was stored earlier."""
+        self.add(self._store.copy(kept, self._whose))
 
     def count_more(self) -> None:
         """Count a file that is left out because there are too many."""
@@ -213,7 +237,7 @@ def add_call_files(files: Iterable[KeptFile]) -> None:
     keeper = current_keeper()
     if isinstance(keeper, ItemFiles):
         for kept in files:
-            keeper.add(kept)
+            keeper.add_copy(kept)
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,22 +264,26 @@ class KeptFiles:
 
     def find(self, kept: KeptFile) -> FoundFile:
         """Return a file, whose content was compared with its digest: names in results are not trusted."""
-        if kept.sha256 is None or not _DIGEST.fullmatch(kept.sha256):
-            return FoundFile(problem=kept.left_out or "it has no digest")
-        problem = "it is not beside the results"
-        for folder in self.folders:
-            try:
-                with _open_store(folder, make=False) as opened, open_file_at(kept.sha256, opened) as file:
-                    if os.fstat(file.fileno()).st_size == kept.size:
-                        content = file.read((kept.size or 0) + 1)
-                        if hashlib.sha256(content).hexdigest() == kept.sha256:
-                            return FoundFile(folder / kept.sha256, content)
-                problem = "its content has changed since the run"
-            except FileNotFoundError:
-                continue
-            except OSError as error:
-                problem = f"it cannot be read: {error.strerror or error}"
-        return FoundFile(problem=problem)
+        return _find(kept, self.folders)
+
+
+def _find(kept: KeptFile, folders: Iterable[Path]) -> FoundFile:
+    if kept.sha256 is None or not _DIGEST.fullmatch(kept.sha256):
+        return FoundFile(problem=kept.left_out or "it has no digest")
+    problem = "it is not beside the results"
+    for folder in folders:
+        try:
+            with _open_store(folder, make=False) as opened, open_file_at(kept.sha256, opened) as file:
+                if os.fstat(file.fileno()).st_size == kept.size:
+                    content = file.read((kept.size or 0) + 1)
+                    if hashlib.sha256(content).hexdigest() == kept.sha256:
+                        return FoundFile(folder / kept.sha256, content)
+            problem = "its content has changed since the run"
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            problem = f"it cannot be read: {error.strerror or error}"
+    return FoundFile(problem=problem)
 
 
 def _open_regular(path: Path, below: Path | None) -> IO[bytes]:

@@ -93,10 +93,13 @@ def prepare_session(
     return session if journal is None else session.with_journal(journal, command)
 
 
-def prepare_run(request: RunRequest, *, offline: bool = False, trust_checked: bool = False) -> RunSession:
+def prepare_run(
+    request: RunRequest, *, offline: bool = False, trust_checked: bool = False, files: FileStore | None = None
+) -> RunSession:
     """Return the session of the requested run after all checks; `offline` says that no model may be called.
 
-    `trust_checked` says that `require_trust` was called before. Raises `ConfigError` and `PlanError`.
+    `trust_checked` says that `require_trust` was called before. `files` replaces the store beside the journal.
+    Raises `ConfigError` and `PlanError`.
     """
     benchmark = request.benchmark
     trust = resolve_trust(request.trust) if trust_checked else require_trust(benchmark, request.config, request.trust)
@@ -110,7 +113,7 @@ def prepare_run(request: RunRequest, *, offline: bool = False, trust_checked: bo
         policy=request.policy,
         offline=offline,
         observers=request.observers,
-        files=_file_store(request, config),
+        files=files if files is not None else _file_store(request, config),
     )
     if not offline or not config.core.parsing_models:
         check_judges(session.parts.plugins, config, questions, trust, session.matrix.planner)
