@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from karenina_core.config import plugins_of
@@ -87,6 +88,8 @@ def prepare_session(
     all of this.
     """
     offline = journal is not None and journal.replaying
+    if journal is not None:
+        request = replace(request, journal=journal.path)
     session = prepare_run(request, offline=offline)
     if not offline:
         check_recordings(session.parts.plugins, session.config, session.matrix.questions, request.benchmark)
