@@ -392,7 +392,7 @@ from karenina_core import Stage, hookimpl
 
 
 class Questions(BaseModel):
-    image: Path | None = Field(default=None, json_schema_extra={"from_files": "below"})
+    image: Path | None = Field(default=None, json_schema_extra={"allowed_in_files": "below"})
 
 
 class ReadImage(Stage):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from karenina_benchmark.formats.builtin_formats import FORMATS
+from karenina_benchmark.formats.format_registry import FORMATS
 from karenina_testing.contracts import FormatContract
 
 BY_SUFFIX = {suffix: format for format in FORMATS for suffix in format.suffixes}

@@ -251,7 +251,7 @@ def test_config_lists_every_name_with_its_properties() -> None:
         "type": "whole number, at least 1",
         "default": 1,
         "environment": ["KARENINA_REPLICATE_COUNT"],
-        "from_files": "any",
+        "allowed_in_files": "any",
         "meaning": "How often each question is answered.",
         "fields": {},
     }

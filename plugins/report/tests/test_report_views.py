@@ -34,8 +34,8 @@ def test_statistics_print_what_the_command_prints(files: tuple[Path, Path]) -> N
     (found,) = describe(files[0])
 
     assert "80.0%, 95% CI [" in repr(found)
-    for line in repr(found).splitlines():
-        assert line in commanded("stats", files[0])
+    # A long path is broken in two places, as the widths differ.
+    assert " ".join(repr(found).split()) in " ".join(commanded("stats", files[0]).split())
 
 
 def commanded(*arguments: str | Path) -> str:

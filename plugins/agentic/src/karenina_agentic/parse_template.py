@@ -19,7 +19,7 @@ from karenina_core.models.ports import AgentOptions
 from karenina_core.stages.stage import ModelNeed
 from karenina_template.parsing_stage import ParsingStage, fill_template, read_hints
 from karenina_template.templates.bound_template import ANSWER_CLASS, PARSED_ANSWER
-from karenina_toolkit.judge_input import make_judge_input
+from karenina_toolkit.stage_support import make_judge_input
 
 if TYPE_CHECKING:
     from karenina_template.templates import BoundTemplate

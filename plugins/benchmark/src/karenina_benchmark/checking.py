@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from karenina_benchmark.errors import CheckpointError
+from karenina_benchmark.errors import BenchmarkFileError
 from karenina_benchmark.formats.load_warnings import why_unscorable
 from karenina_benchmark.template_declarations import field_at
 from karenina_core.config import VerificationConfig
@@ -158,7 +158,7 @@ def read_findings(
 
     try:
         benchmark = read_benchmark(path, may_read, columns)
-    except CheckpointError as error:
+    except BenchmarkFileError as error:
         return None, [*findings, *_of_errors([error])]
     benchmark.leave_out_broken()
     return benchmark, [*findings, *_of_errors([*benchmark.problems, *benchmark.broken])]
@@ -438,7 +438,7 @@ def _trait_path(place: Section | None, key: str, trait: RubricTrait) -> tuple[st
     return ()
 
 
-def _of_errors(errors: Iterable[CheckpointError]) -> Iterator[Finding]:
+def _of_errors(errors: Iterable[BenchmarkFileError]) -> Iterator[Finding]:
     for error in errors:
         for one in error.each():
             yield Finding("error", one.file, one.where, one.what, one.cure)

@@ -40,7 +40,7 @@ def label(
     page: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the answers to label as an HTML page with buttons.")
     ] = None,
-    from_files: Annotated[
+    allowed_in_files: Annotated[
         list[Path] | None,
         typer.Option(
             "--from",
@@ -83,7 +83,7 @@ def label(
 
         if sheet is not None and sheet.suffix.lower() not in SUFFIXES:
             raise config_error(f"the sheet {sheet} needs the suffix {' or '.join(SUFFIXES)}")
-        if show_verdict and (sheet is not None or (from_files and page is None)):
+        if show_verdict and (sheet is not None or (allowed_in_files and page is None)):
             raise config_error("--show-verdict is for the terminal and --page: a sheet never shows verdicts")
         if labeller is not None and not labeller.strip():
             raise config_error("--labeller is empty: give a name")
@@ -94,7 +94,7 @@ def label(
         known = os.path.lexists(file) and not redraw
         opened = Labelling.open(results, file, count=n, seed=seed, simple=simple_random, redraw=redraw)
         name = (labeller or _user()).strip()
-        taken = [(one, *opened.read(one, name)) for one in from_files or ()]
+        taken = [(one, *opened.read(one, name)) for one in allowed_in_files or ()]
         for one, found, strange in taken:
             if strange and not found:
                 raise config_error(f"no label in {one} is about an answer in {results}: give labels of these results")
@@ -141,7 +141,7 @@ def label(
                 f"The page {page} has {len(of_file)} answers to label{moved_note(moved)}. Read the file that it saves "
                 f"with: karenina label {results} --from FILE"
             )
-        if sheet is None and page is None and not from_files:
+        if sheet is None and page is None and not allowed_in_files:
             _ask_all(screen, opened, missing, name, blind=not show_verdict)
         known_items = opened.labels.known_items
         done = sum(one.item in known_items for one in opened.draw.items)

@@ -13,10 +13,9 @@ from karenina_core.errors import StructuredError
 from karenina_core.models.prompts import fence
 from karenina_core.stages.stage import Skip, Stage
 from karenina_template.templates.bound_template import ANSWER_CLASS, PARSED_ANSWER
-from karenina_toolkit.judge_input import make_judge_input
-from karenina_toolkit.skipping import skip_if_failed
+from karenina_toolkit.stage_support import make_judge_input, skip_if_failed
 from karenina_toolkit.structured import ask
-from karenina_toolkit.structured.schema_description import describe_fields
+from karenina_toolkit.structured.schema_forms import describe_fields
 
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig

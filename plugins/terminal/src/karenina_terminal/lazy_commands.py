@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from karenina_core.errors import type_and_message
-from karenina_terminal.exit_codes import ExitCode
+from karenina_terminal.screen import ExitCode
 from karenina_toolkit.printable import in_one_line
 
 logger = logging.getLogger("karenina")

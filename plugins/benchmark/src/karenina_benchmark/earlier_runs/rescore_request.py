@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from karenina_benchmark.config.config_files import read_config_values
-from karenina_benchmark.config.file_paths import resolve_recordings
+from karenina_benchmark.config.config_files import read_config_values, resolve_recordings
 from karenina_benchmark.earlier_runs.resume_request import (
     change_to_run_folder,
     current_settings,

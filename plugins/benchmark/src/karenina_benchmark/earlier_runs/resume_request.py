@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from karenina_benchmark.config.file_paths import read_config_section, resolve_recordings
+from karenina_benchmark.config.config_files import read_config_section, resolve_recordings
 from karenina_core.data.trust import Trust
 from karenina_core.errors import ConfigError
 from karenina_engine.calls.journal_labels import JournalLabels, make_run_line

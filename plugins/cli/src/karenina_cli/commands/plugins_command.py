@@ -14,8 +14,7 @@ import typer
 from rich.text import Text
 
 from karenina_core.errors import ConfigError
-from karenina_terminal.exit_codes import ExitCode
-from karenina_terminal.screen import get_screen, print_wrapped
+from karenina_terminal.screen import ExitCode, get_screen, print_wrapped
 from karenina_toolkit.printable import clean, quantity
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from karenina_toolkit.printable import clean, quantity
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from karenina_engine.offline.rescore_report import Change, RescoreReport
+    from karenina_engine.offline.rescoring import Change, RescoreReport
 
 MAX_ROWS = 200
 """The most changes that a table shows; `--json` has all."""
@@ -177,7 +177,7 @@ def change_json(change: Change) -> dict[str, Any]:
 
 
 def _print_changes(screen: Screen, found: RescoreReport) -> None:
-    from karenina_engine.offline.rescore_report import change_cells
+    from karenina_engine.offline.rescoring import change_cells
 
     changes = found.ordered_changes()
     if not changes:
@@ -192,7 +192,7 @@ def _print_changes(screen: Screen, found: RescoreReport) -> None:
 
 
 def _print_totals(screen: Screen, found: RescoreReport, output: Path | None) -> None:
-    from karenina_engine.offline.rescore_report import report_rows
+    from karenina_engine.offline.rescoring import report_rows
 
     grid = Table.grid(padding=(0, 2))
     grid.add_column(no_wrap=True, style="bold")

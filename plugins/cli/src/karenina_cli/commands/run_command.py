@@ -25,9 +25,8 @@ from karenina_cli.input.options import (
 )
 from karenina_cli.running.ci_reports import CIReports, Conditions
 from karenina_terminal import completion
-from karenina_terminal.exit_codes import exit_codes_help
 from karenina_terminal.options import Columns, Encoding, Exact, Rows, Sheet
-from karenina_terminal.screen import get_screen
+from karenina_terminal.screen import exit_codes_help, get_screen
 
 app = typer.Typer()
 

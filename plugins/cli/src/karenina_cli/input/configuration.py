@@ -48,8 +48,12 @@ def read_configuration(
     A relative `manual_traces` in a file is relative to that file, one of the command line to the working directory.
     Raises `ConfigError` (each problem with the place that it comes from) and `typer.BadParameter`.
     """
-    from karenina_benchmark.config.config_files import ConfigLayers, read_config_values
-    from karenina_benchmark.config.file_paths import read_config_section, resolve_recordings
+    from karenina_benchmark.config.config_files import (
+        ConfigLayers,
+        read_config_section,
+        read_config_values,
+        resolve_recordings,
+    )
     from karenina_core.config import read_environment
 
     layers = ConfigLayers()

@@ -1,6 +1,6 @@
 """The check for restricted values that a benchmark sets: those that the user has not trusted are refused.
 
-A benchmark is untrusted data (see `karenina_core.models.from_files`). Its restricted values take effect only if
+A benchmark is untrusted data (see `karenina_core.models.settings_models`). Its restricted values take effect only if
 the user trusts exactly these values in exactly this file, trusts everything for one run, or gives the value again.
 """
 
@@ -23,8 +23,8 @@ from karenina_core.data.rubrics import LLMRubricTrait, Rubric, trait_kinds
 from karenina_core.data.rubrics.kinds import owned_trait_fields
 from karenina_core.data.trust import Trust, digest_of_values
 from karenina_core.errors import ConfigError, PluginError
-from karenina_core.models.from_files import FromFiles, mark_of, restricted_fields
 from karenina_core.models.model import SECRECY, ModelConfig
+from karenina_core.models.settings_models import AllowedInFiles, mark_of, restricted_fields
 from karenina_core.namespaces import third_parties
 from karenina_engine.check.owned_fields import Kind, OwnedFields, given_fields
 from karenina_engine.journal.named_files import NamedFile, find_data, find_programs
@@ -222,12 +222,12 @@ class _Finder:
             setting = self._slots.get(name)
             if setting is None:
                 continue
-            if setting.from_files == "models":
+            if setting.allowed_in_files == "models":
                 for fields in value if isinstance(value, list) else ():
                     if isinstance(fields, Mapping):
                         self._model(fields, f"config.{name}, model {str(fields.get('id'))!r}", name, ())
-            elif not self._is_free(setting.from_files, value, setting.default):
-                self._add(setting.from_files, f"config.{name}", value, setting.meaning, name, ())
+            elif not self._is_free(setting.allowed_in_files, value, setting.default):
+                self._add(setting.allowed_in_files, f"config.{name}", value, setting.meaning, name, ())
 
     def root(self, root: str) -> None:
         """Check the workspace root of a file."""
@@ -298,7 +298,7 @@ class _Finder:
         more = _restricted_by(spec, fields)
         for name, value in fields.items():
             info = ModelConfig.model_fields.get(name)
-            if info is None or (name == "interface" and (spec is None or spec.from_files)):
+            if info is None or (name == "interface" and (spec is None or spec.allowed_in_files)):
                 continue
             if name == "extra" and isinstance(value, Mapping):
                 self._extra(spec, value, f"{where}, extra", setting, places)
@@ -338,7 +338,7 @@ class _Finder:
         except PluginError:
             return None
 
-    def _is_free(self, mark: FromFiles, value: object, default: object) -> bool:
+    def _is_free(self, mark: AllowedInFiles, value: object, default: object) -> bool:
         """Return whether a file may set `value`; defaults, None and empty values change nothing and are free."""
         if mark == "any" or value is None or value == {} or value == [] or _json(value) == _json(default):
             return True
@@ -354,7 +354,7 @@ class _Finder:
 
     def _add(
         self,
-        mark: FromFiles,
+        mark: AllowedInFiles,
         name: str,
         value: object,
         meaning: str,

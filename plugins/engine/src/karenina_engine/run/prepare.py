@@ -29,7 +29,7 @@ from karenina_engine.results.kept_files import FileStore, files_folder
 from karenina_engine.results.result_file import default_journal
 from karenina_engine.run.executor import AsyncioExecutor
 from karenina_engine.run.matrix import Matrix
-from karenina_engine.run.plugin_offers import configured_executor, find_observers, find_panel
+from karenina_engine.run.plugin_offers import configured_executor, configured_panel, find_observers
 from karenina_engine.run.request import make_command
 from karenina_engine.run.run_parts import RunParts, limit_calls
 from karenina_engine.run.session import RunSession
@@ -170,7 +170,7 @@ def make_session(
             files=files if files is not None else FileStore(None, 0, 0),
             offline=offline,
         ),
-        Matrix(questions, config, planner, find_panel(plugins, config)),
+        Matrix(questions, config, planner, configured_panel(plugins, config)),
         ledger=ledger,
         budget=budget,
         executor=executor,

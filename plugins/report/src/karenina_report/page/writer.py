@@ -19,8 +19,7 @@ from karenina_report.benchmark_questions import BenchmarkQuestions, load_benchma
 from karenina_report.comparison.run_comparison import compare_runs, run_facts, run_label
 from karenina_report.output_file import write_whole
 from karenina_report.page.document import FIRST_BYTES, PageDocument, plain_json
-from karenina_report.page.index import ItemIndex
-from karenina_report.page.items import Prompts, make_item
+from karenina_report.page.items import ItemIndex, Prompts, make_item
 from karenina_report.page.kept_files import PageFiles
 from karenina_report.page.section import PageRuns, karenina_report_sections
 from karenina_report.rules import Rules, find_rules, read_rules

@@ -13,8 +13,8 @@ from karenina_core.config import registered_adapters
 from karenina_core.errors import type_and_message
 from karenina_core.hook_policy import policy_of
 from karenina_core.models.adapters import AdapterConfigError, AdapterSpec, AgentTier
-from karenina_core.models.from_files import mark_of
 from karenina_core.models.model import ModelConfig
+from karenina_core.models.settings_models import mark_of
 from karenina_core.namespaces import namespace_of
 from karenina_core.plugins.hookspecs import karenina_settings
 from karenina_core.stages.stage import registered_stages
@@ -127,7 +127,7 @@ def _check_model(model: type[BaseModel], are_settings: bool) -> Iterator[Finding
         else:
             if mark is None:
                 text = f"{where} does not say whether a benchmark may set it"
-                cure = 'write json_schema_extra={"from_files": "any"}, or "never"'
+                cure = 'write json_schema_extra={"allowed_in_files": "any"}, or "never"'
                 yield Finding("Settings", "warning", f"{text}: {cure}")
     try:
         model.model_validate(values)
@@ -157,9 +157,9 @@ def _check_adapter(spec: AdapterSpec) -> Iterator[tuple[State, str]]:
         yield "problem", "it has no description, which `karenina plugins` prints: write description=..."
     if not spec.ports:
         yield "problem", "it has no port: give it llm=, parser= or agent=, a function that makes one"
-    if spec.from_files is None:
-        cure = "write from_files=True if it starts no program and only calls servers of the user's own environment"
-        yield "problem", f"it does not say whether a benchmark may choose it: {cure}, else from_files=False"
+    if spec.allowed_in_files is None:
+        cure = "write allowed_in_files=True if it only calls servers of the user's own environment"
+        yield "problem", f"it does not say whether a benchmark may choose it: {cure}, else allowed_in_files=False"
     for name in ("recorded", "free", "starts_tools", "by_item"):
         if not isinstance(getattr(spec, name), bool):
             yield "problem", f"{name} is {getattr(spec, name)!r}, not true or false: write {name}=True"
