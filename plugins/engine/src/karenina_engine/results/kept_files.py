@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, TYPE_CHECKING, Final
 
 from karenina_core.data.sections import KeptFile
 from karenina_engine.results.result_file import default_journal
@@ -37,6 +37,9 @@ _MOST_READ: Final = 20_000_000
 _NOWHERE: Final = (
     "the run has neither a journal nor a result file, beside which it would be: give one (in Python: journal, output)"
 )
+
+if TYPE_CHECKING:
+    from karenina_core.data.result import VerificationResult
 
 logger = logging.getLogger("karenina")
 
@@ -151,12 +154,16 @@ class FileStore:
 
 
 class ItemFiles:
-    """The files of an answer, of a judge's item, or of a call, which are also those of its item (`of`)."""
+    """The files of an answer; of a judge's item, which lists those of its answer (`before`); or of a call, which are
+    also those of its item (`of`)."""
 
-    def __init__(self, store: FileStore, whose: str, of: ItemFiles | None = None) -> None:
+    def __init__(
+        self, store: FileStore, whose: str, *, of: ItemFiles | None = None, before: ItemFiles | None = None
+    ) -> None:
         self._store = store
         self._whose = whose
         self._of = of
+        self._before = before
         self._files: dict[tuple[str, str | None], KeptFile] = {}
         self._more = 0
 
@@ -198,13 +205,22 @@ class ItemFiles:
 
     def for_call(self) -> ItemFiles:
         """Return a collection for the files of one call, which are also added to this one."""
-        return ItemFiles(self._store, self._whose, self)
+        return ItemFiles(self._store, self._whose, of=self)
 
-    def listed(self, *before: ItemFiles) -> list[KeptFile]:
-        """Return these files after those of others, each under a name of its own, and how many are left out."""
+    def for_judge(self) -> ItemFiles:
+        """Return a collection for the files of a judge's item, if these are those of its answer."""
+        return ItemFiles(self._store, self._whose, before=self)
+
+    def list_in(self, result: VerificationResult) -> VerificationResult:
+        """List the files of the answer and these in a result, and return it."""
+        result.metadata.files = self.listed()
+        return result
+
+    def listed(self) -> list[KeptFile]:
+        """Return the files of the answer and these, each under a name of its own, and how many are left out."""
         found: dict[tuple[str, str | None], KeptFile] = {}
         more = 0
-        for one in (*before, self):
+        for one in (self,) if self._before is None else (self._before, self):
             found |= one._files
             more += one._more
         taken: set[str] = set()

@@ -64,7 +64,10 @@ class ItemRunner:
                     answer = await task.pipeline.answer(whole)
                 try:
                     if len(judges) == 1:
-                        yield judges[0], await self._judge(task, answer, judges[0], given)
+                        files = given.for_judge()
+                        with keeping_files(files):
+                            judged = await self._judge(task, answer, judges[0])
+                        yield judges[0], files.list_in(judged)
                     else:
                         async with aclosing(self._judge_all(task, answer, judges, given)) as results:
                             async for result in results:
@@ -94,20 +97,15 @@ class ItemRunner:
     ) -> tuple[int, VerificationResult] | None:
         """Return the result of a judge; None if the budget does not cover it, since other judges may cost less."""
         try:
-            return judge, await self._judge(task, answer, judge, given)
+            files = given.for_judge()
+            with keeping_files(files):
+                result = await self._judge(task, answer, judge)
+            return judge, files.list_in(result)
         except* OverBudget:
             logger.debug("[%s] not judged: the budget is spent", task.question.id)
         return None
 
-    async def _judge(self, task: AnswerTask, answer: State, judge: int, given: ItemFiles) -> VerificationResult:
-        """Return the result of a judge, or of the panel in its place, with the files of the answer and its own."""
-        files = ItemFiles(self._parts.files, task.question.id)
-        with keeping_files(files):
-            result = await self._start_judge(task, answer, judge)
-        result.metadata.files = files.listed(given)
-        return result
-
-    def _start_judge(self, task: AnswerTask, answer: State, judge: int) -> Awaitable[VerificationResult]:
+    def _judge(self, task: AnswerTask, answer: State, judge: int) -> Awaitable[VerificationResult]:
         """Start the item of a judge, or of the panel in its place. The awaitable returns its result."""
         item = replace(answer.item, parsing_model=task.judges[judge])
         if self._parts.observers.observes_items:

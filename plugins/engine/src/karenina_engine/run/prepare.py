@@ -36,6 +36,8 @@ from karenina_engine.run.session import RunSession
 from karenina_engine.settings import EngineSettings
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from karenina_core.config import VerificationConfig
     from karenina_core.data.question import Question
     from karenina_core.data.trust import Trust
@@ -116,7 +118,7 @@ def prepare_run(
         policy=request.policy,
         offline=offline,
         observers=request.observers,
-        files=files if files is not None else _file_store(request, config),
+        files=files if files is not None else _file_store(request.journal, request.output, config),
     )
     if not offline or not config.core.parsing_models:
         check_judges(session.parts.plugins, config, questions, trust, session.matrix.planner)
@@ -183,10 +185,10 @@ def make_session(
     return session
 
 
-def _file_store(request: RunRequest, config: VerificationConfig) -> FileStore:
+def _file_store(journal: Path | None, output: Path | None, config: VerificationConfig) -> FileStore:
     """Return the store of the files of items: beside the journal, or without one where the default journal would be."""
     settings = config.section(EngineSettings)
-    journal = request.journal or (default_journal(request.output) if request.output is not None else None)
+    journal = journal or (default_journal(output) if output is not None else None)
     folder = files_folder(journal) if journal is not None else None
     return FileStore(folder, settings.kept_file_bytes, settings.kept_files_bytes)
 
