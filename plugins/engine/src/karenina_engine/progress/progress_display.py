@@ -8,13 +8,9 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Final, Protocol, Self
-
-from rich.console import Console, Group, RenderableType
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.text import Text
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from karenina_core.hooks import hookimpl
 from karenina_engine.progress.run_progress import RunProgress
@@ -23,40 +19,6 @@ if TYPE_CHECKING:
     from karenina_core.data.outcome import Outcome
     from karenina_core.data.result import VerificationResult
     from karenina_engine.progress.observers import RunFinished, RunStarted
-    from karenina_engine.progress.run_progress import RunProgress
-
-
-_REFRESHED: Final = 4  # times a second
-
-
-class RichBar(Progress):
-    """A bar of the library rich. `transient` removes it from the terminal when it stops."""
-
-    def __init__(self, progress: RunProgress, console: Console, *, transient: bool) -> None:
-        self._progress = progress
-        super().__init__(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            console=console,
-            transient=transient,
-            refresh_per_second=_REFRESHED,
-        )
-        self._task = self.add_task("running", total=progress.total)
-
-    def advance_to(self, done: int) -> None:
-        """Show that this number of items is finished."""
-        self.update(self._task, completed=done)
-
-    def get_renderables(self) -> Iterable[RenderableType]:
-        """Yield the bar and two lines of text."""
-        shown = self._progress
-        lines = [" · ".join(part for part in (shown.counts(), *shown.speed()) if part), " · ".join(shown.calls())]
-        yield Group(
-            *super().get_renderables(),
-            *(Text(line, style="dim", no_wrap=True, overflow="ellipsis") for line in lines if line),
-        )
 
 
 class ProgressBar(Protocol):
@@ -173,6 +135,8 @@ class _TerminalBar:
 
     def __init__(self, progress: RunProgress) -> None:
         from rich.console import Console
+
+        from karenina_engine.progress.rich_bar import RichBar
 
         self._progress = progress
         self._bar = RichBar(progress, Console(stderr=True), transient=False)
