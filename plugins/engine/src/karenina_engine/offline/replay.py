@@ -43,8 +43,8 @@ class Replay:
     """A journal, and the benchmark, configuration and trust with which its items are replayed.
 
     `ask` allows calls whose prompt shows a changed truth. `files` stores the files of items; by default none is
-    written. With `by_id`, the replies of a model are found by its id
-    alone, for models that the journal names (`ModelLabel`).
+    written. With `by_id`, the replies of a model are found by its id alone, for models that the journal names
+    (`ModelLabel`).
     """
 
     request: RunRequest
