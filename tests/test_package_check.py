@@ -142,6 +142,12 @@ FLAWS: dict[str, tuple[str, str, str, str]] = {
         CORE,
         "its tier is DEEP_AGENT, but it has no agent port",
     ),
+    "mistyped-use": (
+        ADAPTERS,
+        ADAPTER.replace("DECLARED", "llm=Port, allowed_in_files=False, uses=['temprature']"),
+        CORE,
+        "did you mean 'temperature'?",
+    ),
     "says-nothing": (ADAPTERS, ADAPTER.replace("DECLARED", "llm=Port"), CORE, "whether a benchmark may choose it"),
     "undeclared-import": (STAGES, "import yaml\n" + STAGE, CORE, 'add "pyyaml" to dependencies in pyproject.toml'),
     "absent-import": (

@@ -30,14 +30,6 @@ _METHODS: Final = {
     "parser": ("parse", "parse(self, messages, schema, *, info)", 2),
     "agent": ("run", "run(self, messages, options, *, info)", 2),
 }
-_USED: Final = (
-    "model_provider",
-    "endpoint_base_url",
-    "endpoint_api_key",
-    "temperature",
-    "max_tokens",
-    "manual_traces",
-)
 
 
 def check_hooks(plugins: Plugins, distribution: str) -> Iterator[Finding]:
@@ -166,8 +158,9 @@ def _check_adapter(spec: AdapterSpec) -> Iterator[tuple[State, str]]:
     if spec.tier is AgentTier.DEEP_AGENT and spec.agent is None:
         yield "problem", "its tier is DEEP_AGENT, but it has no agent port: write agent=..., or leave out the tier"
     for name in spec.uses or ():
-        if name not in _USED:
-            yield "problem", f"uses names {name!r}, which is no field that adapters read{did_you_mean(name, _USED)}"
+        if name not in ModelConfig.model_fields:
+            near = did_you_mean(name, ModelConfig.model_fields)
+            yield "problem", f"uses names {name!r}, which is no field of a model{near}"
     try:
         missing = spec.unavailable() if spec.unavailable is not None else None
     except Exception as error:
