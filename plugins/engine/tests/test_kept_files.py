@@ -378,6 +378,18 @@ def test_a_result_cannot_name_another_path(digest: str) -> None:
         KeptFile(name="x", media_type="text/plain", sha256=digest)
 
 
+def test_a_huge_file_of_somebody_else_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "x.files").mkdir()
+    with (tmp_path / "x.files" / ("a" * 64)).open("wb") as file:
+        file.truncate(50_000_000_000)
+
+    found = KeptFiles(tmp_path / "x.jsonl").find(
+        KeptFile(name="x", media_type="image/png", size=50_000_000_000, sha256="a" * 64)
+    )
+
+    assert "was not compared" in str(found.problem)
+
+
 def test_a_link_in_the_store_is_not_read(tmp_path: Path) -> None:
     kept = stored(tmp_path)
     file = tmp_path / "x.files" / str(kept.sha256)

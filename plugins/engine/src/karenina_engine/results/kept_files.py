@@ -28,6 +28,8 @@ from karenina_toolkit.kept_files import current_keeper, keeping_files, picture_t
 MOST_OF_ITEM: Final = 100
 """The most files of one answer, and of one judge's item."""
 MOST_OF_RUN: Final = 10_000
+MOST_COMPARED: Final = 200_000_000
+"""The most bytes of a file that is read, since results of somebody else may name any file in a folder of theirs."""
 _DIGEST: Final = re.compile("[0-9a-f]{64}")
 _RECOUNT: Final = 64
 """The files after which a folder is counted again, since other processes write to it, too."""
@@ -286,6 +288,8 @@ class KeptFiles:
 def _find(kept: KeptFile, folders: Iterable[Path]) -> FoundFile:
     if kept.sha256 is None or not _DIGEST.fullmatch(kept.sha256):
         return FoundFile(problem=kept.left_out or "it has no digest")
+    if (kept.size or 0) > MOST_COMPARED:
+        return FoundFile(problem=f"it has {format_size(kept.size or 0)}, and was not compared with its digest")
     problem = "it is not beside the results"
     for folder in folders:
         try:
