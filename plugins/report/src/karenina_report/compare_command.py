@@ -7,7 +7,6 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
-from typer.core import TyperCommand
 
 from karenina_report.options import (
     BenchmarkFile,
@@ -20,6 +19,7 @@ from karenina_report.options import (
     is_number,
     parse_report_options,
 )
+from karenina_terminal.lazy_commands import StrictCommand
 from karenina_terminal.options import JSONObject
 from karenina_terminal.screen import get_screen
 
@@ -45,7 +45,7 @@ class FlipDirection(StrEnum):
     better = "better"
 
 
-class CompareCommand(TyperCommand):
+class CompareCommand(StrictCommand):
     """A command with one option whose value is optional."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

@@ -173,7 +173,7 @@ def selftest(
         benchmark = _load(file, trust)
         chosen = read_configuration(benchmark, config, settings, judges=judges)
         if benchmark is not None:
-            require_trust(benchmark, chosen, trust)
+            _, chosen = require_trust(benchmark, chosen, trust)
         cases, every = _select_cases(screen, benchmark, trust, family, limit, own_only=own_only)
         limits = Limits(min_specificity, min_sensitivity)
         limits.check(cases)

@@ -131,7 +131,7 @@ def judge(
         for file_of_others in (rubric, template):
             # Its traits and fields are data of that file, not of the caller: its restricted values need trust.
             benchmark.path = file_of_others
-            require_trust(benchmark, chosen, "all" if trust_all else None)
+            _, chosen = require_trust(benchmark, chosen, "all" if trust_all else None)
         benchmark.path = None
         request = RunRequest(
             benchmark,

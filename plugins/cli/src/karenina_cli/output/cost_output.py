@@ -127,7 +127,7 @@ def _cells(count: SpendCounts) -> tuple[str, ...]:
 def dry_run(screen: Screen, request: RunRequest, *, as_json: bool) -> None:
     """Print the expected calls, tokens and cost of a run. Makes no call and writes nothing."""
     from karenina_core.config import find_adapter, plugins_of
-    from karenina_engine.check.questions import select_questions, with_workspace_root
+    from karenina_engine.check.questions import select_questions
     from karenina_engine.check.restricted_values import require_trust
     from karenina_engine.check.run_checks import check_recordings
     from karenina_engine.check.stage_checks import check_models
@@ -135,8 +135,7 @@ def dry_run(screen: Screen, request: RunRequest, *, as_json: bool) -> None:
     from karenina_engine.offline.estimate import estimate
     from karenina_engine.settings import EngineSettings
 
-    trust = require_trust(request.benchmark, request.config, request.trust)
-    config = with_workspace_root(request.benchmark, request.config)
+    trust, config = require_trust(request.benchmark, request.config, request.trust)
     plugins = plugins_of(config)
     questions = select_questions(request.benchmark, config, request.question_ids)
     models = config.core.answering_models

@@ -27,6 +27,7 @@ from karenina_core.models.model import SECRECY, ModelConfig
 from karenina_core.models.settings_models import AllowedInFiles, mark_of, restricted_fields
 from karenina_core.namespaces import third_parties
 from karenina_engine.check.owned_fields import Kind, OwnedFields, given_fields
+from karenina_engine.check.questions import with_workspace_root
 from karenina_engine.journal.named_files import NamedFile, find_data, find_programs
 from karenina_engine.user.trust_store import load_trust
 from karenina_template.question_template import primitive_kinds, primitives_in
@@ -91,24 +92,52 @@ class RestrictedValues(ConfigError):
         self.values = tuple(values)
 
 
-def check_restricted_values(benchmark: QuestionSource, config: VerificationConfig, trust: Trust) -> None:
-    """Raise `RestrictedValues` if a restricted value of the benchmark would take effect without the user's trust.
+def check_restricted_values(benchmark: QuestionSource, config: VerificationConfig, trust: Trust) -> VerificationConfig:
+    """Return the configuration to run with, in which all that the benchmark names stays where it was found.
 
-    A value that the user's own configuration replaces does not take effect.
+    It has the benchmark's own `workspace_root`. Raises `RestrictedValues` if a restricted value of the benchmark would
+    take effect without the user's trust. A value that the user's own configuration replaces does not take effect.
     """
     if trust.everything:
-        return
-    found = find_restricted_values(benchmark)
+        return with_workspace_root(benchmark, config)
+    finder = _search(benchmark)
+    found = list(finder.found.values())
     acting = [one for one in found if _takes_effect(one, config)]
     if acting and not (benchmark.path is not None and trust.covers_values(benchmark.path, names_and_values(found))):
         raise RestrictedValues(benchmark.path, acting)
+    if benchmark.path is None:
+        return with_workspace_root(benchmark, config)
+    config = _confine_recordings(benchmark.path, config, {file for one in acting for file in one.files})
+    leads = {str(Path(file.base, file.name)): file.resolved for file in finder.data}
+    return with_workspace_root(benchmark, config, leads)
 
 
-def require_trust(benchmark: QuestionSource, config: VerificationConfig, trust: Trust | Literal["all"] | None) -> Trust:
-    """Return the trust that `trust` stands for, after `check_restricted_values`. Raises `RestrictedValues`."""
+def _confine_recordings(path: Path, config: VerificationConfig, trusted: Iterable[NamedFile]) -> VerificationConfig:
+    """Return the configuration in which recordings of the benchmark lie in its folder, or where trusted values lead.
+
+    No link that is made after the check leads them elsewhere.
+    """
+    outside = {str(Path(file.base, file.name)): Path(file.resolved).parent for file in trusted}
+    changed: dict[str, list[ModelConfig]] = {}
+    for name in config.benchmark_names & {"answering_models", "parsing_models"}:
+        changed[name] = [
+            model.model_copy(update={"files_within": outside.get(str(traces.absolute()), path.absolute().parent)})
+            if isinstance(traces := model.manual_traces, Path)
+            else model
+            for model in config.setting(name)
+        ]
+    return config.with_values(**changed).with_benchmark_names(config.benchmark_names) if changed else config
+
+
+def require_trust(
+    benchmark: QuestionSource, config: VerificationConfig, trust: Trust | Literal["all"] | None
+) -> tuple[Trust, VerificationConfig]:
+    """Return the trust that `trust` stands for, and the configuration of `check_restricted_values`.
+
+    Raises `RestrictedValues`.
+    """
     resolved = resolve_trust(trust)
-    check_restricted_values(benchmark, config, resolved)
-    return resolved
+    return resolved, check_restricted_values(benchmark, config, resolved)
 
 
 def resolve_trust(trust: Trust | Literal["all"] | None) -> Trust:
@@ -234,7 +263,7 @@ class _Finder:
         following = [setting for setting in self._slots.values() if setting.follows == "workspace_root"]
         files = tuple(find_data(self._folder, root))
         self.data += files
-        if following and not stays_below(self._folder, root):
+        if following and not (files and files[0].inside):
             meaning, name = following[0].meaning, following[0].name
             restricted = RestrictedValue(
                 "workspace_root", _json(root), _json(root), meaning, name, yields=True, files=files
@@ -344,7 +373,9 @@ class _Finder:
             return True
         if mark == "below":
             self.data += self._data_in(value)
-            return all(stays_below(self._folder, text) for text in _texts_in(value))
+            texts = list(_texts_in(value))
+            found = [file for text in texts for file in find_data(self._folder, text)]
+            return len(found) == len(texts) and all(file.inside for file in found)
         return mark == "name" and isinstance(value, str) and is_plain_name(value)
 
     def _data_in(self, value: object) -> list[NamedFile]:
