@@ -144,7 +144,7 @@ class Environment:
 
     def _run(self, command: list[Any]) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            command, cwd=self.folder, env=self._environment, capture_output=True, text=True, timeout=120
+            command, cwd=self.folder, env=self._environment, capture_output=True, text=True, timeout=250
         )
 
 

@@ -253,6 +253,21 @@ def test_a_third_party_adds_a_format(results: Path) -> None:
     assert export("out.count.csv", "--format", "markdown", more=Counting()).code == 0
 
 
+def test_an_earlier_export_is_known_by_its_whole_first_line(results: Path) -> None:
+    class Headed:
+        @hookimpl
+        def karenina_exporters(self) -> Sequence[Exporter]:
+            def write(_request: ExportRequest, file: BinaryIO) -> None:
+                file.write(b"# headed\nresults")
+
+            return [Exporter("headed", "with a header", (".headed",), write, first_bytes=(b"# headed\n",))]
+
+    Path("other.headed").write_text("# headed differently\n", "utf-8")
+
+    assert [export(results, "-o", "out.headed", more=Headed()).code for _ in range(2)] == [0, 0]
+    assert export(results, "-o", "other.headed", more=Headed()).code == 2
+
+
 def test_two_formats_of_one_name_are_an_error(results: Path) -> None:
     class Second:
         @hookimpl

@@ -14,10 +14,11 @@ if TYPE_CHECKING:
     from karenina_importing.conversion import Imported, RowProblem, convert
     from karenina_importing.field_mapping import FieldMapping
     from karenina_importing.import_format import Fit, ImportFormat, make_import_format
-    from karenina_importing.source_files import SourceRow
+    from karenina_importing.source_files import FileHead, SourceRow, read_lines
 
 __all__ = [
     "FieldMapping",
+    "FileHead",
     "Fit",
     "ImportFormat",
     "Imported",
@@ -25,6 +26,7 @@ __all__ = [
     "SourceRow",
     "convert",
     "make_import_format",
+    "read_lines",
 ]
 
 
@@ -32,6 +34,7 @@ __getattr__ = lazy_names(
     __name__,
     {
         "FieldMapping": ".field_mapping",
+        "FileHead": ".source_files",
         "Fit": ".import_format",
         "ImportFormat": ".import_format",
         "Imported": ".conversion",
@@ -39,5 +42,6 @@ __getattr__ = lazy_names(
         "SourceRow": ".source_files",
         "convert": ".conversion",
         "make_import_format": ".import_format",
+        "read_lines": ".source_files",
     },
 )

@@ -42,7 +42,7 @@ def default_journal(output: Path) -> Path:
 def check_output(path: Path, *, lines: Sequence[bytes] = RESULT_LINES) -> None:
     """Check that results can be written to `path`, without moving any file. Raises `ConfigError`.
 
-    An existing file must be an earlier output, whose first line begins with one of `lines`; any other file, such as the
+    An existing file must be an earlier output, which begins with one of `lines`; any other file, such as the
     benchmark itself, was probably named by mistake and is an error.
     """
     try:
@@ -64,10 +64,11 @@ def check_output(path: Path, *, lines: Sequence[bytes] = RESULT_LINES) -> None:
         )
     try:
         with path.open("rb") as file:
-            line, end, _ = file.read(_CHECKED_BYTES).partition(b"\n")
+            begins = file.read(_CHECKED_BYTES)
     except OSError as error:
         raise ConfigError([f"the output {path} cannot be read: {error.strerror or error}"]) from error
-    if line and not line.startswith(tuple(lines)) and (end or not is_header(line)):
+    line, end, _ = begins.partition(b"\n")
+    if line and not begins.startswith(tuple(lines)) and (end or not is_header(line)):
         raise ConfigError([f"the output {path} is not a file of results and was not changed: give another file"])
 
 

@@ -19,10 +19,11 @@ class Executor(ABC):
     """A way to run the items of a run, selected by its `name` (the setting `executor`).
 
     The process that started the run holds the matrix (`session.matrix`), the journal, the output and the observers. An
-    executor iterates over the answers of the matrix, calls `session.pending_judges` for the items that have to run,
-    runs them (`karenina_engine.run.item_runner.ItemRunner` works in any process), and passes each result to
-    `session.store_result` before it yields it. Each item of the matrix has exactly one result in the end, also after a
-    failure (`session.runner.make_failed_result`).
+    executor iterates over the answers that remain (`session.remaining_tasks`), calls `session.pending_judges` for the
+    items that have to run, runs them (`karenina_engine.run.item_runner.ItemRunner` works in any process), and passes
+    each result to `session.store_result` before it yields it. Each item of the matrix has exactly one result in the
+    end, also after a failure (`session.runner.make_failed_result`). In this process,
+    `karenina_engine.run.local_execution.LocalExecution` does all of this.
 
     `settings` is the model of the settings that the executor owns, each marked `changes_results: False`: where items
     run changes no result. `keeps_budgets` says that it makes no call that `session.budget` does not cover; without it,
