@@ -1,1 +1,1 @@
-"""Replies of models: whether they are whole, how they ended, and what must not be kept of them."""
+"""Replies of models: their bounds, how they ended, and their sanitizing."""
