@@ -237,9 +237,7 @@ def test_the_error_names_the_variable_that_raises_the_bound(tmp_path: Path) -> N
 def test_nothing_in_a_file_raises_the_bound(tmp_path: Path) -> None:
     file = write_file(tmp_path / "b.yaml", f"{BENCHMARK}config: {{max_bytes: 999999}}\n#" + "#" * 5000)
 
-    run_karenina(tmp_path, "prompts", file, KARENINA_MAX_FILE_BYTES="5000").assert_refused(
-        "the limit is 5,000 bytes"
-    )
+    run_karenina(tmp_path, "prompts", file, KARENINA_MAX_FILE_BYTES="5000").assert_refused("the limit is 5,000 bytes")
 
 
 def test_an_argument_sets_the_bound_in_python(tmp_path: Path) -> None:
