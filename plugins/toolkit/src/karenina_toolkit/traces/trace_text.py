@@ -44,7 +44,7 @@ def render_trace(trace: Recording, *, reasoning: bool = False) -> str:
 
 
 def _content(text: str) -> str:
-    # splitlines knows more line breaks than \n, and so may the reader of the text.
+    # splitlines recognizes more line breaks than \n, and so may the reader of the text.
     return "\n".join(CONTENT_MARK + line for line in text.splitlines())
 
 
