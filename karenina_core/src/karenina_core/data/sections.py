@@ -20,7 +20,7 @@ class Section(BaseModel):
 
 
 class ModelIdentity(Section):
-    """A model in a result: its interface, the provider's name for it, and the names of its MCP servers."""
+    """A model in a result: its interface, the provider's name for it, and (as `tools`) the names of its MCP servers."""
 
     interface: str
     model_name: str

@@ -274,7 +274,7 @@ class TurnGuard(Protocol):
 
 
 class Tool(Protocol):
-    """A tool for models. Several calls may run at once."""
+    """A tool for models. Several calls may run concurrently."""
 
     @property
     def name(self) -> str:
@@ -330,7 +330,7 @@ class AgentReply:
 
 
 class Port(Protocol):
-    """The base of all ports. A port serves many calls at once, on one event loop, until it is closed."""
+    """The base of all ports. A port serves many concurrent calls, on one event loop, until it is closed."""
 
     async def aclose(self) -> None:
         """Release connections and processes. Called once, at the end of a run, including after errors."""
@@ -386,7 +386,7 @@ class ModelRequest:
         return "llm" if self.schema is None else "parser"
 
     def send(self, port: Any) -> Coroutine[Any, Any, Any]:
-        """Return the call of an adapter's port, to be awaited for the reply. Awaiting it may raise `PortError`."""
+        """Return an awaitable for the reply of an adapter's `port`. Awaiting it may raise `PortError`."""
         reply: Coroutine[Any, Any, Any]
         if self.options is not None:
             reply = port.run(self.messages, self.options, info=self.info)

@@ -89,8 +89,8 @@ def filter_entry_points(
 ) -> Iterator[tuple[PluginInfo, EntryPoint]]:
     """Yield the entry points of one group with their states; those with the state `found` may be loaded.
 
-    If several distributions offer one name, none of them is used unless `pick` names one that offers it: the choice
-    must not depend on which is found first. The order of `points` has no effect.
+    If several distributions offer the same name, none is used unless `pick` names one of them: the choice must not
+    depend on which is found first. The order of `points` has no effect.
     """
     allowed: dict[str, dict[str, tuple[PluginInfo, EntryPoint]]] = {}
     for info, point in sorted((_make_info(point, kind), point) for point in points):

@@ -137,7 +137,7 @@ class Plugins:
         ]
 
     def each(self, hook: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Iterator[Offer[R]]:
-        """Call `hook` on each plugin and yield the results. The plugins of a distribution that raises are rejected."""
+        """Call `hook` on each plugin and yield the results. If a plugin raises, `reject` lists it as failed."""
         for found in self.implementations(hook):
             try:
                 result = found.value(*args, **kwargs)

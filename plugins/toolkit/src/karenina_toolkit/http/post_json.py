@@ -69,8 +69,8 @@ async def post_json(
     - The reply is limited to `max_reply_bytes` after decompression, and to `request_timeout`.
     - The connection is closed before this returns.
 
-    Raises `PortError`, which shows neither the key nor texts from `body`, also if `read` raises `LookupError`,
-    `TypeError`, `ValueError` or `AttributeError`: then the server has sent no usable reply.
+    Raises `PortError`, which shows neither the key nor texts from `body`. If `read` raises `LookupError`, `TypeError`,
+    `ValueError` or `AttributeError`, this too becomes a `PortError`: the server has sent no usable reply.
     """
     base_url, key = model.endpoint_base_url or "", _key_of(model)
     where = f"{model.display_string} at {redact_url(base_url)}"

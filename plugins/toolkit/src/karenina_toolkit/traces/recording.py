@@ -198,7 +198,7 @@ def _open_messages(document: Entry) -> OpenedRecording:
 
 
 def _holder_of_messages(document: Entry) -> Entry:
-    """Return what has the messages: the document, or the values of a snapshot or checkpoint of LangGraph."""
+    """Return the object with the messages: the document, or the values of a LangGraph snapshot or checkpoint."""
     if "messages" in document:
         return document
     checkpoint = document.get("checkpoint")

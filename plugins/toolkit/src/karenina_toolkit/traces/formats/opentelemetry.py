@@ -140,7 +140,7 @@ def find_spans(document: Mapping[str, Any]) -> list[Entry]:
 
 
 def read_spans(spans: Sequence[Entry]) -> list[Message]:
-    """Return the one conversation of `spans`: the longest one, of which those of all other calls are a beginning.
+    """Return the one conversation of `spans`: the longest one, which starts with the conversation of each other call.
 
     Agent spans repeat the calls in them, and are only read if there are no others. Raises `TraceFormatError` if there
     are several conversations.
