@@ -1,6 +1,6 @@
 """All settings with their names, owners and declarations, and the parsing of values that are given as text.
 
-Values are text in environment variables and on the command line.
+Environment variables and the command line give values as text.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Setting:
 
     @property
     def follows(self) -> str | None:
-        """The field of a benchmark that overrides the setting, such as `workspace_root`.
+        """The benchmark field that overrides the setting, such as `workspace_root`; None if there is none.
 
         Declared by the settings model: `Field(..., json_schema_extra={"follows": "workspace_root"})`.
         """

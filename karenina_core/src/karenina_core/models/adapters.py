@@ -98,7 +98,7 @@ class RegisteredAdapter:
 
 
 def extra_of(model: ModelConfig, kind: type[E]) -> E:
-    """Return `model.extra` as the adapter's settings model `kind`. Raises `AdapterConfigError` without values."""
+    """Return `model.extra` as the adapter's settings, a `kind`. Raises `AdapterConfigError`, which shows no values."""
     from pydantic import ValidationError
 
     from karenina_core.text import join_problems

@@ -232,7 +232,7 @@ def order_stages(
     left_out: Sequence[tuple[str, str]] = (),
     ranks: Mapping[str, int] | None = None,
 ) -> Plan:
-    """Return the plan of the selected stages: their order and its reasons. Raises `PlanError` for a cycle.
+    """Return the plan of the selected stages: their order and the reasons for it. Raises `PlanError` for a cycle.
 
     `ranks` replaces the ranks of slots, by stage name. Ranks only break ties; tests permute them to prove it.
     """

@@ -252,7 +252,7 @@ class VerificationContext:
     def mark_error(self, message: str, outcome: Outcome = Outcome.STAGE_ERROR) -> None:
         """End the item without a judgment: later stages are skipped. Only the first error of an item is recorded.
 
-        Raises `ValueError` if `outcome` is one of judged items.
+        Raises `ValueError` if `outcome` is an outcome of judged items.
         """
         if self._state.error is None:
             if Outcome(outcome).judged:
@@ -272,7 +272,7 @@ class VerificationContext:
     def prompt(self, task: PromptTask, user: str, model: ModelConfig | None = None) -> list[Message]:
         """Return the messages for one call to `model` (default: the judge), which end with `user`.
 
-        They start with the model's system prompt and the instructions of the task, of plugins and of the user.
+        The system message has the model's system prompt and the instructions of the task, of plugins and of the user.
         """
         chosen = model or self.parsing_model
         added = self._state.item.ports.instructions(task.name, chosen.interface)

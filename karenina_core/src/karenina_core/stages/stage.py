@@ -161,9 +161,9 @@ class Stage:
         """Check, before any call of a run, for problems that would fail the items of `questions`.
 
         `questions` are those for which `checks_question` is true; `trust` says which of their code may be executed.
-        Return the models that the stage calls, with the ports that they must have, unless these are only the judge's
-        `judge_ports`; and services that are not available. The run reports both. Raise `ValueError` for any other
-        problem. May also log warnings. By default, checks nothing.
+        Return the models that the stage calls with the ports that they must have, which the run then checks (not needed
+        for the judge's `judge_ports`), and services that are not available. Raise `ValueError` for any other problem.
+        May also log warnings. By default, checks nothing.
         """
         return ()
 

@@ -10,7 +10,7 @@ _UNUSUAL: Final = re.compile(r"[^\n\t -~]")
 _WITHOUT_WIDTH: Final = ("Mn", "Me", "Cf")
 """The Unicode categories of characters that have no width of their own: marks and formats."""
 _SPACES: Final = 8
-"""How many times the length of the shown line is read, because white space is collapsed."""
+"""How many times as much text as is shown is read, because white space is collapsed."""
 
 
 def clean(text: str) -> str:
@@ -51,7 +51,7 @@ def clip(text: str, most: int, way_on: str = "") -> tuple[str, str]:
 
 
 def quantity(count: int, noun: str) -> str:
-    """Return a count with its noun: `1 item`, `2,000 items`."""
+    """Return a count with its noun in the singular or plural: `1 item`, `2,000 items`."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 

@@ -103,7 +103,7 @@ def trait_from_json(data: Mapping[str, Any]) -> RubricTrait:
 
 
 def trait_to_json(trait: RubricTrait) -> dict[str, JsonValue]:
-    """Return the trait as JSON values with its `type` first, without fields that have their default."""
+    """Return the trait as JSON values with its `type` first, leaving out fields with their default value."""
     values: dict[str, JsonValue] = trait.model_dump(mode="json", exclude_defaults=True)
     values.pop("type", None)
     return {"type": trait.type, **values}

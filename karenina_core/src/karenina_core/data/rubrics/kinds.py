@@ -172,7 +172,8 @@ class LLMRubricTrait(ScaledTrait):
     """A quality that a judge model scores from the answer's text.
 
     `extra` contains the fields that plugins own (`Stage.trait_settings`) by full name, such as `my_package.words`. They
-    are written like the trait's own fields, and read like them or from a table named like the package. None is dropped.
+    are written like the trait's own fields, and read like them or from a table named after the package. Fields that are
+    None are dropped.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"

@@ -1,7 +1,7 @@
 """Untrusted zip archives, whose entries are unpacked within bounds, whatever sizes they state.
 
-`zipfile` stops at the stated size only after it has unpacked more: 2 GB of an entry compressed with deflate, and with
-LZMA or bzip2 as much as there is.
+`zipfile` stops at the stated size only after it has unpacked more: up to 2 GB for an entry compressed with deflate, and
+without a limit for LZMA or bzip2.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _PIECE: Final = 1 << 16
 _ENTRY: Final = b"PK\x01\x02"
 _MIN_ENTRY_LIMIT: Final = 10_000
 _BYTES_PER_ENTRY: Final = 500
-"""The limit on entries (200,000 by default) is the limit on bytes divided by this, what `zipfile` needs for one."""
+"""The limit on bytes divided by this, roughly the memory for one entry, is the limit on entries: 200,000 by default."""
 _ERRORS: Final = (
     zipfile.BadZipFile,
     zlib.error,

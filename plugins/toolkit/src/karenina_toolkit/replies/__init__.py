@@ -1,1 +1,1 @@
-"""Replies of models: their bounds, how they ended, and their sanitizing."""
+"""Model replies: their size limits, how they ended, and how they are sanitized."""

@@ -33,10 +33,10 @@ _MOST_COPIES: Final = 8
 def read_object(text: str, *, whole: bool = False) -> tuple[dict[str, Any], bool]:
     """Return the one JSON object in `text`, and whether it had to be extracted or repaired.
 
-    Removed are: a code fence, prose before and after, also with braces, thoughts (`split_reasoning`), a list around one
-    object, a string around the object, and repetitions of the same object. The object may be almost JSON
-    (`LenientReader`). Lost backslashes of LaTeX are restored in texts (`restore_backslashes`), and half of a surrogate
-    pair becomes U+FFFD. With `whole`, for a reply that was cut off, nothing is repaired.
+    The following is removed: a code fence, prose before and after the object (even with braces), thoughts
+    (`split_reasoning`), a list around one object, a string around the object, and repetitions of the same object. The
+    object may be almost JSON (`LenientReader`). Lost backslashes are restored in texts (`restore_backslashes`), and a
+    lone surrogate becomes U+FFFD. With `whole`, for a reply that was cut off, nothing is repaired.
 
     Raises `ValueError`, which says what is wrong, for text with no object or several, for an object that is malformed
     or incomplete or has two values for one key, and for `NaN` and `Infinity`, which JSON does not have.
@@ -185,7 +185,7 @@ def _check_outside(parts: list[str]) -> None:
 
 
 def _object_at(text: str, at: int) -> tuple[dict[str, Any], int]:
-    """Return the object that begins here, read leniently if it is not JSON, and where it ends."""
+    """Return the object that starts at the index `at`, read leniently if it is not JSON, and the index of its end."""
     try:
         return _with_clear_errors(lambda: _DECODER.raw_decode(text, at))
     except json.JSONDecodeError:

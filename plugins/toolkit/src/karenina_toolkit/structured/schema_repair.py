@@ -89,7 +89,7 @@ def repair_and_check(data: Mapping[str, Any], schema: Schema) -> tuple[dict[str,
 
 
 def allows_null(schema: Schema, root: Schema) -> bool:
-    """Return whether `schema`, a part of `root`, allows null itself; one without a type does."""
+    """Return whether `schema`, a part of `root`, explicitly allows null, or has no type at all."""
     root = _Root.of(root)
     root.step()
     schema = _resolve(schema, root)

@@ -185,7 +185,7 @@ def _read_and_repair(reply: ParserReply, schema: Mapping[str, Any]) -> tuple[dic
 
 
 def _call_arguments(found: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the arguments of a tool call that a judge wrote as text; None for a field `name` of the schema."""
+    """Return the arguments if a judge wrote a tool call as text; None if not, or if the schema has a field `name`."""
     call = found.get("function", found)
     if not isinstance(call, dict) or "name" not in call or "name" in schema.get("properties", {}):
         return None

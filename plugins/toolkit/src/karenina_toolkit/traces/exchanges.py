@@ -16,7 +16,7 @@ _NO_REPLY = ("error", "input_tokens", "totalTokens", "promptFeedback")
 
 
 def convert_exchanges(exchanges: Sequence[Exchange]) -> list[Message]:
-    """Return the one conversation of `exchanges`, each of which is an object with a `request` and its `response`.
+    """Return the one conversation in `exchanges`, each of which is an object with a `request` and its `response`.
 
     Raises `TraceFormatError` if a request does not continue the exchange before it (`convert_conversations` returns
     each conversation of such a recording), if there is no exchange, and for what cannot be read.

@@ -97,7 +97,7 @@ def split_reasoning(text: str, *, cut_off: bool = False) -> tuple[str | None, st
 def separate_reasoning(trace: Sequence[Message], *, cut_off: bool = False) -> list[Message]:
     """Return a trace with the reasoning of assistant messages in `reasoning` instead of `content`.
 
-    `cut_off` is about the last message. A message with tool calls may consist of reasoning alone.
+    `cut_off` says whether the last message was cut off. A message with tool calls may consist of reasoning alone.
     """
     last = len(trace) - 1
     return [

@@ -57,7 +57,7 @@ def _name(name: str | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TraceVerdict:
-    """Whether a trace is `valid`, with its `final` answer if so, else the `error`. It is true if the trace is valid."""
+    """Whether a trace is `valid`, with its `final` answer, or else the `error`. A verdict is truthy if it is valid."""
 
     valid: bool
     final: str | None = None
