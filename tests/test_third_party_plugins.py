@@ -448,6 +448,6 @@ class plugin:
     site.install(wheels.package("greedy", "0.1", [(STAGES, "Greedy")], source))
 
     assert (
-        "Settings is in other_package, but names of the plugin begin with greedy."
+        "Settings is in other_package, but the plugin's names begin with greedy."
         in (plugin(site, "Greedy", "greedy")["failure"])
     )

@@ -341,7 +341,7 @@ def test_archives_are_bounded_by_their_unpacked_size(tmp_path: Path, monkeypatch
     done = import_file("a.eval")
 
     assert done.code == 2
-    assert "200,022 bytes unpacked, and at most 100,000 bytes are read" in done.err
+    assert "200,022 bytes unpacked, and the limit is 100,000 bytes" in done.err
 
 
 def test_pages_of_the_dataset_server_name_classes_and_cuts(tmp_path: Path) -> None:

@@ -118,7 +118,7 @@ def test_a_page_without_end_is_looked_at_in_part() -> None:
         ("http://localhost:8000", "endpoint_base_url has no path; did you mean http://localhost:8000/v1?"),
         (
             "http://localhost:8000/api",
-            "check the path in the server's address (after '@', or in endpoint_base_url); most servers expect /v1",
+            "check the path in the server's URL (after '@', or in endpoint_base_url); most servers expect /v1",
         ),
     ],
 )
