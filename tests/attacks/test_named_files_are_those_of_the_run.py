@@ -380,7 +380,7 @@ def test_trust_shows_the_programs_and_links_that_it_covers(tmp_path: Path, serve
     tool(folder, "started")
     done = user.karenina("run", "given/genes.yaml", "-j", f"openai:m@{server.url}")
     assert done.returncode == 2
-    assert "anew if a link or a program that they name has changed" in done.stderr
+    assert "again if a link or a program that they name has changed" in done.stderr
 
 
 ATTACHMENTS = """

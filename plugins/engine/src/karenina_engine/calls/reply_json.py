@@ -67,7 +67,7 @@ def load_reply(port: str, text: str) -> Reply:
 
 
 def dump_error(error: PortError) -> str:
-    """Return a call's error as JSON text for `load_error`. Its `retry_after` and `attempts` are not included."""
+    """Return a call's error as JSON text for `load_error`. Its `retry_after` is not included."""
     values: dict[str, Any] = {"message": str(error), "category": error.category.value}
     if error.status is not None:
         values["status"] = error.status
