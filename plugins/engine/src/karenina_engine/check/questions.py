@@ -40,7 +40,7 @@ def with_workspace_root(benchmark: QuestionSource, config: VerificationConfig) -
 
 
 def default_ids(benchmark: QuestionSource) -> Sequence[str]:
-    """Return the ids of all questions that are not drafts, which run by default. Raises `ConfigError` if all are drafts."""
+    """Return the ids of all questions but drafts, which run only if named. Raises `ConfigError` if all are drafts."""
     drafts = set(benchmark.unfinished_ids())
     ids = [id for id in benchmark.ids if id not in drafts] if drafts else benchmark.ids
     if drafts and not ids:

@@ -1,4 +1,4 @@
-"""The parts of a run that everything which executes its items shares."""
+"""The parts of a run that are shared by everything that executes its items."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def _default_limits() -> ConcurrencyLimits:
 class RunParts:
     """The parts of a run: its plugins and settings, what it may do, and where its calls are stored and counted.
 
-    A run has one; an executor that works in other processes makes one in each. With `offline` no model may be called,
-    since the `store` has all replies. `ledger` counts the calls, and `budget` must cover them. `observers` receive the
-    events.
+    A run has one instance; an executor that works in other processes creates one in each. With `offline` no model may
+    be called, since the `store` has all replies. `ledger` counts the calls, `budget` must cover them, and `observers`
+    receive their events.
     """
 
     plugins: Plugins
@@ -46,7 +46,7 @@ class RunParts:
 
 
 def limit_calls(plugins: Plugins, concurrency: Concurrency, patience: float) -> ConcurrencyLimits:
-    """Return the limits of calls in flight under a configuration, within what adapters declare."""
+    """Return the limits on calls in flight under a configuration, within what adapters declare."""
 
     def bounds(model: ModelConfig) -> Bounds:
         declared = (
