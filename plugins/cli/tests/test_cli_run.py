@@ -274,7 +274,7 @@ def test_a_file_without_results_is_refused_as_output(tmp_path: Path, text: str) 
     done = run(write_benchmark(tmp_path, "a"), "-o", file)
 
     assert done.code == 2
-    assert f"the output {file} is not a file of results and was not changed" in done.err
+    assert f"the output {file} is not a result file and was not changed" in done.err
     assert file.read_text() == text
     assert [path.name for path in tmp_path.glob("mine*")] == ["mine"]
 
