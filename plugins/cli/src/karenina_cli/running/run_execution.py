@@ -12,7 +12,7 @@ import typer
 from rich.text import Text
 
 from karenina_cli.output.summary_output import result_json, summary_json
-from karenina_engine.progress.progress_display import RichBar
+from karenina_engine.progress.rich_bar import RichBar
 from karenina_terminal.screen import ExitCode, Screen
 from karenina_toolkit.printable import quantity
 

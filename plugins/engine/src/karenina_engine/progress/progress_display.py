@@ -1,20 +1,16 @@
-"""Progress displays for runs that Python programs and notebooks start.
+"""The progress of runs that Python programs and notebooks start.
 
-A display is an observer of the run. A terminal shows a bar from the library rich, a notebook one from tqdm; if the
-library is not installed, lines are printed from time to time.
+A display is an observer of the run. A terminal has a bar of the library rich, a notebook one of tqdm; without them,
+lines are printed now and then.
 """
 
 from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Final, Protocol, Self
-
-from rich.console import Console, Group, RenderableType
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.text import Text
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from karenina_core.hooks import hookimpl
 from karenina_engine.progress.run_progress import RunProgress
@@ -23,54 +19,20 @@ if TYPE_CHECKING:
     from karenina_core.data.outcome import Outcome
     from karenina_core.data.result import VerificationResult
     from karenina_engine.progress.observers import RunFinished, RunStarted
-    from karenina_engine.progress.run_progress import RunProgress
-
-
-_REFRESHED: Final = 4  # times a second
-
-
-class RichBar(Progress):
-    """A progress bar from the library rich; `transient` removes it from the terminal when it stops."""
-
-    def __init__(self, progress: RunProgress, console: Console, *, transient: bool) -> None:
-        self._progress = progress
-        super().__init__(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            console=console,
-            transient=transient,
-            refresh_per_second=_REFRESHED,
-        )
-        self._task = self.add_task("running", total=progress.total)
-
-    def advance_to(self, done: int) -> None:
-        """Show that `done` items are finished."""
-        self.update(self._task, completed=done)
-
-    def get_renderables(self) -> Iterable[RenderableType]:
-        """Yield the bar and two lines of text."""
-        shown = self._progress
-        lines = [" · ".join(part for part in (shown.counts(), *shown.speed()) if part), " · ".join(shown.calls())]
-        yield Group(
-            *super().get_renderables(),
-            *(Text(line, style="dim", no_wrap=True, overflow="ellipsis") for line in lines if line),
-        )
 
 
 class ProgressBar(Protocol):
-    """The progress bar of one run."""
+    """The bar of one run."""
 
     def update(self) -> None:
-        """Show the progress, after an item was counted."""
+        """Show the progress after an item was counted."""
 
     def close(self) -> None:
-        """Show the final state and stop."""
+        """Show the end."""
 
 
 class ProgressDisplay:
-    """An observer that shows a run's progress with a bar from `make_bar`, if the run has at least `least` items."""
+    """An observer that shows the progress of a run of at least `least` items with the bars that `make_bar` makes."""
 
     def __init__(self, make_bar: Callable[[RunProgress], ProgressBar], *, least: int = 1) -> None:
         self._make_bar = make_bar
@@ -79,19 +41,19 @@ class ProgressDisplay:
         self._bar: ProgressBar | None = None
 
     def start(self, items: int) -> None:
-        """Start the display of a run of `items` items."""
+        """Begin to show the progress of a run of this number of items."""
         progress = RunProgress(items)
         self._bar = self._make_bar(progress) if items >= self._least else None
         self._progress = progress
 
     def add(self, outcome: Outcome, ended: str = "") -> None:
-        """Show that an item ended at the time `ended` (an ISO timestamp; now by default)."""
+        """Show that an item ended, at this time (now by default)."""
         if self._progress is not None and self._bar is not None:
             self._progress.add(outcome, ended)
             self._bar.update()
 
     def add_all(self, outcomes: Sequence[Outcome], total: int) -> None:
-        """Show that items ended; the first call starts the display of a run of `total` items."""
+        """Show that items ended, of `total` in all. The first call starts the display."""
         if self._progress is None:
             self.start(total)
         for outcome in outcomes:
@@ -111,25 +73,24 @@ class ProgressDisplay:
 
     @hookimpl
     def karenina_run_started(self, event: RunStarted) -> None:
-        """Start the display."""
+        """Begin."""
         self.start(event.items)
 
     @hookimpl
     def karenina_item_finished(self, result: VerificationResult) -> None:
-        """Show that the item is finished."""
+        """Count the item."""
         self.add(result.outcome, result.metadata.timestamp)
 
     @hookimpl
     def karenina_run_finished(self, event: RunFinished) -> None:
-        """Close the display."""
+        """End."""
         self.close()
 
 
 def choose_display(wanted: bool | None = None) -> ProgressDisplay | None:
-    """Return a display on standard error; None if no progress is to be shown.
+    """Return a display for the standard error output; None if no progress is shown.
 
-    By default (None), runs of several items are shown on a terminal and in a notebook. False never shows progress.
-    True always does; if standard error is neither a terminal nor a notebook, as lines.
+    By default (None) it shows runs of several items on a terminal and in a notebook. False never shows progress, and
     True always does: with lines, if the output is neither.
     """
     if wanted is False or sys.stderr is None:
@@ -141,21 +102,21 @@ def choose_display(wanted: bool | None = None) -> ProgressDisplay | None:
 
 
 def _find_bar(*, in_notebook: bool) -> Callable[[RunProgress], ProgressBar]:
-    """Return the bar whose library is installed, else plain lines."""
+    """Return the bar for which a library is installed."""
     if not in_notebook and find_spec("rich") is not None:
         return _TerminalBar
     return _TqdmBar if find_spec("tqdm") is not None else _Lines
 
 
 def _is_notebook() -> bool:
-    """Return whether this process is a notebook kernel, where IPython has already been imported."""
+    """Return whether this process is the kernel of a notebook. IPython is imported there already."""
     module = sys.modules.get("IPython")
     shell = module.get_ipython() if module is not None else None
     return getattr(shell, "kernel", None) is not None
 
 
 class _Lines:
-    """Lines on standard error, at most twenty plus one every half minute."""
+    """Lines on the error output, at most twenty and one every half minute."""
 
     def __init__(self, progress: RunProgress) -> None:
         self._progress = progress
@@ -166,14 +127,16 @@ class _Lines:
             print(line, file=sys.stderr, flush=True)  # noqa: T201 - this is the output
 
     def close(self) -> None:
-        """Do nothing: the last item has already printed a line."""
+        """Do nothing: the last item has its line."""
 
 
 class _TerminalBar:
-    """A progress bar from rich."""
+    """A bar of rich."""
 
     def __init__(self, progress: RunProgress) -> None:
         from rich.console import Console
+
+        from karenina_engine.progress.rich_bar import RichBar
 
         self._progress = progress
         self._bar = RichBar(progress, Console(stderr=True), transient=False)
@@ -187,14 +150,14 @@ class _TerminalBar:
 
 
 class _TqdmBar:
-    """A progress bar from tqdm: a widget in notebooks with ipywidgets, else text."""
+    """A bar of tqdm: a widget in notebooks with ipywidgets, else text."""
 
     def __init__(self, progress: RunProgress) -> None:
         self._progress = progress
         self._bar = _tqdm()(total=progress.total, desc="running", unit="item", smoothing=0)
 
     def update(self) -> None:
-        self._bar.initial = self._progress.stored  # which tqdm leaves out of the rate
+        self._bar.initial = self._progress.stored  # which its rate leaves out
         self._bar.set_postfix_str(self._progress.counts(), refresh=False)
         self._bar.update()
 
@@ -204,7 +167,7 @@ class _TqdmBar:
 
 
 def _tqdm() -> Any:
-    """Return tqdm's class for this environment, without the monitor thread that it would leave in the process."""
+    """Return the class of tqdm for this environment, without the thread that each process would have from then on."""
     from tqdm import TqdmWarning
 
     with warnings.catch_warnings():
