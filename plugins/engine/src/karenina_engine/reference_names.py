@@ -170,9 +170,7 @@ def _translate_model(model: Mapping[str, Any]) -> dict[str, Any]:
             notes.append(f"agent_middleware.limits.model_call_limit is agent_max_turns = {found['agent_max_turns']}")
             notes += ["the rest of agent_middleware has no effect"] if len(model[name]) > 1 else []
         else:
-            notes.append(
-                f"{name} has no effect" + (": settings of an adapter are in `extra`" if "extra" in name else "")
-            )
+            notes.append(f"{name} has no effect" + (": adapter settings go into `extra`" if "extra" in name else ""))
     if notes:
         _note_model(str(found.get("id")), "; ".join(notes))
     return found

@@ -61,7 +61,7 @@ class OpenedPort:
         """Return the reply to a request if it can be used. Raises `PortError`."""
         port = self.port
         if port is None:
-            message = f"this run makes no calls, and a call reached its {request.port} port"
+            message = f"this run makes no calls, but a call reached its {request.port} port"
             raise PortError(message, category=ErrorCategory.PERMANENT)
         try:
             try:

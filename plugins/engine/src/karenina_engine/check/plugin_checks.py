@@ -75,7 +75,8 @@ def _warn_of_mixed_releases(plugins: Plugins) -> None:
     differing = [name for name, version in versions.items() if version != release and name in read_catalog()["members"]]
     if release is not None and differing:
         logger.warning(
-            "%s: not of the same release as karenina-core %s, and only one release is tested together; pip install %s",
+            "%s: not from the same release as karenina-core %s, and only members of one release are tested together; "
+            "pip install %s",
             ", ".join(f"{name} {versions[name]}" for name in differing),
             release,
             " ".join(f"{name}=={release}" for name in differing),

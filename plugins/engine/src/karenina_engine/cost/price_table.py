@@ -86,7 +86,7 @@ class PriceTable:
     def _find(self, model: ModelConfig) -> Price:
         for name in (model.id, model.model_name):
             if name in self.own:
-                return Price(self.own[name].tariff(), f"your own price of {name!r}")
+                return Price(self.own[name].tariff(), f"your own price for {name!r}")
         spec = find_adapter(self.plugins, model.interface).spec
         if spec.recorded:
             return Price(FREE, "free: its answers are recorded")
@@ -103,12 +103,12 @@ class PriceTable:
                 return Price(found[0], f"{source.name} {edition}: {found[1]}")
         own = f"prices.{model.id} = {{input = ..., output = ...}}"
         if server and not self.own and is_loopback(urlsplit(server).hostname or ""):
-            why = "assumed to be free, because its server is on this machine; if it forwards to a paid provider, "
+            why = "assumed to be free, because its server is on localhost; if it forwards to a paid provider, "
             why += f"set {own}"
             return Price(FREE, why, assumed=True)
         where = f" at {redact_url(server) if '://' in server else server}" if server else ""
         lists = " or ".join(source.name for source in self._sources)
-        problem = f"{lists} has no price of {model.model_name!r}{where}" if lists else "no price list is installed"
+        problem = f"{lists} has no price for {model.model_name!r}{where}" if lists else "no price list is installed"
         return Price(
             None, f"unknown: {problem}; set one, in US dollars per million tokens, in the configuration file: {own}"
         )

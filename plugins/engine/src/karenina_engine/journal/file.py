@@ -392,7 +392,7 @@ def _check(path: Path, database: sqlite3.Connection) -> None:
     version = database.execute("PRAGMA user_version").fetchone()[0]
     if application != APPLICATION:
         raise JournalError(
-            f"{path} is a database of another program, not a journal: set --journal to another file (if it is a "
+            f"{path} is another program's database, not a journal: set --journal to another file (if it is a "
             f"damaged journal, `karenina journal repair {path}` keeps what can be read)"
         )
     if version > FORMAT:
@@ -402,13 +402,13 @@ def _check(path: Path, database: sqlite3.Connection) -> None:
         )
     if version < FORMAT:
         raise JournalError(
-            f"the journal {path} has format {version}, of an earlier version of Karenina: `karenina journal repair "
+            f"the journal {path} has format {version}, from an earlier version of Karenina: `karenina journal repair "
             f"{path}` converts it to format {FORMAT} and keeps the old file under another name"
         )
     foreign = find_foreign_object(database)
     if foreign is not None:
         raise JournalError(
-            f"{path} is not a journal of Karenina: {foreign}; nothing in it was used. If it is your own, `karenina "
+            f"{path} is not a Karenina journal: {foreign}; nothing in it was used. If it is your own, `karenina "
             f"journal repair {path}` copies its replies and results to a new one"
         )
 

@@ -167,7 +167,7 @@ def _is_model(model: object) -> bool:
 
 def raise_damaged(path: Path, table: str, where: str) -> NoReturn:
     """Raise `JournalDamaged` for a row of a table."""
-    raise JournalDamaged(path, f"{where} of its table {table!r} is not as it was written")
+    raise JournalDamaged(path, f"{where} in its table {table!r} is not as it was written")
 
 
 def _counts(text: str) -> dict[str, int]:

@@ -89,7 +89,7 @@ def _program_kept_running() -> Iterator[None]:
         where = traceback.extract_tb(error.__traceback__)[-1]
         raise RunError(
             f"something in the run tried to end the program: {describe_error(error)}, raised in {where.name} "
-            f"({where.filename}, line {where.lineno}); finished items are kept, and the run resumes when that is fixed"
+            f"({where.filename}, line {where.lineno}); finished items are kept; resume the run once that is fixed"
         ) from error
 
 

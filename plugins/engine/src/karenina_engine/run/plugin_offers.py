@@ -71,7 +71,7 @@ def _offered_observers(found: Offer[Callable[..., Sequence[object]]], owner: str
         raise
     except Exception as error:
         logger.warning(
-            "the observers of %s could not be created, and the run goes on without them: %s",
+            "the observers of %s could not be created, and the run continues without them: %s",
             owner,
             type_and_message(error),
         )

@@ -92,7 +92,7 @@ class RunSession:
         self._outcomes = RunTally()
         self._computed: PrecomputedPart | None = None
         self._stopped: str | None = None
-        self._stop_requested = False  # by `stop`; when the budget is spent, items in progress go on
+        self._stop_requested = False  # by `stop`; when the budget is exhausted, items in progress continue
         self._stop_listeners: list[StopListener] = []
         self._loop: asyncio.AbstractEventLoop | None = None
 
