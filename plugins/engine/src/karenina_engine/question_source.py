@@ -22,7 +22,7 @@ class QuestionSource(Protocol):
 
     @property
     def workspace_root(self) -> Path | None:
-        """The folder that holds the questions' workspaces; None if no question has one."""
+        """The folder that holds the questions' workspaces; None if it is not set."""
 
     @property
     def workspace_root_in_file(self) -> Path | None:

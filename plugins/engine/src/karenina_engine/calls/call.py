@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig
 
 FRAME: Final = 64
-"""Tokens that a server adds to the messages of a call, and tokens for the markup around each tool call."""
+"""The tokens that a server adds to the messages of a call, and the characters counted for the markup of a tool call."""
 
 _PER_CHARACTER: Final = 0.5  # tokens: more than long texts in alphabetic scripts have
 _PER_SIGN: Final = 2.0  # tokens, for texts in other scripts

@@ -82,7 +82,7 @@ class JournalInUse(JournalError):
 def journal_errors(path: Path, doing: str = "read") -> Iterator[None]:
     """Convert SQLite and operating system errors about the file at `path` to a `JournalError` that says what to do.
 
-    `doing` is the past participle in the message: the journal cannot be `read`, `opened`, `written` or `repaired`.
+    `doing` is the past participle in the message: "the journal ... cannot be `doing`".
     """
     try:
         yield

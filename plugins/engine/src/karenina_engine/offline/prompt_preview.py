@@ -62,7 +62,7 @@ def example_for_schema(schema: Schema, words: str, *, yes: bool = True) -> str:
     """Return JSON text that is valid under `schema`.
 
     Strings are the beginning of `words`, so that a quotation is found in the answer; booleans are `yes`; a list has one
-    item, unless the schema sets other limits. `None` stands for parts nested too deeply or not understood.
+    item, unless the schema sets other limits. Null stands for parts nested too deeply or not understood.
     """
     return json.dumps(_value(schema, schema, words.strip(), yes, 0), ensure_ascii=False)
 

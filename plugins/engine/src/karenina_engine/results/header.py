@@ -34,7 +34,7 @@ def header_line(
 
 
 def digest_run(journal: object, number: int) -> str:
-    """Return a run's id, a digest of its number and its journal's id. It reveals neither of them."""
+    """Return a run's id, a digest of its number and its journal's id. It does not reveal the journal's id."""
     return hashlib.sha256(f"{journal} {number}".encode()).hexdigest()[:16]
 
 
