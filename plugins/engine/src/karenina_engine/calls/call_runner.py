@@ -52,7 +52,7 @@ class _CallInFlight:
 
 @dataclass(slots=True)
 class CallRunner:
-    """Makes the model calls of a run.
+    """The runner that makes the model calls of a run.
 
     Without `reply_store` no reply is stored; without `ledger` and `budget` no cost is counted. `storing` is the number
     of replies that are being stored.

@@ -1,4 +1,4 @@
-"""A journal's run for display: its models, settings and files as labels, with which nothing is ever started."""
+"""A journal's run for display: its models, settings and files as labels, which are never used to start anything."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds out whether a server refuses calls because too many are in flight, or refuses a share of them at any load.
+"""Overload detection: does a server refuse calls because too many are in flight, or a share of them at any load?
 
 A limiter that takes each refusal for overload, as TCP takes each loss for congestion, ends with one call at a time if a
 server refuses a tenth of all calls at random. The share of refused calls distinguishes the two: overload vanishes with
@@ -64,7 +64,7 @@ class _Share:
 
 
 class OverloadDetector:
-    """Compares the share of refused calls at two levels of concurrency, as long as there are refusals.
+    """A comparison of the share of refused calls at two levels of concurrency, made as long as there are refusals.
 
     `add_call` counts each call that starts, `judge` each refusal of a call that started after the last reduction. The
     limiter lowers its limit after `OVERLOAD`; lower levels are then compared with the level of that refusal.

@@ -51,7 +51,7 @@ class Survey:
 
 
 class Planner:
-    """Makes and caches the plan of each question under one configuration."""
+    """A planner that makes and caches the plan of each question under one configuration."""
 
     def __init__(self, config: VerificationConfig, plugins: Plugins, observers: Observers = NO_OBSERVERS) -> None:
         show_plans_in_notebooks()

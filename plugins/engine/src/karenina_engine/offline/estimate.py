@@ -311,7 +311,7 @@ def _asked_judges(matrix: Matrix) -> list[tuple[int, ModelConfig | None, bool]]:
 
 
 class _LineCounter:
-    """Builds the lines of an estimate."""
+    """A builder for the lines of an estimate."""
 
     def __init__(self, view: JournalView | None, prices: PriceTable) -> None:
         self._prices = prices

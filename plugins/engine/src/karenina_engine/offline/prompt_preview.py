@@ -320,7 +320,7 @@ def _placeholder_model(role: str) -> ModelConfig:
 
 @dataclass(frozen=True, slots=True)
 class _PreviewPorts:
-    """Records requests in place of calling models. What adapters declare about a model applies here too."""
+    """A recorder of requests, which calls no model. What adapters declare about a model applies here too."""
 
     factory: PortFactory
     records: _Records

@@ -1,4 +1,4 @@
-"""Replay a run: its items go through their stages again, with the replies of a journal and without calls.
+"""The replay of a run: its items go through their stages again, with a journal's replies and without calls.
 
 A journal stores replies but not prompts, so the prompts of a finished run can be obtained only in this way.
 """

@@ -1,4 +1,4 @@
-"""Score a run again from its journal, with changed truths, tolerances, weights or traits, and without calls.
+"""Rescoring a run from its journal, with changed truths, tolerances, weights or traits, and without calls.
 
 Judges never see the truth, so their replies remain valid when it changes. Every item of the last run goes through its
 stages again with the replies from the journal, and the new result is compared with the earlier one. Nothing is written

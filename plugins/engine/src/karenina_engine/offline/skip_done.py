@@ -1,4 +1,4 @@
-"""`--skip-done`: finds the questions whose items all have a judged or undecided result in result files."""
+"""`--skip-done`: the questions whose items all have a judged or undecided result in result files."""
 
 from __future__ import annotations
 

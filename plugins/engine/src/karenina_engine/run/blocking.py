@@ -1,4 +1,4 @@
-"""Run a coroutine from synchronous code, even inside a running event loop (as in a notebook)."""
+"""Running coroutines from synchronous code, even inside a running event loop (as in a notebook)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Execute a run session: write results to a file as items end, and count or collect them."""
+"""The execution of a run session: writing results to a file as items end, and counting or collecting them."""
 
 from __future__ import annotations
 

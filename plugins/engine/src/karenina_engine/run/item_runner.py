@@ -28,7 +28,7 @@ logger = logging.getLogger("karenina")
 
 
 class ItemRunner:
-    """Generates answers and lets judges evaluate them, any number concurrently, in one event loop.
+    """A runner that generates answers and lets judges evaluate them, any number concurrently, in one event loop.
 
     A run has one; an executor that works in other processes creates one in each. A `panel` takes the place of the
     judges. Call `aclose` at the end.

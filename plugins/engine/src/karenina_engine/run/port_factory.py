@@ -43,7 +43,7 @@ logger = logging.getLogger("karenina")
 
 @dataclass(slots=True)
 class PortFactory:
-    """Opens, calls and closes the ports of a run; the `PortProvider` of the pipeline."""
+    """A factory that opens, calls and closes the ports of a run: the `PortProvider` of the pipeline."""
 
     parts: RunParts
     calls: CallRunner = field(init=False)

@@ -1,4 +1,4 @@
-"""Compute, on all cores, results whose replies are all in the journal, before the run makes any call.
+"""Results whose replies are all in the journal, computed on all cores before the run makes any call.
 
 If a run is resumed, or its truths or settings have changed, most replies are stored, and only computing remains. Forked
 processes take parts of the matrix and run the items as usual, with a journal that they only read. The run stores and

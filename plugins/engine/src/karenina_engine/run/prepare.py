@@ -1,4 +1,4 @@
-"""Prepare a run: check the request, open the journal, and create the session."""
+"""The preparation of a run: checking the request, opening the journal, and creating the session."""
 
 from __future__ import annotations
 
