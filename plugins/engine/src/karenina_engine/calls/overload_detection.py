@@ -101,21 +101,21 @@ class OverloadDetector:
         (self._below if below else self._above).add_refusal()
         if self._in_a_row(number):
             return self._overload(level, certain=True)
-        return self._judge_below(level) if below else self._judge_above(level)
+        return self._classify_below(level) if below else self._classify_above(level)
 
     def _in_a_row(self, number: int) -> bool:
         if self._refused == _FIRST and number == self._reduced_at + _FIRST:
             return True
         return len(self._last) == _STREAK and max(self._last) - min(self._last) < _AMONG
 
-    def _judge_below(self, level: int) -> RefusalCause:
+    def _classify_below(self, level: int) -> RefusalCause:
         if self._below.calls < _ENOUGH:
             return RefusalCause.UNDECIDED
         if self._below.refused > _LARGEST * self._below.calls:
             return self._overload(level, certain=True)
         return RefusalCause.UNDECIDED if self._certain else self._constant()
 
-    def _judge_above(self, level: int) -> RefusalCause:
+    def _classify_above(self, level: int) -> RefusalCause:
         measured = self._below.calls >= _ENOUGH and self._below.refused > 0
         expired = self._level == 0 and self._calls > self._expires
         if not measured or expired:
