@@ -53,6 +53,20 @@ def test_other_sheets_with_rows_are_named(two: Path) -> None:
     assert note == "only the first sheet of genes.xlsx is read; others have rows too: 'Years' (--sheet NAME)"
 
 
+@pytest.mark.parametrize("first", [True, False])
+def test_a_chart_sheet_is_skipped_and_refused_by_name(tmp_path: Path, first: bool) -> None:
+    """A sheet of a chart has no rows; that of a chart without data cannot be read by the library."""
+    book = openpyxl.Workbook()
+    book.active.append(HEAD)
+    book.active.append(["Which gene?", "BCL2"])
+    book.create_chartsheet("Plot", 0 if first else None)
+    book.save(tmp_path / "genes.xlsx")
+
+    assert len(loaded(tmp_path / "genes.xlsx")) == 1
+    with pytest.raises(BenchmarkFileError, match=r"the sheet 'Plot' is a chart, which has no rows.*its sheets: Sheet"):
+        loaded(tmp_path / "genes.xlsx", sheet="Plot")
+
+
 def test_a_named_sheet_is_read(two: Path) -> None:
     found = loaded(two, sheet="Years")
 

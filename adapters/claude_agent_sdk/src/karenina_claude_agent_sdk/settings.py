@@ -91,7 +91,11 @@ def concurrency(model: ModelConfig) -> int:
 def unavailable() -> str | None:
     """Return why the adapter is not available, without importing the SDK, or None if it is installed."""
     missing = [name for name in ("claude_agent_sdk", "mcp", "aiohttp") if find_spec(name) is None]
-    return f"{missing[0]} is not installed: pip install 'karenina[claude_agent_sdk]'" if missing else None
+    return (
+        f"{missing[0].replace('_', '-')} is not installed: pip install 'karenina[claude_agent_sdk]'"
+        if missing
+        else None
+    )
 
 
 def check(model: ModelConfig) -> None:

@@ -120,6 +120,13 @@ class ModelConfig(StrictSettings):
         description="Recorded answers: a file, or a table of recordings by question id or text.",
         json_schema_extra={"allowed_in_files": "below"},
     )
+    files_within: Path | None = Field(
+        default=None,
+        exclude=True,
+        repr=False,
+        description="The folder out of which no link leads to a file that the model names; by default, any does.",
+        json_schema_extra={"allowed_in_files": "never"},
+    )
     extra: Annotated[dict[str, Any], BeforeValidator(_refuse_mask)] = Field(
         default_factory=dict,
         repr=False,

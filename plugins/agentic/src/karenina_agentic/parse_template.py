@@ -128,7 +128,7 @@ class AgenticParseTemplate(ParsingStage):
     async def _extract(context: VerificationContext, bound: BoundTemplate, report: str) -> None:
         request = extraction_request(context.question.question, read_hints(context, bound), report)
         try:
-            found = await fill_template(context, bound, EXTRACTION, request)
+            found = await fill_template(context, bound, EXTRACTION, request, text=report)
         except StructuredError as error:
             context.mark_error(f"the extraction from the report could not be read: {error}", Outcome.PARSE_ERROR)
             return

@@ -25,11 +25,19 @@ class BenchmarkFileError(KareninaError, ValueError):
 
     `file` is the file, `where` the place in it (a line, a row, or the number and id of a question; empty for the file
     as a whole), `what` the problem and `cure` the way to solve it. `others` are further errors that were found with it,
-    which the message does not contain. The file is unchanged.
+    which the message does not contain, and `cause` is the exception that it comes from, where none is being handled.
+    The file is unchanged.
     """
 
     def __init__(
-        self, file: str | Path, where: str, what: str, cure: str, others: Iterable[BenchmarkFileError] = ()
+        self,
+        file: str | Path,
+        where: str,
+        what: str,
+        cure: str,
+        others: Iterable[BenchmarkFileError] = (),
+        *,
+        cause: BaseException | None = None,
     ) -> None:
         place = f"{file}, {where}" if where else str(file)
         super().__init__(f"{place}: {what}; {cure}" if cure else f"{place}: {what}")
@@ -38,6 +46,7 @@ class BenchmarkFileError(KareninaError, ValueError):
         self.what = what
         self.cure = cure
         self.others = tuple(others)
+        self.__cause__ = cause
 
     def each(self) -> Iterator[BenchmarkFileError]:
         """Yield this error and all others that were found with it."""

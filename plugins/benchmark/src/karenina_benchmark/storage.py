@@ -63,9 +63,7 @@ def _first_of(errors: Sequence[BenchmarkFileError], more: str = "") -> Benchmark
     count = f"{len(others)} more problem{'s' * (len(others) > 1)}" if not more else "all problems"
     listed = f"; `karenina check FILE` lists {count}" if others else ""
     cure = f"{first.cure}{more}{listed}".removeprefix("; ")
-    error = BenchmarkFileError(first.file, first.where, first.what, cure, others)
-    error.__cause__ = first.__cause__
-    return error
+    return BenchmarkFileError(first.file, first.where, first.what, cure, others, cause=first.__cause__)
 
 
 def _count_others(others: Sequence[BenchmarkFileError]) -> str:

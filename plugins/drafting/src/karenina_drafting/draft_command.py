@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -13,7 +14,7 @@ from karenina_benchmark import Benchmark
 from karenina_benchmark.config.model_specs import recording_interface
 from karenina_benchmark.template_declarations import make_template_source
 from karenina_cli.input import completion_values
-from karenina_cli.input.configuration import SPEC_HELP, parse_columns, read_configuration
+from karenina_cli.input.configuration import SPEC_HELP, read_configuration
 from karenina_cli.input.options import ConfigFile, Settings
 from karenina_core.config import VerificationConfig, all_settings
 from karenina_core.data.question import Question
@@ -21,7 +22,7 @@ from karenina_core.errors import ConfigError
 from karenina_core.text import did_you_mean
 from karenina_drafting.brief import DraftBrief, choose_others
 from karenina_terminal import completion
-from karenina_terminal.options import Columns, Encoding, JournalPath, JSONObject, NoProgress, Rows, Sheet
+from karenina_terminal.options import Columns, Encoding, JournalPath, JSONObject, NoProgress, Rows, Sheet, parse_columns
 from karenina_terminal.screen import get_screen
 from karenina_toolkit.printable import in_one_line, quantity
 
@@ -255,7 +256,9 @@ def _print(drafts: Sequence[Draft], target: Path, results: Path) -> None:
         typer.echo(
             f"Marked   {quantity(marked, 'synonym')} that the answers do not contain: keep only what is the same thing"
         )
-    typer.echo(f"Review   {target}: read every field before you use it; `karenina show {results}` prints the calls")
+    typer.echo(
+        f"Review   {target}: read every field before you use it; `karenina show {quote(str(results))}` prints the calls"
+    )
 
 
 def _json(drafts: Sequence[Draft], target: Path) -> dict[str, object]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -16,7 +17,17 @@ from karenina_cli.input.options import ConfigFile, Judges, Settings, TrustAll
 from karenina_core.config import VerificationConfig
 from karenina_core.errors import ConfigError
 from karenina_terminal import completion
-from karenina_terminal.options import JournalPath, JSONObject, NoProgress
+from karenina_terminal.options import (
+    Columns,
+    Encoding,
+    Exact,
+    JournalPath,
+    JSONObject,
+    NoProgress,
+    Rows,
+    Sheet,
+    parse_columns,
+)
 from karenina_terminal.screen import get_screen
 from karenina_toolkit.printable import in_one_line, quantity
 
@@ -125,6 +136,11 @@ def selftest(
             autocompletion=completion.benchmark_files,
         ),
     ] = None,
+    columns: Columns = None,
+    rows: Rows = None,
+    encoding: Encoding = None,
+    sheet: Sheet = None,
+    exact: Exact = False,
     judges: Judges = None,
     config: ConfigFile = None,
     settings: Settings = None,
@@ -170,10 +186,10 @@ def selftest(
         from karenina_selftest.scores import score_judges
 
         trust = resolve_trust("all" if trust_all else None)
-        benchmark = _load(file, trust)
+        benchmark = _load(file, trust, parse_columns(columns, rows, encoding, sheet, exact=exact))
         chosen = read_configuration(benchmark, config, settings, judges=judges)
         if benchmark is not None:
-            require_trust(benchmark, chosen, trust)
+            _, chosen = require_trust(benchmark, chosen, trust)
         cases, every = _select_cases(screen, benchmark, trust, family, limit, own_only=own_only)
         limits = Limits(min_specificity, min_sensitivity)
         limits.check(cases)
@@ -196,10 +212,12 @@ def selftest(
         _exit(screen, scores, unmet)
 
 
-def _load(file: Path | None, trust: Trust) -> Benchmark | None:
+def _load(file: Path | None, trust: Trust, reading: Mapping[str, str] | None) -> Benchmark | None:
     from karenina_cli.input.named_files import load_checked
 
-    return load_checked(file, trust) if file is not None else None
+    if file is None and reading:
+        raise ConfigError(["--columns, --rows, --encoding, --sheet and --exact are about the table FILE: name it"])
+    return load_checked(file, trust, columns=reading) if file is not None else None
 
 
 def _select_cases(
@@ -263,7 +281,9 @@ def _print(screen: Screen, scores: Sequence[JudgeScore], worst: int, output: Pat
 
     for line in format_sections(score_sections(scores, worst), screen.out.width):
         typer.echo(line)
-    screen.note(f"`karenina show {output}` prints each case; `karenina report` shows these rates beside runs.")
+    screen.note(
+        f"`karenina show {quote(str(output))}` prints each case; `karenina report` shows these rates beside runs."
+    )
 
 
 def _exit(screen: Screen, scores: Sequence[JudgeScore], unmet: Sequence[str]) -> None:

@@ -98,7 +98,7 @@ class ParseTemplate(ParsingStage):
         record = {"rejected": name} if name else {}
         looks_again = checks_values(context)
         check = check_years if looks_again else None
-        found = await fill_template(context, bound, task, request, form, record=record, check=check)
+        found = await fill_template(context, bound, task, request, form, record=record, check=check, text=text)
         if not looks_again:
             return found.value
         field = field_to_check(schema)

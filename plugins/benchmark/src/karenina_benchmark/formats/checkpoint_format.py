@@ -272,9 +272,7 @@ def _read_global_rubric(benchmark: BenchmarkContent, ratings: Sequence[Any], pat
 
 def _make_error(error: ValueError | TypeError, path: Path, place: str, cure: str) -> BenchmarkFileError:
     what = explain_error(error) if isinstance(error, ValueError) else str(error)
-    found = BenchmarkFileError(path, place, what, cure)
-    found.__cause__ = error
-    return found
+    return BenchmarkFileError(path, place, what, cure, cause=error)
 
 
 def _add_question(benchmark: BenchmarkContent, question: Question) -> None:

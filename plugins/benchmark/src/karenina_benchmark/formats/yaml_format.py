@@ -23,7 +23,6 @@ scalars are read (`no` is a text, and so is a date) is described in `yaml_files`
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -116,7 +115,7 @@ def read_yaml(text: str, path: Path, check_paths: CheckPaths) -> BenchmarkConten
     for section, name in zip(sections, names, strict=True):
         below = stays_below(path.parent, name)
         if below or outside is not False:
-            with nullcontext() if outside and not below else open_only_below(path.parent):
+            with open_only_below(None if outside and not below else path.parent):
                 problems.attempt(_add_rows, benchmark, section)
     benchmark.date_created = problems.attempt(top.text, "date_created")
     benchmark.date_modified = problems.attempt(top.text, "date_modified")

@@ -115,8 +115,8 @@ def trust(
             screen.out.print(f"Trusted: {count}. Stored in {trust_path()}", soft_wrap=True, markup=False)
             if found.unopened:
                 screen.note(
-                    f"Files outside the folder were not read; run `karenina trust {file}` again to check "
-                    "their contents."
+                    f"Files outside the folder were not read; run `karenina trust {shlex.quote(str(file))}` again to "
+                    "check their contents."
                 )
         elif found.untrusted:
             screen.note("Nothing was trusted.")

@@ -15,6 +15,7 @@ import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from karenina_core.errors import RunError
@@ -61,8 +62,8 @@ class JournalDamaged(JournalError):
 
     def __init__(self, path: Path, what: str) -> None:
         super().__init__(
-            f"the journal {path} is damaged: {what}; `karenina journal repair {path}` keeps what can be read, and "
-            "the run command with --fresh starts a new journal and keeps this one under another name"
+            f"the journal {path} is damaged: {what}; `karenina journal repair {quote(str(path))}` keeps what can "
+            "be read, and the run command with --fresh starts a new journal and keeps this one under another name"
         )
 
 
@@ -297,7 +298,8 @@ def lock_journal(path: Path, *, repairing: bool = False) -> BaseFileLock:
     check_before_opening(path, writing=True)
     if not repairing and repaired_path(path).exists():
         raise JournalError(
-            f"a repair of the journal {path} was interrupted: complete it with `karenina journal repair {path}`"
+            f"a repair of the journal {path} was interrupted: complete it with `karenina journal repair "
+            f"{quote(str(path))}`"
         )
     with journal_errors(path, "opened"):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -393,7 +395,7 @@ def _check(path: Path, database: sqlite3.Connection) -> None:
     if application != APPLICATION:
         raise JournalError(
             f"{path} is another program's database, not a journal: set --journal to another file (if it is a "
-            f"damaged journal, `karenina journal repair {path}` keeps what can be read)"
+            f"damaged journal, `karenina journal repair {quote(str(path))}` keeps what can be read)"
         )
     if version > FORMAT:
         raise JournalError(

@@ -237,7 +237,7 @@ def rescore(
     from karenina_engine.check.restricted_values import require_trust
 
     began = time.monotonic()
-    require_trust(benchmark, config, trust)
+    _, config = require_trust(benchmark, config, trust)
     with JournalView(journal) as view:
         asked, run = view.count_results(), view.run_digest()
     if not asked:

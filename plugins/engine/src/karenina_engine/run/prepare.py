@@ -11,8 +11,8 @@ from karenina_core.config import plugins_of
 from karenina_core.errors import ConfigError
 from karenina_engine.check.planner import Planner
 from karenina_engine.check.plugin_checks import warn_about_plugins
-from karenina_engine.check.questions import select_questions, with_workspace_root
-from karenina_engine.check.restricted_values import describe_named_files, require_trust, resolve_trust
+from karenina_engine.check.questions import select_questions
+from karenina_engine.check.restricted_values import check_restricted_values, describe_named_files, resolve_trust
 from karenina_engine.check.run_checks import (
     check_budget,
     check_configured_models,
@@ -97,8 +97,9 @@ def prepare_run(request: RunRequest, *, offline: bool = False, trust_checked: bo
     With `trust_checked`, the caller has already called `require_trust`. Raises `ConfigError` and `PlanError`.
     """
     benchmark = request.benchmark
-    trust = resolve_trust(request.trust) if trust_checked else require_trust(benchmark, request.config, request.trust)
-    config = with_workspace_root(benchmark, request.config)
+    trust, config = resolve_trust(request.trust), request.config
+    if not trust_checked:
+        config = check_restricted_values(benchmark, config, trust)
     questions = select_questions(benchmark, config, request.question_ids)
     session = make_session(
         questions,

@@ -101,16 +101,12 @@ def _rows_at(path: Path, rows: str | None, encoding: str | None, sheet: str | No
     problem = find_header_problem(opened.columns, first) if opened.columns and suffix in TABLES else None
     if problem is not None:
         raise BenchmarkFileError(path, "", *problem)
-    notes = read = [*opened.notes, *opened.warnings]
+    notes = (*opened.notes, *opened.warnings)
     for row in chain(first, opened):
         if not row.problem and all(cell in (None, "") for cell in row.values.values()) and suffix in TABLES:
             continue
-        if row.is_short and suffix != ".xlsx" and notes is read:
-            notes = [
-                *read,
-                f"{row.where()} has fewer cells than the header, and is taken to end with empty ones; look for others",
-            ]
-        yield SourceRow(row.where(), row.values, row.problem, notes=tuple(notes))
+        short = "the row has fewer cells than the header" if row.is_short and suffix != ".xlsx" else ""
+        yield SourceRow(row.where(), row.values, row.problem or short, notes=notes)
 
 
 def _suffix_of(head: FileHead) -> str:

@@ -12,6 +12,7 @@ from karenina_benchmark.errors import BenchmarkFileError, read_text
 from karenina_benchmark.yaml_files import read as read_yaml
 from karenina_importing.source_files import bounded, read_json
 from karenina_toolkit.files import LINES, TABLES, plain_cell, read_records
+from karenina_toolkit.files.bounded_files import open_only_below
 from karenina_toolkit.files.file_names import stays_below
 
 YAML: Final = (".yaml", ".yml")
@@ -59,7 +60,8 @@ class Folder:
         """Return the text of a file. Raises `NotRead`."""
         if path not in self._texts:
             try:
-                self._texts[path] = read_text(path)
+                with open_only_below(self.path):
+                    self._texts[path] = read_text(path)
             except BenchmarkFileError as error:
                 raise NotRead(str(error)) from error
         return self._texts[path]
@@ -67,7 +69,8 @@ class Folder:
     def document(self, path: Path) -> Document:
         """Return the value of a YAML or JSON file, with its lines if it is YAML. Raises `BenchmarkFileError`."""
         if path not in self._documents:
-            self._documents[path] = read_document(path)
+            with open_only_below(self.path):
+                self._documents[path] = read_document(path)
         return self._documents[path]
 
     def value(self, name: str) -> Any:
@@ -89,7 +92,9 @@ class Folder:
     def rows(self, path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """Yield the place and cells of each row of a table, or the objects of lines. Raises `BenchmarkFileError`."""
         in_table = path.suffix.lower() in TABLES
-        with bounded(path), read_records(path, package="karenina-importing") as records:
+        with bounded(path), open_only_below(self.path):
+            opened = read_records(path, package="karenina-importing")
+        with bounded(path), opened as records:
             for record in records:
                 if isinstance(record.value, Mapping) and any(cell is not None for cell in record.value.values()):
                     cells = record.value.items()
