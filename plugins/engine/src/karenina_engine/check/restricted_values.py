@@ -94,7 +94,7 @@ class RestrictedValues(ConfigError):
 
 
 def check_restricted_values(benchmark: QuestionSource, config: VerificationConfig, trust: Trust) -> VerificationConfig:
-    """Return the configuration to run with, in which all that the benchmark names stays where it was found.
+    """Return the configuration for the run, in which paths that the benchmark names are fixed to where they lead now.
 
     The returned configuration includes the benchmark's own `workspace_root`. Raises `RestrictedValues` if a restricted
     value of the benchmark would take effect without the user's trust. Values that the user's own configuration replaces
