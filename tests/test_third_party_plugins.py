@@ -339,7 +339,7 @@ def test_members_of_another_release_are_named_with_the_cure(site: Environment) -
     done = site.karenina("plan")
 
     (warning,) = [line for line in done.stderr.splitlines() if "same release" in line]
-    assert f"karenina-prices 0.0.7: not of the same release as karenina-core {__version__}" in warning
+    assert f"karenina-prices 0.0.7: not from the same release as karenina-core {__version__}" in warning
     assert f"; pip install karenina-prices=={__version__}" in warning
     assert "karenina-odd" not in warning
 

@@ -303,11 +303,11 @@ CHANGES: dict[str, tuple[Callable[[Path], None], list[str]]] = {
     "the benchmark": (lambda folder: edit(folder, "The gene", "A gene"), ["the content of {0}/genes.yaml has changed"]),
     "a link to recordings": (
         lambda folder: link(folder / "link.jsonl", "../secret.jsonl"),
-        ["link.jsonl was {1}/rows.jsonl, and leads to {1}/secret.jsonl now"],
+        ["link.jsonl was {1}/rows.jsonl, and now leads to {1}/secret.jsonl"],
     ),
     "the folder": (
         exchange_folder,
-        ["{0} was {0}, and leads to {1}/other now", "the content of {0}/genes.yaml has changed"],
+        ["{0} was {0}, and now leads to {1}/other", "the content of {0}/genes.yaml has changed"],
     ),
 }
 
@@ -391,7 +391,7 @@ def test_trust_shows_the_programs_and_links_that_it_covers(tmp_path: Path, serve
     tool(folder, "started")
     done = user.karenina("run", "given/genes.yaml", "-j", f"openai:m@{server.url}")
     assert done.returncode == 2
-    assert "anew if a link or a program that they name has changed" in done.stderr
+    assert "again if a link or a program that they name has changed" in done.stderr
 
 
 ATTACHMENTS = """

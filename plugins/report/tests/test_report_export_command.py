@@ -209,14 +209,14 @@ def test_another_file_is_not_replaced(results: Path, arguments: Sequence[str]) -
         (("run.results.jsonl", "--format", "cvs"), "there is no export format 'cvs'; did you mean 'csv'"),
         (("run.results.jsonl", "-o", "out.doc"), "the format of out.doc is not known: end its name with .jsonl"),
         (("run.results.jsonl", "--table", "field"), "there is no table 'field'; did you mean 'fields'"),
-        (("run.results.jsonl", "--table", "calls"), "there is no table 'calls'|single calls are in the journal"),
+        (("run.results.jsonl", "--table", "calls"), "there is no table 'calls'|calls are in the journal"),
         (("run.results.jsonl", "--table", "fields", "--format", "junit"), "--table has no effect on the format junit"),
         (("missing.jsonl",), "missing.jsonl"),
         (("words.csv",), "holds a table and no whole results"),
-        (("words.json",), "is not a file of results"),
+        (("words.json",), "is not a result file"),
         (("words.xlsx",), "cannot be read as an Excel workbook"),
         (("words.parquet",), "cannot be read as Parquet"),
-        (("words.journal",), "is not a file of results"),
+        (("words.journal",), "is not a result file"),
     ],
 )
 def test_bad_input_ends_with_2_and_a_cure(results: Path, arguments: Sequence[str], message: str) -> None:

@@ -30,10 +30,10 @@ logger = logging.getLogger("karenina")
 
 
 class ItemRunner:
-    """A runner that generates answers and lets judges evaluate them, any number at once, in one event loop.
+    """A runner that generates answers and lets judges evaluate them, any number concurrently, in one event loop.
 
-    A run has one; an executor that works in other processes makes one in each. `panel` takes the place of the judges.
-    `aclose` ends it.
+    A run has one; an executor that works in other processes creates one in each. A `panel` takes the place of the
+    judges. Call `aclose` at the end.
     """
 
     def __init__(self, parts: RunParts, panel: Panel | None = None) -> None:
@@ -47,14 +47,14 @@ class ItemRunner:
         return self._port_factory.calls
 
     def model_identities(self) -> dict[tuple[str, str], list[bytes]]:
-        """Return the identities of the configured models, as digests, by port and id."""
+        """Return the endpoint digests of the configured models, by port and model id."""
         core = self._parts.config.core
         return self._port_factory.identities((*core.answering_models, *core.parsing_models))
 
     async def answer(self, task: AnswerTask, judges: Sequence[int]) -> AsyncGenerator[tuple[int, VerificationResult]]:
         """Generate one answer, let these of its judges evaluate it, and yield each judge's index and result.
 
-        An item that the budget of the run does not cover has no result.
+        An item that the run's budget does not cover has no result.
         """
         whole = self._item(task)
         try:
@@ -75,12 +75,12 @@ class ItemRunner:
                 finally:
                     await task.pipeline.end(answer)
         except* OverBudget:
-            logger.debug("[%s] not run, or not by every judge: the budget is spent", task.question.id)
+            logger.debug("[%s] not run, or not by every judge: the budget is exhausted", task.question.id)
 
     async def _judge_all(
         self, task: AnswerTask, answer: State, judges: Sequence[int], given: ItemFiles
     ) -> AsyncGenerator[tuple[int, VerificationResult]]:
-        """Let the judges evaluate an answer at once, and yield their results as they come."""
+        """Let the judges evaluate an answer concurrently, and yield their results as they arrive."""
         judging = [asyncio.create_task(self._judge_if_covered(task, answer, judge, given)) for judge in judges]
         try:
             for ended in asyncio.as_completed(judging):
@@ -95,18 +95,18 @@ class ItemRunner:
     async def _judge_if_covered(
         self, task: AnswerTask, answer: State, judge: int, given: ItemFiles
     ) -> tuple[int, VerificationResult] | None:
-        """Return the result of a judge; None if the budget does not cover it, since other judges may cost less."""
+        """Return a judge's index and result; None if the budget does not cover it, since other judges may cost less."""
         try:
             files = given.for_judge()
             with keeping_files(files):
                 result = await self._judge(task, answer, judge)
             return judge, files.list_in(result)
         except* OverBudget:
-            logger.debug("[%s] not judged: the budget is spent", task.question.id)
+            logger.debug("[%s] not judged: the budget is exhausted", task.question.id)
         return None
 
     def _judge(self, task: AnswerTask, answer: State, judge: int) -> Awaitable[VerificationResult]:
-        """Start the item of a judge, or of the panel in its place. The awaitable returns its result."""
+        """Start the item of a judge, or of the panel in its place. The awaitable returns the result."""
         item = replace(answer.item, parsing_model=task.judges[judge])
         if self._parts.observers.observes_items:
             self._parts.observers.item_started(ItemStarted(item))
@@ -119,7 +119,7 @@ class ItemRunner:
         return self._panel.evaluate(PanelAnswer(item.question, item.trust, len(answer.records), ask))
 
     def make_failed_result(self, task: AnswerTask, judge: int, message: str) -> VerificationResult:
-        """Return the error result of an item that could not be run; a resumed run tries it again."""
+        """Return the error result of an item that could not be run; a resumed run tries the item again."""
         item = replace(self._item(task), parsing_model=task.judges[judge])
         return task.pipeline.failed(item, message)
 
@@ -128,7 +128,7 @@ class ItemRunner:
         await self._port_factory.aclose()
 
     def _item(self, task: AnswerTask) -> Item:
-        """Return the item of an answer, which has no judge yet."""
+        """Return the item of an answer, without a judge."""
         config = self._parts.config
         return Item(
             question=task.question,

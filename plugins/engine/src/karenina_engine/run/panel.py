@@ -1,9 +1,9 @@
-"""Panels: several judges of one answer whose results become one result.
+"""Panels: several judges of one answer whose results are combined into one.
 
-A panel takes the place of the judges in the matrix of a run: each answer has one item, named after the panel. To make
-its result, the panel lets any of the judges evaluate the answer, all at once or one after another. Their calls are
+In the matrix of a run, a panel takes the place of the judges: each answer has one item, named after the panel. To make
+its result, the panel lets any of its judges evaluate the answer, concurrently or one at a time. Their calls are
 ordinary calls of these judges: limited, paid for, stored in the journal, and found again when the run is resumed,
-replayed or rescored. Their results are parts of the panel's result only, so that no denominator counts an answer twice.
+replayed or rescored. Their results are only parts of the panel's result, so that no denominator counts an answer twice.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _COUNTS: Final = (*(one.name for one in fields(Usage)), "total_tokens")
 class PanelAnswer:
     """An answer that a panel evaluates.
 
-    `ask` lets one judge evaluate it and returns the result, as in a run with this judge alone. The first
+    `ask` lets one judge evaluate the answer and returns the result that this judge alone would give. The first
     `answer_stages` stages of each result are those of the answer, which ran once for all judges. `trust` says which
     code of the question may run.
     """
@@ -71,11 +71,11 @@ class PanelAnswer:
 
 
 class Panel(Protocol):
-    """A panel of judges. `model` names its results. One object evaluates many answers at once."""
+    """A panel of judges. `model` names its results. One instance evaluates many answers concurrently."""
 
     @property
     def model(self) -> PanelModel:
-        """The panel in the place of a judge."""
+        """The model that stands for the panel in the place of a judge."""
 
     async def evaluate(self, answer: PanelAnswer) -> VerificationResult:
         """Return the result of the panel, whose `item` names `model`. May raise what `answer.ask` raises."""

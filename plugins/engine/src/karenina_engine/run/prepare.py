@@ -1,4 +1,4 @@
-"""Prepare a run: check the request, open the journal, and make the session."""
+"""The preparation of a run: checking the request, opening the journal, and creating the session."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ _MOST_COMPARED: Final = 100
 def open_run(request: RunRequest) -> Iterator[RunSession]:
     """Prepare a run, and hold its journal, if it has one, inside the `with` block.
 
-    The journal is created, opened or set aside after all checks, so a run that cannot begin leaves it unchanged. Raises
-    `RestrictedValues`, `JournalError`, `ConfigError` and `PlanError`.
+    The journal is created, opened or renamed only after all checks, so a run that cannot start leaves it unchanged.
+    Raises `RestrictedValues`, `JournalError`, `ConfigError` and `PlanError`.
     """
     from karenina_engine.journal.journal import Journal
 
@@ -85,9 +85,9 @@ def prepare_session(
 ) -> RunSession:
     """Return a session that has passed all checks. Raises `ConfigError` and `PlanError`.
 
-    With an open `journal`, the run stores its replies and results there, and resumes what an earlier run left.
-    `command` is what the journal stores of how the run was started (`karenina_engine.journal.command`). `open_run` does
-    all of this.
+    With an open `journal`, the run stores its replies and results there, and resumes an earlier run of the same
+    request. `command` is what the journal stores about how the run was started (`karenina_engine.journal.command`).
+    `open_run` does all of this.
     """
     offline = journal is not None and journal.replaying
     if journal is not None:
@@ -146,14 +146,14 @@ def make_session(
     """
     core, settings = config.core, config.section(EngineSettings)
     check_request(plugins, config, questions)
-    executor = configured_executor(plugins, config)  # before the models, because a key is corrected later than a name
+    executor = configured_executor(plugins, config)  # before the models: a wrong name is quicker to fix than a key
     check_configured_models(plugins, config, offline=offline)
     found = find_observers(plugins, config, observers)
     planner = Planner(config, plugins, found)
     named = check_questions(plugins, config, questions, trust, planner, offline=offline)
     ledger = Ledger(PriceTable(plugins, settings.prices))
     budget = None
-    if offline:  # other processes gain nothing without calls; in this one the error names every missing reply
+    if offline:  # without calls, other processes gain nothing; in this one, the error names every missing reply
         executor = AsyncioExecutor()
     else:
         models = [*core.answering_models, *core.parsing_models, *named]
@@ -195,7 +195,7 @@ def _file_store(journal: Path | None, output: Path | None, config: VerificationC
 
 
 def _warn_of_other_questions(benchmark: QuestionSource, journal: Journal) -> None:
-    """Warn if the journal is that of another benchmark: its last run has no question of this one, which is a file."""
+    """Log a warning if the journal belongs to another benchmark: none of its first results is of a question in it."""
     from karenina_engine.journal.view import JournalView
 
     if benchmark.path is None or not journal.had_results:
@@ -204,8 +204,8 @@ def _warn_of_other_questions(benchmark: QuestionSource, journal: Journal) -> Non
         ids = view.first_questions(_MOST_COMPARED)
     if ids and not any(id in benchmark for id in ids):
         logger.warning(
-            "the journal %s is of another benchmark: %s has none of its questions (the first is %r), so no result is "
-            "taken from it, and this run is added to it; to keep the runs apart, name another file with --journal (in "
-            "Python: journal)",
+            "the journal %s belongs to another benchmark: %s has none of its questions (the first is %r), so no result "
+            "is taken from it, and this run is added to it; to keep the runs apart, name another file with --journal "
+            "(in Python: journal)",
             *(journal.path, benchmark.path, ids[0]),
         )

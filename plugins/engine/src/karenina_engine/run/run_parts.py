@@ -1,4 +1,4 @@
-"""The parts of a run that everything which executes its items shares."""
+"""The parts of a run that are shared by everything that executes its items."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class RunParts:
 
 
 def limit_calls(plugins: Plugins, concurrency: Concurrency, patience: float) -> ConcurrencyLimits:
-    """Return the limits of calls in flight under a configuration, within what adapters declare."""
+    """Return the limits on calls in flight under a configuration, within what adapters declare."""
 
     def bounds(model: ModelConfig) -> Bounds:
         declared = (
