@@ -1,4 +1,4 @@
-"""The plugin that offers the built-in file formats; the entry point names `plugin`."""
+"""The plugin with the built-in file formats; the entry point is `plugin`."""
 
 from __future__ import annotations
 

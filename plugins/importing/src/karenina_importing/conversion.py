@@ -190,7 +190,7 @@ class _Converter:
     def _text(self, row: SourceRow, name: str) -> str | None:
         found = self._value(row, name)
         if is_error_cell(found):
-            raise _RowError(f"{name}: it is {found}, the value of a formula that fails")
+            raise _RowError(f"{name}: it is {found}, the error value of a formula")
         try:
             return as_text(found) if found is not None else None
         except NotText as error:
