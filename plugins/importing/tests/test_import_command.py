@@ -166,7 +166,7 @@ def test_other_names_that_some_rows_lack_are_named_and_no_row_is_lost(tmp_path: 
     done = import_file(write_lines(tmp_path / "any.jsonl", lines))
 
     assert [one.raw_answer for one in Benchmark.load("out.yaml")] == ["Bob", "NYC"]
-    assert "not used: 'answer.aliases', which some rows lack; --map raw_answer=answer.aliases takes it" in done.err
+    assert "not used: 'answer.aliases', which some rows lack; to use it, --map raw_answer=answer.aliases" in done.err
 
 
 def test_rows_that_cannot_be_converted_are_named(tmp_path: Path) -> None:
@@ -358,7 +358,7 @@ def test_pages_of_the_dataset_server_name_classes_and_cuts(tmp_path: Path) -> No
 
     done = import_file(source, "--partial", "--map", "answer=choice")
 
-    assert "row 1: question: question is cut by the server" in done.err
+    assert "row 1: question: question is truncated by the server" in done.err
     assert next(iter(Benchmark.load("out.yaml"))).raw_answer == "A. 2"
 
 

@@ -95,7 +95,7 @@ def test_a_conversation_that_is_to_be_simulated_is_named(tmp_path: Path) -> None
     done = import_file(write_json(tmp_path / "goldens.json", [row]))
 
     assert done.code == 2
-    assert "a conversation that is still to be simulated" in done.err
+    assert "the conversation of this golden has not been simulated yet" in done.err
 
 
 def test_samples_of_ragas(tmp_path: Path) -> None:
@@ -504,7 +504,7 @@ def test_a_pointer_of_git_lfs_is_named(tmp_path: Path) -> None:
     done = import_file(path)
 
     assert done.code == 2
-    assert "it is a pointer of Git LFS, not the file itself; git lfs pull" in done.err
+    assert "it is a Git LFS pointer, not the file itself; run `git lfs pull`" in done.err
 
 
 def test_failures_of_a_report_are_questions_without_an_answer(tmp_path: Path) -> None:
@@ -563,7 +563,7 @@ def test_variants_of_an_eval_and_samples_without_an_ideal_are_named(tmp_path: Pa
     done = import_file("x.yaml", "--partial")
 
     assert done.code == 0, done.err
-    assert "x.b asks the samples of x.a too, and is not carried over" in done.err
+    assert "x.b uses the same samples as x.a, and is not carried over" in done.err
     assert "x.a, line 2: the sample has no `ideal`" in done.err
     assert [one.question for one in questions()] == ["Q?"]
 
@@ -675,7 +675,7 @@ def test_verdicts_of_a_table_become_labels(tmp_path: Path) -> None:
     [
         (("--labels", "labels.csv"), "labels are about recorded answers: give --recordings"),
         ((*RECORD, "--labels", "labels.jsonl"), "labels are a table: give --labels a name such as labels.csv"),
-        ((*RECORD, "--labels", "labels.csv"), "has no verdict of a person on an answer: map label to a path"),
+        ((*RECORD, "--labels", "labels.csv"), "has no verdict by a person on an answer: map label to a path"),
     ],
 )
 def test_labels_that_cannot_be_written_are_refused(tmp_path: Path, arguments: tuple[str, ...], problem: str) -> None:

@@ -137,7 +137,7 @@ def test_a_file_of_another_tool_is_a_benchmark_of_its_format(tmp_path: Path) -> 
     log = write_json(tmp_path / "log.json", {"version": 2, "eval": {"task": "t"}, "plan": {}, "samples": [sample]})
     benchmark = Benchmark.load(log)
     assert [one.question for one in benchmark] == ["A?"]
-    assert "log.json is read as a log or dataset of Inspect" in benchmark.load_notes
+    assert "log.json is read as an Inspect log or dataset" in benchmark.load_notes
 
 
 def test_a_first_row_of_data_is_not_imported_as_a_header() -> None:
@@ -209,7 +209,7 @@ def test_right_answers_that_nothing_compares_are_named() -> None:
     Path("cases.yaml").write_text(json.dumps({"cases": cases, "evaluators": []}), "utf-8")
     done = import_file(Path("cases.yaml"), "--from", "pydantic-evals")
     assert done.code == 0, done.err
-    assert "the right answers of 1 question are compared by nothing" in done.err
+    assert "the right answers to 1 question are not compared with responses" in done.err
 
 
 def test_the_error_of_a_formula_is_no_question(tmp_path: Path) -> None:
