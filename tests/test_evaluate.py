@@ -350,7 +350,7 @@ def test_a_json_object_of_no_known_shape_is_refused(judge: Judge) -> None:
     ("text", "message"),
     [
         ("{}\n", "line 1 contains no output: give it one of the keys response, output"),
-        ('"a"\n[1]\n', "line 2 is neither a JSON text nor an object"),
+        ('"a"\n[1]\n', "line 2 is neither a JSON string nor an object"),
         ("{\n", "line 1, column 2: the JSON is incomplete"),
         ("", "contains no outputs"),
         ('{"id": "a", "response": "x"}\n{"id": "a", "response": "y"}\n', "two outputs have the id 'a'"),

@@ -78,7 +78,7 @@ def test_a_wrong_checkpoint_is_an_error(tmp_path, text, where, what):
 HEAD = "karenina: 1\nname: b\n"
 YAML_CASES = [
     ("", "", "empty"),
-    ("- a\n", "", "not hold a mapping"),
+    ("- a\n", "", "not a mapping"),
     ("name: b\n", "line 1", "`karenina: 1`"),
     ("karenina: 2\nname: b\n", "line 1", "version 2"),
     ("karenina: 1\n", "line 1", "no name"),

@@ -368,4 +368,4 @@ def test_a_conversation_that_no_recording_can_hold_is_named(tmp_path: Path) -> N
     done = import_file(source, "--recordings", "answers.jsonl")
 
     assert done.code == 2
-    assert "no recording can hold it: entry 1: its role is 'narrator'" in done.err
+    assert "it cannot be recorded: entry 1: its role is 'narrator'" in done.err

@@ -100,7 +100,7 @@ def test_a_limit_bounds_the_requests(address: str, handler: type[_Handler]) -> N
     done = import_sums(address, *split, "--limit", "120")
 
     assert too_many.code == 2
-    assert "has 1,000,000 rows, more than 10,000: choose a number with --limit" in too_many.err
+    assert "has 1,000,000 rows, more than 10,000: set --limit" in too_many.err
     assert "120 questions" in done.out
     assert [path.rpartition("&")[2] for path, _ in handler.asked[-2:]] == ["length=100", "length=20"]
     handler.sends = 250

@@ -193,7 +193,7 @@ def test_results_of_promptfoo(tmp_path: Path, version: int) -> None:
 
     assert done.code == 0, done.err
     assert "result 3: it ended with an error: 429 Too Many Requests" in done.err
-    assert "The recordings are of 2 models: openai:a, openai:b" in done.err
+    assert "The recordings are from 2 models: openai:a, openai:b" in done.err
     chosen = done.err.partition("--answering '")[2].partition("'")[0].replace("openai:a", "openai:b")
     assert run_imported(tmp_path, "--answering", chosen) == {"q1-the-capital-of": False, "q2-of-peru": True}
 
@@ -315,7 +315,7 @@ def test_an_import_writes_no_more_than_can_be_read(tmp_path: Path, monkeypatch: 
     assert import_file("t.json", "--map", "question={question} {context}").code == 0
     done = import_file("t.json", "--map", "question={question} {context} {context}")
     assert done.code == 2
-    assert "the questions up to here have more than 1 MB" in done.err
+    assert "the questions up to here are larger than 1 MB" in done.err
 
 
 def test_the_rows_of_a_source_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

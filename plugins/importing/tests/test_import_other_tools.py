@@ -364,7 +364,7 @@ def test_a_task_of_lm_eval_on_a_local_file(tmp_path: Path) -> None:
 
     assert done.code == 0, done.err
     assert "metrics bleu are not carried over" in done.err
-    assert "filters of answers are not carried over" in done.err
+    assert "answer filters are not carried over" in done.err
     (question,) = questions()
     assert (question.question, question.raw_answer) == ("Metals. Which is liquid?\nAnswer:", "mercury")
     assert question.keywords == ("chem",)
@@ -379,7 +379,7 @@ def test_a_task_of_lm_eval_with_options_and_a_base(tmp_path: Path) -> None:
     done = import_file("m.yaml", "--map", "answer=choice")
 
     assert done.code == 0, done.err
-    assert "by a Python function (process_docs), which is not executed" in done.err
+    assert "with a Python function (process_docs), which is not executed" in done.err
     (question,) = questions()
     assert question.question == "Which is liquid?\n\nA. iron\nB. mercury"
     assert question.raw_answer == "B. mercury"
@@ -435,7 +435,7 @@ def test_other_tags_of_a_task_say_what_is_read() -> None:
     assert "1 doc_to_text (a file of !include)" in done.err
 
     write("task.yaml", "task: t\ndataset_path: json\ndataset_kwargs: !include base.yaml\ndoc_to_text: q\n")
-    assert "the tag !include is not read, so base.yaml is not: only the key `include`" in import_file("task.yaml").err
+    assert "the tag !include base.yaml is not supported: only the key `include`" in import_file("task.yaml").err
 
 
 def test_a_task_of_lm_eval_on_a_dataset_names_the_command() -> None:
@@ -673,7 +673,7 @@ def test_verdicts_of_a_table_become_labels(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (("--labels", "labels.csv"), "labels are about recorded answers: give --recordings"),
+        (("--labels", "labels.csv"), "labels are for recorded answers: add --recordings"),
         ((*RECORD, "--labels", "labels.jsonl"), "labels are a table: give --labels a name such as labels.csv"),
         ((*RECORD, "--labels", "labels.csv"), "has no verdict by a person on an answer: map label to a path"),
     ],

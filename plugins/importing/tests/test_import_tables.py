@@ -150,11 +150,11 @@ def test_a_first_row_of_data_is_not_imported_as_a_header() -> None:
 def test_questions_without_right_answers_are_said_to_be_so() -> None:
     rows = [{"question": f"Write a poem of {n} lines"} for n in range(3)]
     _, _, said = imported("a.json", rows)
-    assert "no right answers were found, so name their path with --map raw_answer=PATH" in said
+    assert "no right answers were found, so map their path with --map raw_answer=PATH" in said
     assert "answer=text" not in said
     done = import_file(Path("a.json"), "--map", "answer=text")
     assert done.code == 2
-    assert "their questions were found, and no right answers: map raw_answer with --map" in done.err
+    assert "questions were found, but no right answers: map raw_answer with --map" in done.err
     assert "map question with" not in done.err
 
 

@@ -173,7 +173,7 @@ def test_assertion_templates_are_looked_up() -> None:
         ({"tests": [{"vars": {"q": "file://../outside.yaml"}}]}, "leads out of the folder"),
         ({"tests": [{"vars": {"q": "file://q.py"}}]}, "a program generates the variable 'q'"),
         ({"prompts": ["file://make.py:prompt"]}, "a program generates the prompt"),
-        ({"prompts": ["langfuse://own"]}, "write its text into the configuration"),
+        ({"prompts": ["langfuse://own"]}, "write its text in the configuration"),
         ({"prompts": ["{% if q %}{{q}}{% endif %}"]}, "the template has a statement"),
         ({"prompts": ["{{ q | reverse }}"]}, "the template has the filter 'reverse'"),
         ({"prompts": ["{{ env.HOME }}"]}, "reads the environment"),
