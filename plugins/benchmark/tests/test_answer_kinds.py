@@ -408,7 +408,7 @@ def test_a_column_of_types_decides(tmp_path: Path) -> None:
         {"answer": ["a", "b"]},
         {"answer": "1999-05-02"},
     ]
-    with pytest.raises(BenchmarkFileError, match="line 2: the answer 'many' is no number"):
+    with pytest.raises(BenchmarkFileError, match="line 2: the answer 'many' is not of its type, number"):
         loaded(tmp_path, "question,answer,type\nHow many?,many,number\n")
 
 

@@ -140,7 +140,7 @@ def test_scenarios_beside_questions_are_kept_and_announced(tmp_path: Path, caplo
         benchmark = Benchmark.load(write(tmp_path / "s.jsonld", data))
     benchmark.save(tmp_path / "again.jsonld")
 
-    assert "the file holds 1 scenario (haggling)" in caplog.text
+    assert "the file contains 1 scenario (haggling)" in caplog.text
     assert json.loads((tmp_path / "again.jsonld").read_text("utf-8"))["hasPart"] == [scenario("haggling")]
 
 

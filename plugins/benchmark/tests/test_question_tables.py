@@ -129,7 +129,7 @@ def test_questions_that_share_a_context_are_about_it(tmp_path: Path) -> None:
     assert benchmark.ids == ("a", "b")
     assert benchmark.get("a").question == "Bo, 5, is a cat.\n\nWhat is Bo?"
     assert [one.raw_answer for one in benchmark] == ["a cat", None]
-    assert benchmark.load_notes[0].startswith("the rows are `data.*.paragraphs.*.qas.*` of squad.json")
+    assert benchmark.load_notes[0].startswith("the rows are `data.*.paragraphs.*.qas.*` in squad.json")
 
 
 def test_a_question_of_messages_is_asked_as_text(tmp_path: Path) -> None:

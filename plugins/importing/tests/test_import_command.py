@@ -318,7 +318,7 @@ def test_a_file_of_two_formats_needs_from(tmp_path: Path) -> None:
         ("a.txt", b"question,answer\n", "the format of a.txt is not known"),
         ("a.eval", b"PK\x03\x04 cut", "the archive is damaged"),
         ("a.parquet", b"PAR1 cut", "it cannot be read as parquet"),
-        ("a.jsonl", b"", "a.jsonl is an empty file"),
+        ("a.jsonl", b"", "a.jsonl is empty (0 bytes)"),
         ("missing.jsonl", None, "there is no such file"),
     ],
 )

@@ -539,7 +539,7 @@ def test_options_of_a_task_are_filled_and_its_target_is_one_of_them(tmp_path: Pa
 
     done = import_file("t.yaml", "--partial")
 
-    assert "line 2: its target is -1, and it has 2 options" in done.err
+    assert "line 2: its target is option -1, but it has 2 options" in done.err
     assert [(one.question, one.raw_answer) for one in questions()] == [("Q?\n\nA. no\nB. yes", "B. yes")]
 
 

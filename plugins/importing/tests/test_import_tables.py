@@ -96,7 +96,7 @@ def test_a_context_is_joined_by_the_cure_that_is_printed() -> None:
     questions, _, said = imported("a.json", rows)
     assert questions == ["Capital of Peru?"]
     cure = "question={retrieved_contexts}\\n\\n{user_input}"
-    assert f"--map '{cure}' joins it" in said
+    assert f"to join them, add --map '{cure}'" in said
     questions, _, _ = imported("a.json", rows, "--map", cure)
     assert questions == ["Lima is it.\n\nSo.\n\nCapital of Peru?"]
 
@@ -104,7 +104,7 @@ def test_a_context_is_joined_by_the_cure_that_is_printed() -> None:
 def test_rows_in_a_document_are_found_or_asked_for() -> None:
     questions, _, said = imported("a.json", {"examples": [{"input": "2 + 3?", "target": "5"}], "canary": "x"})
     assert questions == ["2 + 3?"]
-    assert "the rows are `examples.*` of a.json" in said
+    assert "the rows are `examples.*` in a.json" in said
     two = {"dev": [{"question": "A?", "answer": "1"}], "test": [{"question": "B?", "answer": "2"}]}
     Path("b.json").write_text(json.dumps(two), "utf-8")
     asked = import_file(Path("b.json"))

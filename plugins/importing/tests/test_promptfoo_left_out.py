@@ -221,7 +221,7 @@ def test_a_file_of_no_bytes_is_empty(name: str) -> None:
     done = import_file(name)
 
     assert done.code == 2
-    assert f"{name} is an empty file" in done.err
+    assert f"{name} is empty (0 bytes)" in done.err
 
 
 @pytest.mark.parametrize(
@@ -286,7 +286,7 @@ def test_addresses_and_settings_that_are_not_known_are_named() -> None:
     done = import_file("c.json")
 
     assert "-a openai:m@ADDRESS -a claude_tool:m@ADDRESS" in done.err
-    assert "ADDRESS: apiBaseUrl of openai:m, apiBaseUrl of anthropic:messages:m, which is not a plain URL" in done.err
+    assert "base URL: apiBaseUrl of openai:m, apiBaseUrl of anthropic:messages:m, which is not a plain URL" in done.err
     assert "Not carried over from the providers: temperature; to set" in done.err
     assert "Providers without a corresponding interface: google:m." in done.err
     assert "secret" not in done.err

@@ -230,7 +230,7 @@ def _named_answer(cell: Cell, type: object, marks: Marks) -> Answer | None:
         raise WrongTypeError(cell.place, f"there is no answer type {type!r:.40}", cure)
     found = read_as(KINDS[name], cell, marks)
     if found is None:
-        what = f"the answer {cell_text(cell.value)!r:.60} is not a {_SHOWN_KINDS[KINDS[name]][0]}, as its type says"
+        what = f"the answer {cell_text(cell.value)!r:.60} is not of its type, {KINDS[name]}"
         raise WrongTypeError(cell.place, what, "correct the answer or the type, or leave the type empty")
     return found
 
