@@ -159,9 +159,9 @@ def read_findings(
     try:
         benchmark = read_benchmark(path, may_read, columns)
     except BenchmarkFileError as error:
-        return None, [*findings, *_of_errors([error])]
+        return None, [*findings, *_error_findings([error])]
     benchmark.leave_out_broken()
-    return benchmark, [*findings, *_of_errors([*benchmark.problems, *benchmark.broken])]
+    return benchmark, [*findings, *_error_findings([*benchmark.problems, *benchmark.broken])]
 
 
 def check_content(
@@ -442,7 +442,7 @@ def _trait_path(place: Section | None, key: str, trait: RubricTrait) -> tuple[st
     return ()
 
 
-def _of_errors(errors: Iterable[BenchmarkFileError]) -> Iterator[Finding]:
+def _error_findings(errors: Iterable[BenchmarkFileError]) -> Iterator[Finding]:
     for error in errors:
         for one in error.each():
             yield Finding("error", one.file, one.where, one.what, one.cure)

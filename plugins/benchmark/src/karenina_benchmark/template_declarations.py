@@ -103,7 +103,7 @@ def keep_written_truths(fields: Mapping[str, Any], written: Callable[..., str | 
     """
     found = dict(fields)
     for name, declared in fields.items():
-        if not isinstance(declared, Mapping) or not _is_of_texts(declared):
+        if not isinstance(declared, Mapping) or not _compares_text(declared):
             continue
         truth, is_list = declared.get("ground_truth"), isinstance(declared.get("ground_truth"), list)
         values: list[Any] = truth if isinstance(truth, list) else [truth]
@@ -121,7 +121,7 @@ def keep_written_truths(fields: Mapping[str, Any], written: Callable[..., str | 
     return found
 
 
-def _is_of_texts(declared: Mapping[str, Any]) -> bool:
+def _compares_text(declared: Mapping[str, Any]) -> bool:
     kind, rule = declared.get("type"), declared.get("verify_with")
     if isinstance(kind, Mapping):
         options = kind.get("literal")

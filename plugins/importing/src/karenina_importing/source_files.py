@@ -1,4 +1,4 @@
-"""Reading other tools' files: JSON, JSON lines and archives, their rows, and the beginning of a file.
+"""Read other tools' files: JSON, JSON lines and archives, their rows, and the beginning of a file.
 
 The usual size limit for files applies.
 """

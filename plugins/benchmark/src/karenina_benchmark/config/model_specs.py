@@ -29,7 +29,7 @@ def parse_model(spec: str) -> dict[str, Any]:
     """
     text = spec.strip()
     if text.startswith("{"):
-        return _object_of(text)
+        return _parse_object(text)
     interface, colon, rest = text.partition(":")
     if not colon or not rest or not _INTERFACE.fullmatch(interface):
         shown = repr(text) if _HARMLESS.fullmatch(text) else "the text"
@@ -70,7 +70,7 @@ def _check_address(interface: str, rest: str) -> None:
     )
 
 
-def _object_of(text: str) -> dict[str, Any]:
+def _parse_object(text: str) -> dict[str, Any]:
     """Return a model given as a JSON object. Errors do not quote `text`, because it may contain an API key."""
     try:
         found: dict[str, Any] = json.loads(text)

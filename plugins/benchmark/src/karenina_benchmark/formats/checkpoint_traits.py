@@ -235,7 +235,7 @@ def _make_trait(data: Mapping[str, Any], problem: str | None, *, needs_concept: 
 
 
 def _find_problem(trait: RubricTrait, *, needs_concept: bool) -> str | None:
-    """Return the reason for which reading the trait from a file would make it unscorable; None if there is none."""
+    """Return why the trait would be unscorable after it is read from a file; None if it would not."""
     values = {name: value for name, value in trait_to_json(trait).items() if name != "unscorable"}
     again = _make_trait(values, None, needs_concept=needs_concept)
     return again.unscorable if isinstance(again, UnknownTrait) else None

@@ -81,15 +81,15 @@ def benchmark_schema(config: Mapping[str, Any]) -> Schema:
     defs["Verification"] = {"anyOf": [{"enum": names}, *primitives]}
     kinds = _models({kind.__name__: kind for kind in trait_kinds().values()}, defs)
     for kind in trait_kinds().values():
-        _require_type(defs, kind, _of_plugins(owned["trait_fields"]))
+        _add_owned_fields(defs, kind, _plugin_fields(owned["trait_fields"]))
     defs["Traits"] = _traits(kinds)
     defs["Strategy"] = _strategy()
     defs["Field"] = _object(_FIELD_TEXTS, {**_field_types(), "verify_with": {"$ref": "#/$defs/Verification"}})
-    defs["Field"]["properties"] |= _of_plugins(owned["template_fields"])
+    defs["Field"]["properties"] |= _plugin_fields(owned["template_fields"])
     defs["RowField"] = _object(_FIELD_TEXTS, {})
-    defs["Example"] = _object(_of_model(FewShotExample), {"question": _TEXT, "answer": _TEXT}, ["question", "answer"])
+    defs["Example"] = _object(_help_texts(FewShotExample), {"question": _TEXT, "answer": _TEXT}, ["question", "answer"])
     defs["Question"] = _question()
-    defs["Question"]["properties"] |= _of_plugins(owned["question_fields"])
+    defs["Question"]["properties"] |= _plugin_fields(owned["question_fields"])
     defs["QuestionsFrom"] = _object(_IMPORT_TEXTS, {**_template_types("RowField"), "rubric": _rubric()}, ["file"])
     top: Schema = {
         "karenina": {"const": yaml_format.FORMAT_VERSION},
@@ -118,7 +118,7 @@ def _question() -> Schema:
         **dict.fromkeys(("metadata", "unread"), _MAPPING),
     }
     described = {
-        **_of_model(Question),
+        **_help_texts(Question),
         "answer": _ANSWER,
         "strategy": _STRATEGY,
         "template": _TEMPLATE,
@@ -202,13 +202,13 @@ def _add_type(defs: Schema, name: str, model: type[BaseModel]) -> None:
     defs[name] = schema
 
 
-def _require_type(defs: Schema, kind: type[BaseModel], owned: Schema) -> None:
+def _add_owned_fields(defs: Schema, kind: type[BaseModel], owned: Schema) -> None:
     """Add the fields owned by plugins to the schema of a trait kind."""
     properties = {**{name: {} for name in sorted(owned_trait_fields())}, **owned}
     defs[kind.__name__]["properties"] = {**properties, **defs[kind.__name__]["properties"]}
 
 
-def _of_plugins(models: Mapping[str, type[BaseModel]]) -> Schema:
+def _plugin_fields(models: Mapping[str, type[BaseModel]]) -> Schema:
     """Return the schemas of fields owned by plugins, by full name and as tables of the plugins' packages."""
     return with_tables(
         {
@@ -234,7 +234,7 @@ def _list_of(name: str) -> Schema:
     return {"anyOf": [{"type": "array", "items": reference}, reference, {"type": "null"}]}
 
 
-def _of_model(model: type[BaseModel]) -> dict[str, str]:
+def _help_texts(model: type[BaseModel]) -> dict[str, str]:
     return {name: info.description or "" for name, info in model.model_fields.items()}
 
 

@@ -23,7 +23,7 @@ False means that it has reported them, and None that there are none.
 class Format:
     """A file format for benchmarks.
 
-    `name` is a noun phrase for messages ("a checkpoint"). `suffixes` are in lower case and start with a dot (`.cards`,
+    `name` is for messages ("YAML", "a checkpoint"). `suffixes` are in lower case and start with a dot (`.cards`,
     `.bench.json`); a format without suffixes is only used for files that it recognizes. `read` returns the benchmark in
     a file without executing anything in it; before it opens other files, it calls its second argument with their names.
     `write` yields the new content of a file as text (encoded as UTF-8) or bytes; the file is replaced after the last

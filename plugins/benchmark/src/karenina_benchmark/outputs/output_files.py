@@ -168,7 +168,7 @@ def _read_rows(path: Path, given: Mapping[str, str]) -> Iterator[Output]:
                 yield Output(path.name, conversation)
                 return
         if objects:
-            _warn_of_truths(path, objects[0])
+            _warn_about_truths(path, objects[0])
         yield from (_make_output(row, given, is_table=is_table) for row in rows)
 
 
@@ -181,7 +181,7 @@ def _response_names(columns: Any) -> list[str]:
     ]
 
 
-def _warn_of_truths(path: Path, values: Mapping[str, Any]) -> None:
+def _warn_about_truths(path: Path, values: Mapping[str, Any]) -> None:
     roles = choose_roles([str(name) for name in values], [values])
     truth = roles.get(TRUTH)
     if truth is not None and roles.get(RESPONSE) is not None:

@@ -176,7 +176,7 @@ def find_kinds(cells: Sequence[Cell]) -> ColumnKinds:
         for at in filled:  # else the type of a field would tell the judge which questions are not answered yes or no
             if not isinstance(cells[at].value, bool):
                 readings[at].pop("yes or no", None)
-    answers = [_alone(found) or _as_text(cell) for cell, found in zip(cells, readings, strict=True)]
+    answers = [_certain_reading(found) or _as_text(cell) for cell, found in zip(cells, readings, strict=True)]
     answers = _with_sentences(cells, _without_lists_of_lines(cells, answers))
     found_kinds = {answers[place].kind for place in filled}
     return ColumnKinds(tuple(answers), found_kinds.pop() if len(found_kinds) == 1 else None)
@@ -257,7 +257,7 @@ def _supports(kind: Kind, fitting: Sequence[Answer]) -> bool:
     return both or 2 * certain >= len(fitting)
 
 
-def _alone(found: Mapping[Kind, Answer]) -> Answer | None:
+def _certain_reading(found: Mapping[Kind, Answer]) -> Answer | None:
     kinds: tuple[Kind, ...] = ("empty", "letter", "yes or no", "list", "date", "number")
     return next((found[kind] for kind in kinds if kind in found and found[kind].is_certain), None)
 

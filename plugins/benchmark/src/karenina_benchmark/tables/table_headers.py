@@ -24,8 +24,8 @@ _LONGEST: Final = 60
 def find_header_problem(columns: Sequence[str], rows: Sequence[Row]) -> tuple[str, str] | None:
     """Return why the first row of a table is not a header, and how to fix it; None if it may be one.
 
-    It is not a header if one of the next rows has a column name for the question, or if one of its cells is a number, a
-    path, a question or a value like those below it. A row with a column name for the question is always a header.
+    It always is one if it has a column name for the question. It is not a header if one of the next rows has such a
+    name, or if one of its cells occurs in the rows below, or is a number, a path or a question like the cells below.
     """
     if find_role(columns, QUESTION) is not None:
         return None

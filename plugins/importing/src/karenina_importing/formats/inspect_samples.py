@@ -113,7 +113,7 @@ def _recorded(messages: Sequence[Mapping[str, Any]], completion: str) -> Any:
     answers = [one for one in messages if one.get("role") == "assistant"]
     has_tools = any(one.get("role") == "tool" or one.get("tool_calls") for one in messages)
     has_thoughts = any(_has_reasoning(one.get("content")) for one in answers)
-    if not answers or (len(answers) == 1 and not has_tools and not has_thoughts and _has_no_system(messages)):
+    if not answers or (len(answers) == 1 and not has_tools and not has_thoughts and _has_no_system_message(messages)):
         return None
     found = [{**one, "content": one.get("content") or ""} for one in messages]
     last = found[-1]
@@ -122,7 +122,7 @@ def _recorded(messages: Sequence[Mapping[str, Any]], completion: str) -> Any:
     return found
 
 
-def _has_no_system(messages: Iterable[Mapping[str, Any]]) -> bool:
+def _has_no_system_message(messages: Iterable[Mapping[str, Any]]) -> bool:
     return not any(one.get("role") == "system" for one in messages)
 
 

@@ -90,7 +90,7 @@ def fill_variables(variables: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def names_in(template: Any) -> set[str]:
-    """Return the names of the variables in the templates in a value."""
+    """Return the names of the variables that the templates in a value contain."""
     if isinstance(template, str):
         expressions = (_EXPRESSION.fullmatch(match[1]) for match in _PLACE.finditer(template))
         return {found[1] for found in expressions if found is not None}
