@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class plugin:  # noqa: N801 - the entry point's name
-    """A plugin with the formats YAML, JSON-LD, JSON lines, CSV and Excel."""
+    """The plugin with the formats YAML, JSON-LD, JSON lines, CSV, Excel and Parquet."""
 
     @staticmethod
     @hookimpl

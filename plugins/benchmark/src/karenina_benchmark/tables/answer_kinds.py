@@ -77,7 +77,7 @@ _MIDNIGHT: Final = re.compile(r"(?<=[0-9]{4}-[0-9]{2}-[0-9]{2})[T ]00:00:00(?:\.
 """The time that pandas and other programs add to a date without a time."""
 _ENTITY: Final = re.compile(r"&#?\w{2,8};")
 _CODE: Final = re.compile(r"[{}]|\+\+|[=(].*;\s*\Z", re.DOTALL)
-"""Signs that the semicolons in a text end statements of code, and do not separate items."""
+"""Signs that a text is code, so that its semicolons do not separate items."""
 _LETTER: Final = re.compile(r"\(?([A-Za-z])[).:]?(?:\s.*)?", re.DOTALL)
 _PARTS: Final = re.compile(r"\s*(?:[,;/&\n]|\band\b)\s*")
 _COMMA: Final = re.compile(r"[0-9],[0-9]{1,2}(?![0-9])|\.[0-9]{3},[0-9]")
