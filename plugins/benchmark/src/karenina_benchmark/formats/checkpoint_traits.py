@@ -67,7 +67,7 @@ class Properties:
     def take(self, name: str, default: Any = None) -> Any:
         """Return the value of the first property with this name and remove it from `rest`; `default` if none has it.
 
-        Properties with keys other than `name` and `value` are not taken.
+        Properties with keys other than `@type`, `name` and `value` are not taken.
         """
         for position, entry in enumerate(self.rest):
             if isinstance(entry, dict) and entry.get("name") == name and set(entry) <= {"@type", "name", "value"}:

@@ -34,7 +34,10 @@ class Folder:
         self._texts: dict[Path, str] = {}
 
     def find(self, name: str) -> list[Path]:
-        """Return the files that a name such as `file://tests/*.yaml` matches, sorted. Raises `NotRead` if none does."""
+        """Return the files that a name such as `file://tests/*.yaml` matches, sorted.
+
+        Raises `NotRead` if there is none, or if one is outside of the folder.
+        """
         plain = name.removeprefix(FILE).removeprefix("./")
         if not any(mark in plain for mark in _WILD):
             found = [self.path / plain]
