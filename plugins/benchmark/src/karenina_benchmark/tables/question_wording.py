@@ -72,7 +72,7 @@ def asks_an_amount(question: str) -> bool:
 
 
 def asks_a_name(question: str) -> bool:
-    """Return whether a question asks for a person, a code or a name, which is not a number even if all digits."""
+    """Return whether a question asks for a person, a code or a name: never a number, even if numeric."""
     return _NAME.search(question) is not None and not asks_an_amount(question)
 
 
