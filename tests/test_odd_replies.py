@@ -164,7 +164,7 @@ def test_many_unknown_reasons_are_counted_together(caplog: pytest.LogCaptureFixt
     items = {f"{number:02}": Reply(chat(GOOD, f"weary of {number}")) for number in range(13)}
     with ScriptedServer(Side(GOOD, items=items), Side(FOUND)) as server, caplog.at_level(logging.WARNING):
         run(server, questions=13)
-    said = [record.getMessage() for record in caplog.records if "not known" in record.getMessage()]
+    said = [record.getMessage() for record in caplog.records if "unknown reason" in record.getMessage()]
     assert len(said) == 22
     assert sum("ended 3 more for other unknown reasons: taken as a normal end" in one for one in said) == 1
 
