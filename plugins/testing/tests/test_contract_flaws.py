@@ -19,6 +19,8 @@ from karenina_core.models.ports import PortError
 from karenina_core.models.prompts import PromptTask
 from karenina_testing.contracts import CheckContract, FormatContract, PrimitiveContract, StageContract, TraitContract
 
+pytestmark = pytest.mark.alone
+
 WORDS = ArtifactKey("flaws.words", int)
 TASK = PromptTask("flaws", "You count the words of a response.")
 SCHEMA = {"type": "object", "properties": {"words": {"type": "integer"}}, "required": ["words"]}
