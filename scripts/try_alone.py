@@ -21,8 +21,10 @@ from pathlib import Path
 from release import ROOT, current_version, member_folders
 
 TOOLS = ("hypothesis", "pytest", "pytest-socket", "pytest-timeout")
-LARGE = {"karenina-embedding", "karenina-ray"}
-"""What requires hundreds of megabytes; their tests have an environment of their own in CI."""
+OWN = {"karenina-embedding", "karenina-local", "karenina-ray"}
+"""What CI tests without the others anyway, in environments of their own, because they require much."""
+GROUPS = ("karenina.plugins", "karenina.stages", "karenina.adapters")
+"""The groups of entry points that are plugins."""
 LIBRARIES = {"yaml": "pyyaml", "opentelemetry": "opentelemetry_exporter_otlp_proto_http"}
 """Modules that are not named like the distribution that brings them."""
 PROGRAM = """
@@ -88,7 +90,8 @@ def try_alone(environment: Environment, folder: Path, wheel: Path) -> None:
     if not needed <= optional:
         raise Failed(f"{package} imports what it does not require: {missing}")
     states = {name: state for name, distribution, state, _ in plugins if distribution == project["name"]}
-    if set(states) != {name for group in project.get("entry-points", {}).values() for name in group}:
+    points = project.get("entry-points", {})
+    if set(states) != {name for group in GROUPS for name in points.get(group, {})}:
         raise Failed(f"the plugins of {package} are not those that it declares: {states}")
     if broken := [one for one in plugins if one[2] in ("failed", "conflict")]:
         raise Failed(f"plugins do not load beside {package}: {broken}")
@@ -102,7 +105,7 @@ def main() -> int:
     """Run the command; return its exit code."""
     parser = argparse.ArgumentParser(description="Use each built wheel without the others.")
     parser.add_argument("folder", type=Path, help="the folder with the wheels, from scripts/build_wheels.py")
-    parser.add_argument("names", nargs="*", help="distributions; all but those with gigabytes if not given")
+    parser.add_argument("names", nargs="*", help="distributions; if not given, all that CI does not test alone anyway")
     given = parser.parse_args()
     wheels = given.folder.absolute()
     failures = 0
@@ -110,7 +113,7 @@ def main() -> int:
         environment = Environment(Path(place), wheels)
         for folder in member_folders(ROOT):
             name = tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))["project"]["name"]
-            if name not in (given.names or {name} - LARGE):
+            if name not in (given.names or {name} - OWN):
                 continue
             wheel = wheels / f"{name.replace('-', '_')}-{current_version(ROOT)}-py3-none-any.whl"
             try:
