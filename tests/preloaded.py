@@ -225,7 +225,10 @@ def _run_command(request: bytes, streams: list[int]) -> NoReturn:
     if memory is not None:
         _limit(memory)
     random.seed()
-    sys.path[:1] = [str(COMMAND.parent), *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))]
+    sys.path[:1] = [
+        "" if program else str(COMMAND.parent),
+        *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep)),
+    ]
     if program:
         sys.argv = words[2:]
         exec(program, {"__name__": "__main__"})
