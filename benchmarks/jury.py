@@ -24,9 +24,9 @@ from agreement import ON_EXTRACTED, agreement, gold_pattern, sample
 
 from karenina import Benchmark, VerificationResultSet
 from karenina_benchmark.config.model_specs import parse_models
+from karenina_jury.jury_command import jury_sections
 from karenina_jury.jury_result import read_record
 from karenina_jury.jury_statistics import describe_juries
-from karenina_jury.jury_text import jury_sections
 from karenina_terminal.text_layout import format_sections
 
 FILE: Final = "nq301_openqa_eval.jsonl"

@@ -44,8 +44,7 @@ from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import Message
 from karenina_local.server import POOL, ServerSettings
 from karenina_local.store import find_model
-from karenina_openai.client import Client
-from karenina_openai.conversion import to_wire
+from karenina_openai.client import Client, to_wire
 from karenina_template.parsing_stage import EXTRACTION, parsing_request
 from karenina_toolkit.structured import object_schema
 

@@ -1,4 +1,4 @@
-"""Print the catalog of the members, the content of `catalog.json`: `python scripts/catalog.py`.
+"""Write the catalog of the members, `catalog.json` of the core: `python scripts/catalog.py`; with `--print`, print it.
 
 Every member is imported from what is installed, so install all of them first (`requirements-dev.txt`).
 """
@@ -114,4 +114,9 @@ def written(found: Catalog) -> str:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(written(survey(members(Path(__file__).parents[1]))))
+    root = Path(__file__).parents[1]
+    content = written(survey(members(root)))
+    if "--print" in sys.argv[1:]:
+        sys.stdout.write(content)
+    else:
+        (root / "karenina_core/src/karenina_core/catalog.json").write_text(content, "utf-8")

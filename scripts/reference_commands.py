@@ -14,7 +14,7 @@ from markdown_text import code, fenced, page, prose, table
 from karenina_cli.app import build_app
 from karenina_core.catalog import read_catalog
 from karenina_core.data.outcome import Outcome
-from karenina_terminal.exit_codes import ExitCode, exit_codes_help
+from karenina_terminal.screen import ExitCode, exit_codes_help
 
 _PROGRAM: Final = "karenina"
 

@@ -50,7 +50,9 @@ def settings() -> str:
 
 
 def _setting(setting: Setting) -> str:
-    trust = _FROM_FILES.get(str(setting.from_files), "A benchmark file may set some of its values; see its fields.")
+    trust = _FROM_FILES.get(
+        str(setting.allowed_in_files), "A benchmark file may set some of its values; see its fields."
+    )
     facts = [
         ["type", prose(type_of(setting.info))],
         ["default", _default(setting)],
@@ -261,7 +263,7 @@ def adapters() -> str:
             ["distribution", one.distribution],
             ["ports", ", ".join(spec.ports)],
             ["agents", code(spec.tier.value)],
-            ["a benchmark file may choose it", "yes" if spec.from_files else "only with the user's trust"],
+            ["a benchmark file may choose it", "yes" if spec.allowed_in_files else "only with the user's trust"],
         ]
         parts += [f"## {spec.interface}", prose(spec.description), table(["", ""], facts)]
         if spec.extra is not None:

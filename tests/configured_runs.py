@@ -21,7 +21,7 @@ from karenina_core.errors import KareninaError
 from karenina_core.models.adapters import AdapterSpec
 from karenina_core.models.ports import AgentReply, CallInfo, ErrorCategory, LLMReply, Message, PortError, ToolCall
 from karenina_core.plugins import Plugins
-from karenina_engine.offline.schema_example import example_for_schema
+from karenina_engine.offline.prompt_preview import example_for_schema
 from karenina_testing import Request, ScriptedModels
 
 SAID = "It is BCL2, which keeps cells alive."

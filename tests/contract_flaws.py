@@ -13,7 +13,7 @@ from typing import Any
 from teletype.ports import Teletype
 
 from karenina_core.models.ports import AgentReply, ErrorCategory, Message, PortError, Usage
-from karenina_testing.contracts import AdapterContract, AgentContract, LLMContract, ParserContract, Wire
+from karenina_testing.contracts import AdapterContract, AgentContract, LLMContract, ParserContract, WireFormat
 from karenina_testing.contracts import calls as calls_module
 from karenina_testing.server import scripted as server_module
 
@@ -23,7 +23,7 @@ calls_module.WAIT = server_module.WAIT = 0.5
 KEPT: list[Any] = []
 
 
-class Typed(Wire):
+class Typed(WireFormat):
     entry_point = "teletype:plugin"
     interface = "teletype.line"
     usage = Usage(input_tokens=11, output_tokens=7, calls=1)

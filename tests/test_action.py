@@ -128,7 +128,7 @@ def test_a_run_sets_outputs_and_writes_junit_and_summary(step: Step) -> None:
         "results": "karenina.results.jsonl",
         "junit": "karenina.junit.xml",
         "pass-rate": "0.5",
-        "pass-rates": '{"recorded": 0.5}',
+        "pass-rates": '{"the answers": 0.5}',
         "pass-rate-if-undecided-wrong": "0.5",
         "undecided": "0",
         "items": "2",
@@ -288,6 +288,17 @@ def test_a_comparison_is_printed_and_in_the_summary(step: Step) -> None:
     assert done.returncode == 0, done.stderr
     assert "Pass rate   A 100.0%, B 50.0% on 2 questions" in done.stdout
     assert "    Pass rate   A 100.0%, B 50.0%" in step.summary
+
+
+def test_the_summary_names_a_model_that_is_not_compared(step: Step) -> None:
+    inputs = step.write("BCL2")
+    step.run(RUN, inputs | {"output": "old.results.jsonl"})
+    (step.folder / "added.jsonl").write_text((step.folder / "the answers.jsonl").read_text("utf-8"), "utf-8")
+    step.run(RUN, inputs | {"arguments": inputs["arguments"] + "--recordings=added.jsonl\n"})
+    done = step.run(COMPARE, {"compare-with": "old.results.jsonl"}, results="karenina.results.jsonl")
+
+    assert done.returncode == 0, done.stdout
+    assert "C (added (karenina)) is not checked: old.results.jsonl has" in step.summary.partition("<details>")[0]
 
 
 def test_the_summary_has_the_reason_of_a_failure(step: Step) -> None:

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from karenina import VerificationResultSet
 from karenina_cli.app import build_app
-from karenina_terminal.exit_codes import ExitCode
+from karenina_terminal.screen import ExitCode
 
 GOOD = """
   - id: good

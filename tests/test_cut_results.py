@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -94,3 +96,12 @@ def test_show_says_what_other_files_are(site: Environment, cut: Path, name: str,
     done = site.karenina("show", cut.with_name(name))
     assert done.returncode == 2
     assert says in done.stderr
+
+
+def test_commands_in_messages_can_be_pasted_for_any_file_name(site: Environment, cut: Path) -> None:
+    """A name with a blank is quoted: the command that a message prints finds the file."""
+    journal = cut.with_name("my genes.journal")
+    journal.write_bytes(cut.with_name("genes.journal").read_bytes())
+    done = site.karenina("show", journal)
+    (how,) = re.findall(r"`karenina (status .*?)`", " ".join(done.stderr.split()))
+    assert site.karenina(*shlex.split(how)).returncode == 0

@@ -17,7 +17,7 @@ from karenina_core.models.ports import AgentReply, CallInfo, Message
 from karenina_core.planning.plan import Plan, make_plan
 from karenina_core.plugins import Plugins
 from karenina_core.stages.stage import registered_stages
-from karenina_engine.offline.schema_example import example_for_schema
+from karenina_engine.offline.prompt_preview import example_for_schema
 from karenina_testing import ScriptedModels
 
 Cell = Literal["yes", "optional", "no"]

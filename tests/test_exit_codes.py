@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from conftest import Environment
 
-from karenina_terminal.exit_codes import ExitCode
+from karenina_terminal.screen import ExitCode
 
 QUESTION = """karenina: 1
 name: Genes

@@ -17,7 +17,7 @@ import pytest
 from karenina import Benchmark, Outcome, VerificationConfig, VerificationResult
 from karenina_core.models.ports import ErrorCategory
 from karenina_engine.calls.retry import RetryPolicy
-from karenina_testing.contracts import ChatCompletions, MessagesAPI, Wire
+from karenina_testing.contracts import ChatCompletions, MessagesAPI, WireFormat
 from karenina_testing.server import Log, Request, ScriptedServer, Side, faults
 
 QUESTIONS: Final = 60
@@ -79,7 +79,7 @@ class ClaudeTool(MessagesAPI):
     interface = "claude_tool"
 
 
-ADAPTERS: Final[Mapping[str, Callable[[], Wire]]] = {
+ADAPTERS: Final[Mapping[str, Callable[[], WireFormat]]] = {
     "openai": OpenAI,
     "openai, streamed": Streamed,
     "langchain, openai": LangchainOpenAI,

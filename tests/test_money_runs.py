@@ -201,4 +201,13 @@ def test_show_prints_costs_by_model_and_unknown_prices(tmp_path: Path, monkeypat
     assert {one["model"]: cost(one) for one in shown["money"]["by_model"]} == {"m": 2 * ANSWER, "j": 2 * REPLY}
     assert "$0.0237 for 4 calls in all runs of the journal: j $0.0220, m $0.001660" in said("show", "known.jsonl")
     assert "at least $0.001660 for 4 calls in all runs of the journal: j unknown" in said("show", "partly.jsonl")
-    assert "unknown: the journal of the run is not beside its results" in said("show", "unkept.jsonl")
+    assert "unknown: the run of unkept.jsonl kept no journal" in said("show", "unkept.jsonl")
+    moved = tmp_path / "moved/known.jsonl"
+    moved.parent.mkdir()
+    moved.write_bytes(Path("known.jsonl").read_bytes())
+    cure = "which is not in the folder of known.jsonl: copy it there (known.journal)"
+    assert cure in said("show", str(moved))
+    assert cure in said("compare", str(moved), "known.jsonl")
+    assert "Cost  of B: 2 of 4 calls have no price" in said("compare", "known.jsonl", "partly.jsonl")
+    moved.with_name("known.journal").write_bytes(Path("known.journal").read_bytes())
+    assert "$0.0237 for 4 calls" in said("show", str(moved))

@@ -196,7 +196,7 @@ def check_printed(groups: Mapping[tuple[str, str], Counted], text: str) -> None:
     if len(groups) == 1:
         (one,) = groups.values()
         if one.rate is not None:
-            head = rf"{one.right} of {one.judged} judged items? correct( on \d+ questions)? \({percent(one.rate)},"
+            head = rf"{one.right} of {one.judged} judged items? correct( on \d+ questions?)? \({percent(one.rate)},"
             assert re.search(head, " ".join(text.split()))
         if one.items > one.judged:
             assert f"{one.items - one.judged} of {one.items}: " in text

@@ -16,7 +16,7 @@ from karenina_core import plugins as plugin_room
 from karenina_core.data.rubrics import LLMRubricTrait, MetricRubricTrait
 from karenina_core.plugins import Plugins
 from karenina_core.stages.stage import registered_stages
-from karenina_engine.offline.schema_example import example_for_schema
+from karenina_engine.offline.prompt_preview import example_for_schema
 
 ANSWER = "It is BCL2, which keeps cells alive."
 TEMPLATE = """

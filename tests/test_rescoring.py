@@ -393,7 +393,10 @@ def test_labels_of_the_run_are_asked_again_where_a_truth_changed(tmp_path: Path,
     command("rescore", journal, "-o", new)
 
     assert "from before the truth changed, left out of rates: q2" in command("calibrate", new)
-    assert "left out of rates: q2; `karenina label` asks again" in command("show", new)
+    assert f"left out of rates: q2; `karenina label {new}` asks again" in command("show", new)
+    sheet = tmp_path / "again.csv"
+    command("label", new, "--sheet", sheet)
+    assert "the truth changed since ann labelled the answer; it was value: 2; unit: m" in sheet.read_text("utf-8")
     again = command("label", new, "--labeller", "ann", type="n\n" * 4)
     assert again.count("Is the answer right?") == 2
     assert "Does the answer say" not in again

@@ -96,3 +96,49 @@ def test_the_command_is_also_a_module(site: Environment) -> None:
     done = subprocess.run(command, cwd=site.folder, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)
+
+
+@pytest.fixture
+def second_sheet(site: Environment) -> str:
+    """The id of the model of a run of the second sheet of `two.xlsx`, whose results are in `out.jsonl`."""
+    book = openpyxl.Workbook()
+    assert book.active is not None
+    book.active.append(["question", "answer"])
+    book.active.append(["Which drug?", "venetoclax"])
+    page = book.create_sheet("Genes")
+    for row in [["question", "answer", "author"], ["Which gene does venetoclax target?", "BCL2", "drugs"]]:
+        page.append(row)
+    book.save(site.folder / "two.xlsx")
+    with recording_server(reply) as server:
+        model = f"openai:m@{server.url}"
+        site.printed("run", "two.xlsx", "--sheet", "Genes", "-a", model, "-j", model, "-o", "out.jsonl", "--quiet")
+    (site.folder / "copy").mkdir()
+    (site.folder / "copy/out.jsonl").write_bytes((site.folder / "out.jsonl").read_bytes())
+    return "m"
+
+
+@pytest.mark.usefixtures("second_sheet")
+@pytest.mark.parametrize("command", ["show", "stats", "compare", "report"])
+def test_commands_on_results_read_any_sheet_of_the_benchmark(site: Environment, command: str) -> None:
+    results = ("copy/out.jsonl", "copy/out.jsonl") if command == "compare" else ("copy/out.jsonl",)
+    by = () if command == "show" else ("--by", "author")
+    done = site.karenina(command, *results, "--benchmark", "two.xlsx", "--sheet", "Genes", *by)
+    wrong = site.karenina(command, *results, "--benchmark", "two.xlsx", "--sheet", "Years")
+    without = site.karenina(command, *results, "--sheet", "Genes")
+
+    assert done.returncode == 0, done.stderr
+    assert "left out" not in done.stderr
+    assert (
+        "rule" if command == "show" else "report.html" if command == "report" else "drugs"
+    ) in done.stdout + done.stderr
+    assert (wrong.returncode, "has no sheet 'Years'" in wrong.stderr) == (2, True)
+    assert (without.returncode, "--sheet and --exact are about the table of --benchmark" in without.stderr) == (2, True)
+
+
+@pytest.mark.usefixtures("second_sheet")
+def test_a_table_is_read_as_in_the_run_of_the_results(site: Environment) -> None:
+    done = site.karenina("report", "out.jsonl", "--benchmark", "two.xlsx", "--by", "author")
+    other = site.karenina("report", "copy/out.jsonl", "--benchmark", "two.xlsx")
+
+    assert (done.returncode, "left out" in done.stderr) == (0, False), done.stderr
+    assert "the benchmark has no such question; a table may be read otherwise than in the run (--sheet" in other.stderr

@@ -31,7 +31,7 @@ from karenina_core.models.ports import (
     Usage,
 )
 from karenina_core.plugins import Plugins
-from karenina_testing.contracts import ChatCompletions, MessagesAPI, Wire
+from karenina_testing.contracts import ChatCompletions, MessagesAPI, WireFormat
 from karenina_toolkit.agents.tool_loop import run_tool_loop
 
 CHECKOUT = Path(__file__).parents[1]
@@ -87,7 +87,7 @@ class ClaudeAgent(MessagesAPI):
         return super().reply(Message.assistant(said.content, calls), usage, finish_reason)
 
 
-class Teletype(Wire):
+class Teletype(WireFormat):
     """The third-party adapter `teletype`."""
 
     entry_point = "teletype:plugin"
@@ -139,7 +139,7 @@ class _LocalElsewhere:
         return [AdapterSpec(interface=Local.interface, description="", agent=_LocalAgent)]
 
 
-PORTS: Mapping[str, Callable[[], Wire]] = {
+PORTS: Mapping[str, Callable[[], WireFormat]] = {
     "openai": OpenAI,
     "langchain, openai": LangchainOpenAI,
     "langchain, openai_endpoint": LangchainEndpoint,
@@ -164,7 +164,7 @@ def _plugins(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
-def run(wire: Wire, said: Sequence[Message], **fields: Any) -> tuple[VerificationResult, int]:
+def run(wire: WireFormat, said: Sequence[Message], **fields: Any) -> tuple[VerificationResult, int]:
     """Return the result of one question to a model with the replies `said`, the last one repeated, and its requests."""
     command = shlex.join([sys.executable, str(TOOLS), ECHO.name, FAIL.name])
     benchmark = Benchmark.create("river")

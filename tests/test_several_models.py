@@ -67,13 +67,62 @@ def test_each_file_of_recordings_is_one_model() -> None:
 
 
 @pytest.mark.usefixtures("two_models")
+def test_recordings_added_to_a_run_leave_the_name_of_the_first() -> None:
+    main = ("run", "genes.yaml", "--recordings", "good.jsonl", "--quiet", "-o", "main.results.jsonl")
+    assert karenina(*main, "--fail-under", "good=0.7").code == 0
+    karenina(*main[:4], "--recordings", "poor.jsonl", "--quiet", "-o", "new.results.jsonl")
+    done = karenina("compare", "main.results.jsonl", "new.results.jsonl", "--fail-on-regression")
+
+    assert done.code == 0, done.err
+    assert "C (poor (new)) is not checked: main.results.jsonl has no results of this model." in done.err
+    assert "B (" not in done.err
+
+
+def rename(results: str, old: str, new: str) -> None:
+    """Change the name of a model in a file of results."""
+    Path(results).write_text(Path(results).read_text("utf-8").replace(f'"{old}"', f'"{new}"'), "utf-8")
+
+
+@pytest.mark.usefixtures("two_models")
+def test_results_with_the_name_recorded_are_to_be_written_again() -> None:
+    run = ("run", "genes.yaml", "--recordings", "good.jsonl", "--quiet", "--no-journal")
+    karenina(*run, "-o", "old.results.jsonl")
+    rename("old.results.jsonl", "good", "recorded")
+    karenina(*run, "--recordings", "poor.jsonl", "-o", "new.results.jsonl")
+    cure = (
+        "old.results.jsonl has recordings under the name 'recorded', which are now named by their file: write it again"
+    )
+
+    done = karenina("compare", "old.results.jsonl", "new.results.jsonl", "--fail-on-regression", "100")
+    assert (done.code, "B (good), C (poor) are compared with A (recorded), which is another model" in done.err) == (
+        0,
+        True,
+    )
+    assert cure in done.err
+    done = karenina("compare", "new.results.jsonl", "old.results.jsonl", "--fail-on-regression")
+    assert done.code == 2
+    assert "no answering model is in both files" in done.err
+    assert "new.results.jsonl has good, poor; old.results.jsonl has recorded" in done.err
+    assert cure in done.err
+
+
+@pytest.mark.usefixtures("two_models")
+def test_models_without_a_judge_are_compared() -> None:
+    for name in ("good", "poor"):
+        karenina("run", "genes.yaml", "--recordings", f"{name}.jsonl", "--no-journal", "-o", f"{name}.results.jsonl")
+    done = karenina("compare", "good.results.jsonl", "poor.results.jsonl")
+
+    assert (done.code, "Difference  +50.00 points" in done.out) == (0, True)
+
+
+@pytest.mark.usefixtures("two_models")
 def test_a_copy_without_its_journal_knows_that_its_models_are_free() -> None:
     for name in ("good", "poor"):
         karenina("run", "genes.yaml", "--recordings", f"{name}.jsonl", "--no-journal", "-o", f"{name}.results.jsonl")
     compared = karenina("compare", "good.results.jsonl", "poor.results.jsonl", "--json")
     assert [(run["cost_usd"], run["cost_is_whole"]) for run in json.loads(compared.out)["runs"]] == [(0.0, True)] * 2
 
-    price = ("--set", "prices={recorded={input=1,output=1}}", "--no-journal")
+    price = ("--set", "prices={poor={input=1,output=1}}", "--no-journal")
     karenina("run", "genes.yaml", "--recordings", "poor.jsonl", *price, "-o", "priced.results.jsonl")
     compared = karenina("compare", "good.results.jsonl", "priced.results.jsonl", "--json")
     assert [run["cost_usd"] for run in json.loads(compared.out)["runs"]] == [0.0, None]

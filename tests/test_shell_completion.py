@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from karenina_benchmark.id_completion import MAX_BYTES, read_question_ids
+from karenina_benchmark.question_ids import MAX_BYTES, read_question_ids
 from karenina_cli import main
 
 BENCHMARK = """karenina: 1

@@ -9,7 +9,7 @@ import pytest
 from conftest import Environment
 
 from karenina import Benchmark
-from karenina_benchmark.errors import CheckpointError
+from karenina_benchmark.errors import BenchmarkFileError
 
 ANSWER = "{four: {description: d, ground_truth: true, verify_with: {type: TraceContains, substring: four}}}"
 YAML = f"""karenina: 1
@@ -59,7 +59,9 @@ def test_the_other_questions_are_loaded(file: Path, caplog: pytest.LogCaptureFix
 def test_a_broken_question_is_an_error_that_names_the_option(file: Path) -> None:
     if file.suffix == ".jsonl":  # questions of lines are read when they are wanted
         file.write_text("\n".join([*map(json.dumps, [*LINES[:2], *LINES[3:]])]), "utf-8")
-    with pytest.raises(CheckpointError, match=r"[12] more questions? cannot be read.*; or leave it out: --skip-broken"):
+    with pytest.raises(
+        BenchmarkFileError, match=r"[12] more questions? cannot be read.*; or leave it out: --skip-broken"
+    ):
         Benchmark.load(file)
 
 
@@ -82,7 +84,9 @@ def test_one_broken_trait_of_a_checkpoint_costs_only_itself(tmp_path: Path, capl
     content = {"@type": "DataFeed", "name": "Sums", "rating": [good, *broken], "dataFeedElement": [ITEM]}
     file.write_text(json.dumps(content), "utf-8")
 
-    with pytest.raises(CheckpointError, match=r"rating 2.* 3 more questions or traits cannot be read.*--skip-broken"):
+    with pytest.raises(
+        BenchmarkFileError, match=r"rating 2.* 3 more questions or traits cannot be read.*--skip-broken"
+    ):
         Benchmark.load(file)
     benchmark = Benchmark.load(file, skip_broken=True)
 

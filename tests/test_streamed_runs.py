@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from karenina import Benchmark, Outcome
-from karenina_benchmark import CheckpointError
+from karenina_benchmark import BenchmarkFileError
 from karenina_core import plugins as plugin_room
 from karenina_core.data.question import Question
 from karenina_core.plugins import Plugins
@@ -83,7 +83,7 @@ def test_errors_inside_a_question_are_raised_before_any_call(tmp_path: Path, mod
         "answer": {"value": {"description": "It", "ground_truth": 1, "verify_with": "Exakt"}},
     }
     benchmark = Benchmark.load(lines(tmp_path, 3, broken))
-    with pytest.raises(CheckpointError, match=r"line 4: .*Exakt"):
+    with pytest.raises(BenchmarkFileError, match=r"line 4: .*Exakt"):
         benchmark.run_verification({"answering_models": [models.model("a")], "parsing_models": [models.model("j")]})
     assert not models.requests
 

@@ -17,7 +17,7 @@ from karenina_core.data.question import question_id
 from karenina_core.models.ports import CallInfo, Message
 from karenina_core.plugins import Plugins
 from karenina_engine.results.result_set import VerificationResult
-from karenina_generation.few_shot import is_same_question
+from karenina_generation.generate_answer import is_same_question
 from karenina_testing import ScriptedModels
 
 Judged = Callable[[str, object], VerificationResult]

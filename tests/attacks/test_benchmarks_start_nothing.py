@@ -535,7 +535,7 @@ from karenina.templates import Primitive
 
 class Settings(BaseModel):
     danger: str | None = None
-    safe: str | None = Field(default=None, json_schema_extra={"from_files": "any"})
+    safe: str | None = Field(default=None, json_schema_extra={"allowed_in_files": "any"})
 
 
 class Reads(Primitive):

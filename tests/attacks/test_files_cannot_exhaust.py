@@ -16,7 +16,7 @@ from limited_command import BENCHMARK, CompletedCommand, run_karenina, write_ben
 from workbooks import HEAD, LAUGHS, TAIL, cell, shared_strings, workbook
 
 from karenina import Benchmark
-from karenina_benchmark import CheckpointError
+from karenina_benchmark import BenchmarkFileError
 from karenina_benchmark.tables.table_reader import read_rows
 
 TOO_LARGE = "at most 100 MB are read"
@@ -246,9 +246,9 @@ def test_an_argument_sets_the_bound_in_python(tmp_path: Path) -> None:
     file = write_file(tmp_path / "b.yaml", BENCHMARK)
     table = write_file(tmp_path / "t.csv", "question\n" + "Which?\n" * 100)
 
-    with pytest.raises(CheckpointError, match="at most 50 bytes are read"):
+    with pytest.raises(BenchmarkFileError, match="at most 50 bytes are read"):
         Benchmark.load(file, max_bytes=50)
-    with pytest.raises(CheckpointError, match="at most 50 bytes are read"):
+    with pytest.raises(BenchmarkFileError, match="at most 50 bytes are read"):
         read_rows(table, max_bytes=50)
     assert len(Benchmark.load(file, max_bytes=5000)) == 1
     assert len(read_rows(table, max_bytes=5000).rows) == 100
@@ -258,7 +258,7 @@ def test_the_bound_holds_for_the_files_that_a_benchmark_names(tmp_path: Path) ->
     write_file(tmp_path / "t.csv", "question\n" + "Which?\n" * 100)
     file = write_file(tmp_path / "b.yaml", "karenina: 1\nname: G\nquestions_from: {file: t.csv}\n")
 
-    with pytest.raises(CheckpointError, match=r"t\.csv: it has 709 bytes, and at most 200 bytes are read"):
+    with pytest.raises(BenchmarkFileError, match=r"t\.csv: it has 709 bytes, and at most 200 bytes are read"):
         Benchmark.load(file, max_bytes=200)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import pickle
 import shutil
 import sqlite3
 import sys
@@ -21,6 +22,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from servers import RecordingServer, recording_server
 from users import User
+
+from karenina_agentic.workspace_paths import WorkspaceError, resolve_root
+from karenina_benchmark import Benchmark
+from karenina_benchmark.config.config_files import read_config_section
+from karenina_core import VerificationConfig
+from karenina_core.config import find_adapter
+from karenina_core.data.trust import Trust, digest_of_values
+from karenina_core.models.adapters import AdapterConfigError
+from karenina_core.plugins import active_plugins
+from karenina_engine.check.restricted_values import check_restricted_values, find_restricted_values, names_and_values
 
 if TYPE_CHECKING:
     from conftest import Environment, Wheels
@@ -392,7 +403,7 @@ from karenina_core import Stage, hookimpl
 
 
 class Questions(BaseModel):
-    image: Path | None = Field(default=None, json_schema_extra={"from_files": "below"})
+    image: Path | None = Field(default=None, json_schema_extra={"allowed_in_files": "below"})
 
 
 class ReadImage(Stage):
@@ -437,3 +448,54 @@ def test_a_file_in_a_field_of_a_plugin_is_not_exchanged(
         done = site.karenina(command, "genes.journal")
         assert done.returncode == 2
         assert "leads to" in done.stderr
+
+
+@pytest.fixture
+def given(tmp_path: Path) -> Path:
+    """Return a benchmark's folder with links that lead to the user's own files; secrets are beside it."""
+    folder = tmp_path / "given"
+    for place, text in ((folder / "root/task", "own"), (tmp_path / "own/task", "own"), (tmp_path / "secrets/task", "")):
+        place.mkdir(parents=True)
+        (place / "code.txt").write_text(text or SECRET)
+    rows(folder, "rows.jsonl")
+    (tmp_path / "shared").mkdir()
+    rows(tmp_path / "shared", "rows.jsonl")
+    rows(tmp_path / "secrets", "rows.jsonl", SECRET)
+    (folder / "link.jsonl").symlink_to("../shared/rows.jsonl")
+    (folder / "link").symlink_to("../own")
+    return folder
+
+
+def checked(folder: Path, made: dict[str, Any]) -> VerificationConfig:
+    """Return the configuration of a run of a benchmark that its user trusts, after the check of what it names."""
+    file = folder / "genes.yaml"
+    file.write_text(json.dumps({"karenina": 1, "name": "G", **made}))
+    benchmark = Benchmark.load(file)
+    config = VerificationConfig(**read_config_section(benchmark)).with_benchmark_names(benchmark.run_config)
+    values = names_and_values(find_restricted_values(benchmark))
+    return check_restricted_values(benchmark, config, Trust(frozenset({digest_of_values(file, values)})))
+
+
+@pytest.mark.parametrize("name", ["rows.jsonl", "link.jsonl"])
+def test_recordings_exchanged_after_the_check_are_not_read(given: Path, name: str) -> None:
+    """Attack: the race between the check and the reading, which begins when the first item does."""
+    (model,) = checked(given, with_recordings(name)("")).core.answering_models
+    spec = find_adapter(active_plugins(), "manual").spec
+    assert spec.check is not None
+    spec.check(model)  # no attack yet
+    link(given / name, "../secrets/rows.jsonl")
+    with pytest.raises(AdapterConfigError, match="it leads out of"):
+        spec.check(pickle.loads(pickle.dumps(model)))  # as a worker process gets it
+
+
+@pytest.mark.parametrize("name", ["root", "link"])
+@pytest.mark.parametrize(
+    "made", [with_workspace, lambda root: lambda _: {**with_root_setting(""), "config": {"workspace_root": root}}]
+)
+def test_a_root_exchanged_after_the_check_is_not_copied(given: Path, name: str, made: Any) -> None:
+    root = checked(given, made(name)("")).workspace_root
+    target = given / name if name == "root" else given.parent / "own"
+    assert resolve_root(root) == root == target
+    link(target, "../secrets" if name == "root" else "secrets")
+    with pytest.raises(WorkspaceError, match="leads to"):
+        resolve_root(root)

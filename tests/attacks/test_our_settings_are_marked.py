@@ -37,4 +37,4 @@ class TestPrimitives(SettingsContract):
 
 
 def test_each_adapter_says_whether_a_benchmark_may_choose_it() -> None:
-    assert [one.spec.interface for one in registered_adapters(_PLUGINS) if one.spec.from_files is None] == []
+    assert [one.spec.interface for one in registered_adapters(_PLUGINS) if one.spec.allowed_in_files is None] == []

@@ -23,7 +23,7 @@ import pytest
 from servers import recording_server
 
 from karenina import Benchmark
-from karenina_benchmark import CheckpointError
+from karenina_benchmark import BenchmarkFileError
 from karenina_core.data.trust import Trust, digest_of
 from karenina_engine.user.trust_store import TrustFileError, load_trust, store_trust, trust_path
 
@@ -121,7 +121,7 @@ def test_a_line_swapped_after_loading_is_not_used(site: Environment, tmp_path: P
 
     used = iter(benchmark)
     assert next(used).id == "one"
-    with pytest.raises(CheckpointError, match=r"line 2.*the line has changed"):
+    with pytest.raises(BenchmarkFileError, match=r"line 2.*the line has changed"):
         next(used)
 
 

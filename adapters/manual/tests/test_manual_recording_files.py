@@ -110,3 +110,18 @@ def test_the_same_answer_twice_is_no_contradiction(tmp_path: Path) -> None:
     file = tmp_path / "a.jsonl"
     file.write_text(FIRST * 2)
     check(file)
+
+
+def test_a_link_out_of_the_folder_of_a_model_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "given"
+    folder.mkdir()
+    (tmp_path / "secret.jsonl").write_text(FIRST)
+    (folder / "inside.jsonl").write_text(FIRST)
+    (folder / "link.jsonl").symlink_to("inside.jsonl")
+    (folder / "out.jsonl").symlink_to("../secret.jsonl")
+    check(folder / "out.jsonl")  # of a user
+    confined = {"id": "m", "interface": "manual", "model_name": "x", "files_within": folder}
+    assert SPEC.check is not None
+    SPEC.check(ModelConfig(**confined, manual_traces=folder / "link.jsonl"))
+    with pytest.raises(AdapterConfigError, match=r"out\.jsonl: it cannot be read: it leads out of"):
+        SPEC.check(ModelConfig(**confined, manual_traces=folder / "out.jsonl"))

@@ -17,7 +17,7 @@ from wire import ASK, BODY, Caller, Wire, always, chunked, each, fails, reply, s
 from wire import either_loop as anyio_backend  # noqa: F401 - a fixture
 
 from karenina_core.models.ports import ErrorCategory, Message
-from karenina_openai.llm import OpenAILLM
+from karenina_openai.parser import OpenAILLM
 
 pytestmark = pytest.mark.anyio
 C = ErrorCategory

@@ -12,7 +12,7 @@ from openai_servers import Scripted, model
 from karenina_core.models.adapters import AdapterConfigError
 from karenina_core.models.ports import ErrorCategory, Message, PortError
 from karenina_openai import plugin
-from karenina_openai.llm import OpenAILLM
+from karenina_openai.parser import OpenAILLM
 
 pytestmark = pytest.mark.anyio
 PROMPT = "Tell me everything about the confidential compound KX-4711, which nobody may know about."

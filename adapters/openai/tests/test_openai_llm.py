@@ -12,9 +12,9 @@ from openai_servers import Scripted, completion, model
 
 from karenina_core import ModelConfig
 from karenina_core.models.ports import ErrorCategory, LLMReply, Message, PortError, ToolCall, Usage
-from karenina_openai.conversion import to_wire
-from karenina_openai.llm import OpenAILLM
-from karenina_toolkit.traces.formats.openai_completions import from_wire
+from karenina_openai.client import to_wire
+from karenina_openai.parser import OpenAILLM
+from karenina_toolkit.traces.formats.openai_chat import from_wire
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -18,7 +18,7 @@ from wire import either_loop as anyio_backend  # noqa: F401 - a fixture
 
 from karenina_core.models.adapters import AdapterConfigError
 from karenina_core.models.ports import ErrorCategory, Message, PortError
-from karenina_openai.llm import OpenAILLM
+from karenina_openai.parser import OpenAILLM
 
 pytestmark = pytest.mark.anyio
 C = ErrorCategory
@@ -190,7 +190,7 @@ FORKING = """
 import asyncio, os, sys
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import Message, PortError
-from karenina_openai.llm import OpenAILLM
+from karenina_openai.parser import OpenAILLM
 
 port = OpenAILLM(ModelConfig(id="m", interface="openai", model_name="served", endpoint_base_url=sys.argv[1]))
 

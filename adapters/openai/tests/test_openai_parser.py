@@ -17,7 +17,7 @@ from karenina_core.models.ports import Message, ParserReply, PortError, Usage
 from karenina_openai.parser import OpenAIParser
 from karenina_testing.server import Reply
 from karenina_toolkit.structured import call_structured
-from karenina_toolkit.structured.strict_schema import schema_name, strict_schema
+from karenina_toolkit.structured.schema_forms import schema_name, strict_schema
 
 pytestmark = [pytest.mark.alone, pytest.mark.anyio]
 ASK = [Message.system("Extract."), Message.user("Paris.")]

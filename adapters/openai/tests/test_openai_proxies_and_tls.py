@@ -19,7 +19,7 @@ from wire import ASK, Caller, Wire, always, context, each, reply, served, silenc
 from wire import either_loop as anyio_backend  # noqa: F401 - a fixture
 
 from karenina_core.models.ports import ErrorCategory, PortError
-from karenina_openai.llm import OpenAILLM
+from karenina_openai.parser import OpenAILLM
 
 pytestmark = pytest.mark.anyio
 C = ErrorCategory

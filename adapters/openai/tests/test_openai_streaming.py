@@ -15,8 +15,7 @@ from karenina_core.models.adapters import AdapterConfigError
 from karenina_core.models.ports import AgentOptions, ErrorCategory, LLMReply, Message, PortError, ToolCall, Usage
 from karenina_openai import plugin
 from karenina_openai.agent import OpenAIAgent
-from karenina_openai.llm import OpenAILLM
-from karenina_openai.parser import OpenAIParser
+from karenina_openai.parser import OpenAILLM, OpenAIParser
 from karenina_testing.server import Reply
 
 pytestmark = pytest.mark.anyio

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from karenina_openai.option_logprobs import options_of, read_option_logprobs
+from karenina_openai.parser import options_of, read_option_logprobs
 
 OPTIONS = ("X", "Anna Holm", "none")
 

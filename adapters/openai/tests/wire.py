@@ -17,7 +17,7 @@ import trustme
 from openai_servers import completion
 
 from karenina_core.models.ports import Message, PortError
-from karenina_openai.llm import OpenAILLM
+from karenina_openai.parser import OpenAILLM
 
 ASK = [Message.user("Where is the Louvre?")]
 BODY = json.dumps(completion()).encode()

@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from karenina_agentic.orphan_cleanup import CLEANUP_LIST, CleanupList, remove_orphans
 from karenina_agentic.workspace_paths import unique_name
-from karenina_agentic.workspace_removal import CreatedFolder
+from karenina_agentic.workspace_removal import CLEANUP_LIST, CleanupList, CreatedFolder, remove_orphans
 
 KILLED = """
 import os, sys

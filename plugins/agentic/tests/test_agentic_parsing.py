@@ -259,3 +259,12 @@ def test_a_removed_workspace_is_judged_as_empty(workspace: Path) -> None:
     assert run.error is None
     assert run.artifact(Keys.PARSED_ANSWER) is not None
     assert sorted(path.name for path in workspace.parent.iterdir()) == [workspace.name]
+
+
+def test_a_date_that_is_not_in_the_report_is_not_judged(workspace: Path) -> None:
+    invented = {"code": "1986-04-26"}
+    run = parse(workspace, Looking(lambda _: "The file is empty.", invented).models())
+    assert run.error is not None
+    assert run.error.outcome is Outcome.PARSE_ERROR
+    assert "the date 1986-04-26, and the response has no date" in run.error.message
+    assert code_of(parse(workspace, Looking(lambda _: "It says 26 April 1986.", invented).models())) == "1986-04-26"

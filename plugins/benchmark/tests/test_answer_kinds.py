@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karenina_benchmark import Benchmark, CheckpointError
+from karenina_benchmark import Benchmark, BenchmarkFileError
 from karenina_benchmark.tables.answer_kinds import Cell, find_kinds, is_prose
 from karenina_benchmark.tables.declare_answers import declare_answers
 from karenina_benchmark.tables.question_wording import asked_unit, asks_whether, offered_labels
@@ -396,7 +396,7 @@ def test_columns_of_other_names_are_several_answers(tmp_path: Path) -> None:
     text = "question,Gene,Year,answer\nWhich?,BCL2,1985,x\n"
     benchmark = loaded(tmp_path, text, {"answer.gene": "Gene", "answer.year": "Year"})
     assert truths(benchmark) == [{"gene": "BCL2", "year": "1985"}]
-    with pytest.raises(CheckpointError, match="no column 'Gen'"):
+    with pytest.raises(BenchmarkFileError, match="no column 'Gen'"):
         loaded(tmp_path, text, {"answer.gene": "Gen"})
 
 
@@ -408,7 +408,7 @@ def test_a_column_of_types_decides(tmp_path: Path) -> None:
         {"answer": ["a", "b"]},
         {"answer": "1999-05-02"},
     ]
-    with pytest.raises(CheckpointError, match="line 2: the answer 'many' is no number"):
+    with pytest.raises(BenchmarkFileError, match="line 2: the answer 'many' is no number"):
         loaded(tmp_path, "question,answer,type\nHow many?,many,number\n")
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from karenina_benchmark import Benchmark, CheckpointError
+from karenina_benchmark import Benchmark, BenchmarkFileError
 from karenina_core.data.question import Question
 
 
@@ -66,7 +66,7 @@ JSON_CASES = [
 def test_a_wrong_checkpoint_is_an_error(tmp_path, text, where, what):
     file = tmp_path / "b.jsonld"
     file.write_text(text)
-    with pytest.raises(CheckpointError) as caught:
+    with pytest.raises(BenchmarkFileError) as caught:
         Benchmark.load(file)
     assert caught.value.file == file
     assert where in caught.value.where
@@ -114,7 +114,7 @@ YAML_CASES = [
 def test_each_mistake_of_a_yaml_file_is_one_error(tmp_path):
     file = tmp_path / "b.yaml"
     file.write_text(f"{HEAD}questions:\n  - qestion: a\n    answer:\n      x: {{type: strr, ground_truth: b}}\n")
-    with pytest.raises(CheckpointError) as caught:
+    with pytest.raises(BenchmarkFileError) as caught:
         Benchmark.load(file)
     assert [one.what for one in caught.value.each()] == [
         "unknown key 'qestion'",
@@ -127,7 +127,7 @@ def test_each_mistake_of_a_yaml_file_is_one_error(tmp_path):
 def test_a_wrong_yaml_file_is_an_error(tmp_path, text, where, what):
     file = tmp_path / "b.yaml"
     file.write_text(text)
-    with pytest.raises(CheckpointError) as caught:
+    with pytest.raises(BenchmarkFileError) as caught:
         Benchmark.load(file)
     assert caught.value.where.split(",")[0] == where
     assert what in str(caught.value)
@@ -138,23 +138,23 @@ def test_expanded_aliases_are_limited(tmp_path):
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 9)]
     file = tmp_path / "b.yaml"
     file.write_text(HEAD + "metadata:\n" + "".join(f"  {line}\n" for line in lines))
-    with pytest.raises(CheckpointError, match="aliases make this file too large"):
+    with pytest.raises(BenchmarkFileError, match="aliases make this file too large"):
         Benchmark.load(file)
 
 
 def test_a_missing_file_is_an_error(tmp_path):
-    with pytest.raises(CheckpointError, match=r"absent\.jsonld: there is no such file"):
+    with pytest.raises(BenchmarkFileError, match=r"absent\.jsonld: there is no such file"):
         Benchmark.load(tmp_path / "absent.jsonld")
 
 
 def test_a_file_that_is_not_utf_8_is_an_error(tmp_path):
     (tmp_path / "b.yaml").write_bytes(HEAD.encode() + b"description: \xff\n")
-    with pytest.raises(CheckpointError, match="byte 33: the text is not UTF-8"):
+    with pytest.raises(BenchmarkFileError, match="byte 33: the text is not UTF-8"):
         Benchmark.load(tmp_path / "b.yaml")
 
 
 def test_saving_needs_a_known_suffix(tmp_path):
-    with pytest.raises(CheckpointError, match=r"\.txt.*\.jsonld.*\.yaml"):
+    with pytest.raises(BenchmarkFileError, match=r"\.txt.*\.jsonld.*\.yaml"):
         Benchmark.create("b").save(tmp_path / "b.txt")
 
 
@@ -164,26 +164,26 @@ def test_a_failed_save_keeps_the_old_file(tmp_path):
     benchmark.save(file)
     before = file.read_bytes()
     benchmark.metadata = {"value": float("nan")}
-    with pytest.raises(CheckpointError, match="cannot be saved as JSON"):
+    with pytest.raises(BenchmarkFileError, match="cannot be saved as JSON"):
         benchmark.save(file)
     assert file.read_bytes() == before
     assert list(tmp_path.iterdir()) == [file]
 
 
 def test_a_lone_surrogate_cannot_be_saved(tmp_path):
-    with pytest.raises(CheckpointError, match="half of a character"):
+    with pytest.raises(BenchmarkFileError, match="half of a character"):
         Benchmark.create("b", description="half \ud800").save(tmp_path / "b.jsonld")
 
 
 def test_a_save_that_fails_midway_leaves_nothing_behind(tmp_path):
     (tmp_path / "b.jsonld").mkdir()
-    with pytest.raises(CheckpointError, match="the file cannot be written"):
+    with pytest.raises(BenchmarkFileError, match="the file cannot be written"):
         Benchmark.create("b").save(tmp_path / "b.jsonld")
     assert [path.name for path in tmp_path.iterdir()] == ["b.jsonld"]
 
 
 def test_saving_into_a_missing_folder_is_an_error(tmp_path):
-    with pytest.raises(CheckpointError, match="check that the folder exists"):
+    with pytest.raises(BenchmarkFileError, match="check that the folder exists"):
         Benchmark.create("b").save(tmp_path / "absent" / "b.jsonld")
 
 
@@ -214,5 +214,5 @@ def test_unknown_content_is_kept_with_a_warning(tmp_path: Path, caplog: pytest.L
 def test_unread_content_that_cannot_be_saved_is_refused(unread: dict[str, object], words: str, tmp_path: Path) -> None:
     benchmark = Benchmark.create("Genes")
     benchmark.add_question(Question(question="Which?", unread=unread))
-    with pytest.raises(CheckpointError, match=words):
+    with pytest.raises(BenchmarkFileError, match=words):
         benchmark.save(tmp_path / "genes.jsonld")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from karenina_benchmark import Benchmark, CheckpointError
+from karenina_benchmark import Benchmark, BenchmarkFileError
 from karenina_core.data.question import Question
 
 COMPOSED, SEPARATE = "caf\u00e9", "cafe\u0301"
@@ -31,7 +31,7 @@ def test_a_repeated_id_names_both_lines(
     head = {"a.yaml": "karenina: 1\nname: a\nquestions:\n", "a.csv": "id,question\n"}.get(name, "")
     file = tmp_path / name
     file.write_text(head + "".join(line.format(id=id, n=n) for n, id in enumerate(ids)), encoding="utf-8")
-    with pytest.raises(CheckpointError) as caught:
+    with pytest.raises(BenchmarkFileError) as caught:
         Benchmark.load(file)
     assert place in str(caught.value)
     assert f"the question of {first} has the same id {ids[1]!r}" in str(caught.value)
@@ -40,7 +40,7 @@ def test_a_repeated_id_names_both_lines(
 def test_a_repeated_id_of_a_checkpoint_names_the_question(tmp_path: Path) -> None:
     file = tmp_path / "a.jsonld"
     file.write_text(json.dumps({"@type": "DataFeed", "name": "a", "dataFeedElement": ITEMS}), encoding="utf-8")
-    with pytest.raises(CheckpointError, match="question 1 has the same id"):
+    with pytest.raises(BenchmarkFileError, match="question 1 has the same id"):
         Benchmark.load(file)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from karenina_benchmark.formats.builtin_formats import FORMATS
+from karenina_benchmark.formats.format_registry import FORMATS
 from karenina_testing.contracts import FormatContract
 
 pytestmark = pytest.mark.alone

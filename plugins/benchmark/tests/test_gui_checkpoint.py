@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from karenina_benchmark import Benchmark
-from karenina_benchmark.errors import CheckpointError
-from karenina_benchmark.formats.builtin_formats import FORMATS
+from karenina_benchmark.errors import BenchmarkFileError
+from karenina_benchmark.formats.format_registry import FORMATS
 
 TEMPLATE = """class Answer(BaseAnswer):
     metal: str = VerifiedField(description="The metal", ground_truth="mercury", verify_with=ExactMatch())
@@ -105,7 +105,7 @@ def test_early_files_have_their_traits_in_one_list(tmp_path: Path) -> None:
 def test_a_question_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     data = {**GUI, "checkpoint": {"q1": LIQUID, "q2": {"question": 7}, "q3": "text"}}
 
-    with pytest.raises(CheckpointError, match=r"question 2 \(q2\).*'text' must be a text"):
+    with pytest.raises(BenchmarkFileError, match=r"question 2 \(q2\).*'text' must be a text"):
         Benchmark.load(write(tmp_path / "gui.json", data))
     assert [one.id for one in Benchmark.load(tmp_path / "gui.json", skip_broken=True)] == ["q1"]
 
@@ -126,7 +126,9 @@ def test_a_file_of_scenarios_only_is_named_as_such(tmp_path: Path) -> None:
     scenarios = [scenario("haggling"), scenario("spam")]
     data = {"@type": "DataFeed", "name": "S", "dataFeedElement": [], "hasPart": scenarios}
 
-    with pytest.raises(CheckpointError, match=r"no question, but 2 scenarios \(haggling, spam\): conversations whose"):
+    with pytest.raises(
+        BenchmarkFileError, match=r"no question, but 2 scenarios \(haggling, spam\): conversations whose"
+    ):
         Benchmark.load(write(tmp_path / "s.jsonld", data))
 
 
@@ -171,7 +173,7 @@ def test_any_json_is_read_and_saved_alike_or_refused(data: Any) -> None:
             saved = next(one for one in FORMATS if one.write is not None and ".json" in one.suffixes)
             assert saved.write is not None
             text = "".join(str(one) for one in saved.write(benchmark, path))
-        except CheckpointError:
+        except BenchmarkFileError:
             return
         path.with_name("again.json").write_text(text, "utf-8")
         assert read(path.with_name("again.json"), lambda *_: None) == benchmark

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from karenina_benchmark import Benchmark, CheckpointError
+from karenina_benchmark import Benchmark, BenchmarkFileError
 from karenina_core.config import VerificationConfig
 from karenina_core.data.rubrics import RegexRubricTrait, Rubric
 from karenina_core.data.trust import Trust
@@ -105,7 +105,7 @@ def test_byte_order_marks_blank_lines_and_carriage_returns_are_ignored(tmp_path:
 )
 def test_a_broken_line_is_named(tmp_path: Path, line: object, words: str) -> None:
     file = written(tmp_path, GENE, line)
-    with pytest.raises(CheckpointError) as caught:
+    with pytest.raises(BenchmarkFileError) as caught:
         Benchmark.load(file)
     assert str(file) in str(caught.value)
     assert words in str(caught.value)
@@ -122,7 +122,7 @@ def test_a_broken_line_is_named(tmp_path: Path, line: object, words: str) -> Non
 )
 def test_errors_inside_a_question_are_raised_on_access(tmp_path: Path, line: object, words: str) -> None:
     benchmark = Benchmark.load(written(tmp_path, GENE, line))
-    with pytest.raises(CheckpointError) as caught:
+    with pytest.raises(BenchmarkFileError) as caught:
         list(benchmark)
     assert words in str(caught.value)
 
@@ -135,18 +135,18 @@ def test_errors_inside_a_question_are_raised_on_access(tmp_path: Path, line: obj
     ],
 )
 def test_the_first_line_is_checked(tmp_path: Path, head: object, words: str) -> None:
-    with pytest.raises(CheckpointError, match="line 1") as caught:
+    with pytest.raises(BenchmarkFileError, match="line 1") as caught:
         Benchmark.load(written(tmp_path, head, GENE))
     assert words in str(caught.value)
 
 
 def test_empty_missing_and_wrongly_encoded_files_are_errors(tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match="the file is empty"):
+    with pytest.raises(BenchmarkFileError, match="the file is empty"):
         Benchmark.load(written(tmp_path))
-    with pytest.raises(CheckpointError, match="there is no such file"):
+    with pytest.raises(BenchmarkFileError, match="there is no such file"):
         Benchmark.load(tmp_path / "none.jsonl")
     (tmp_path / "latin.jsonl").write_bytes(b'{"question": "\xe9?"}')
-    with pytest.raises(CheckpointError, match="line 1, byte 14: the text is not UTF-8"):
+    with pytest.raises(BenchmarkFileError, match="line 1, byte 14: the text is not UTF-8"):
         Benchmark.load(tmp_path / "latin.jsonl")
 
 
@@ -155,7 +155,7 @@ def test_a_file_that_changes_after_loading_is_an_error(tmp_path: Path) -> None:
     benchmark = Benchmark.load(file)
     with file.open("r+b") as out:
         out.write(b"x" * 30)
-    with pytest.raises(CheckpointError, match="line 1: the question 'gene' cannot be read again"):
+    with pytest.raises(BenchmarkFileError, match="line 1: the question 'gene' cannot be read again"):
         benchmark.get("gene")
 
 

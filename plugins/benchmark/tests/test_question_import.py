@@ -2,7 +2,7 @@
 
 import pytest
 
-from karenina_benchmark import Benchmark, CheckpointError
+from karenina_benchmark import Benchmark, BenchmarkFileError
 
 
 def written(path, text):
@@ -60,7 +60,7 @@ REFUSED = [
 def test_all_rows_are_imported_or_none(tmp_path, text, columns, said):
     benchmark = Benchmark.create("b")
     benchmark.add_question("Old?", question_id="y")
-    with pytest.raises(CheckpointError) as caught:
+    with pytest.raises(BenchmarkFileError) as caught:
         benchmark.import_questions(written(tmp_path / "t.csv", text), columns)
     assert said in str(caught.value)
     assert len(benchmark) == 1

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karenina_benchmark import Benchmark, CheckpointError
+from karenina_benchmark import Benchmark, BenchmarkFileError
 from karenina_template.question_template import template_of
 
 
@@ -69,11 +69,11 @@ def test_a_question_with_several_right_options_needs_all_of_them(tmp_path: Path)
 
 def test_places_of_options_that_are_not_clear_are_refused(tmp_path: Path) -> None:
     file = written(tmp_path, "a.csv", "question,A,B,C,answer\nWhich?,x,y,z,1\n")
-    with pytest.raises(CheckpointError, match=r"index or number of an option; write --columns choice_by=number"):
+    with pytest.raises(BenchmarkFileError, match=r"index or number of an option; write --columns choice_by=number"):
         Benchmark.load(file)
     assert truths(Benchmark.load(file, columns={"choice_by": "number"})) == [{"answer": "A"}]
     assert truths(Benchmark.load(file, columns={"choice_by": "index"})) == [{"answer": "B"}]
-    with pytest.raises(CheckpointError, match="did you mean 'number'"):
+    with pytest.raises(BenchmarkFileError, match="did you mean 'number'"):
         Benchmark.load(file, columns={"choice_by": "numbers"})
 
 
@@ -116,7 +116,7 @@ def test_the_cure_for_a_context_that_is_not_joined_works(tmp_path: Path) -> None
     )
     benchmark = Benchmark.load(file, columns={"question": "{context}\\n\\n{question}"})
     assert texts(benchmark) == ["Bo is a cat.\n\nA small one.\n\nWhat is Bo?"]
-    with pytest.raises(CheckpointError, match="no column 'contxt'"):
+    with pytest.raises(BenchmarkFileError, match="no column 'contxt'"):
         Benchmark.load(file, columns={"question": "{contxt} {question}"})
 
 
@@ -142,7 +142,7 @@ def test_a_question_of_messages_is_asked_as_text(tmp_path: Path) -> None:
 
     image = [{"role": "user", "content": [{"type": "image", "image": "a.png"}]}]
     (tmp_path / "b.json").write_text(json.dumps([{"input": image, "target": 2}]), "utf-8")
-    with pytest.raises(CheckpointError, match="it holds a part of the type 'image', not only texts"):
+    with pytest.raises(BenchmarkFileError, match="it holds a part of the type 'image', not only texts"):
         Benchmark.load(tmp_path / "b.json")
 
 
@@ -197,7 +197,7 @@ def test_a_column_with_an_empty_name_is_no_context(tmp_path: Path) -> None:
     rows = [{"question": "Which city is it?", "answer": "Paris", "": text} for text in ("It is so.", "It is not so.")]
     rows[1] |= {"question": "Which town is it?"}
     (tmp_path / "a.json").write_text(json.dumps([*rows, {"question": "Which city is it?", "answer": "Lyon"}]), "utf-8")
-    with pytest.raises(CheckpointError, match="the question of row 0 has the same text"):
+    with pytest.raises(BenchmarkFileError, match="the question of row 0 has the same text"):
         Benchmark.load(tmp_path / "a.json")
 
 
@@ -214,7 +214,7 @@ def test_a_part_of_an_object_can_be_the_right_answer(tmp_path: Path) -> None:
     benchmark = Benchmark.load(tmp_path / "a.json", columns={"question": "description", "answer": "evaluation.match"})
 
     assert [one.raw_answer for one in benchmark] == ["0", "2", "4"]
-    with pytest.raises(CheckpointError, match=r"the file has no column 'evaluation\.mtch'"):
+    with pytest.raises(BenchmarkFileError, match=r"the file has no column 'evaluation\.mtch'"):
         Benchmark.load(tmp_path / "a.json", columns={"question": "description", "answer": "evaluation.mtch"})
 
 
@@ -224,13 +224,15 @@ def test_rows_of_a_json_document_are_found_or_named(tmp_path: Path) -> None:
     two = written(
         tmp_path, "b.json", {"dev": [{"question": "A?", "answer": "1"}], "test": [{"question": "B?", "answer": "2"}]}
     )
-    with pytest.raises(CheckpointError, match=r"several lists of rows; name the path to the rows: --rows 'dev\.\*' or"):
+    with pytest.raises(
+        BenchmarkFileError, match=r"several lists of rows; name the path to the rows: --rows 'dev\.\*' or"
+    ):
         Benchmark.load(two)
     assert texts(Benchmark.load(two, columns={"rows": "test"})) == ["B?"]
-    with pytest.raises(CheckpointError, match="it has no 'train'"):
+    with pytest.raises(BenchmarkFileError, match="it has no 'train'"):
         Benchmark.load(two, columns={"rows": "train"})
     lines = written(tmp_path, "c.jsonl", {"input": "A?", "ideal": "1"})
-    with pytest.raises(CheckpointError, match="only JSON documents have a path to their rows"):
+    with pytest.raises(BenchmarkFileError, match="only JSON documents have a path to their rows"):
         Benchmark.load(lines, columns={"rows": "x"})
 
 
@@ -240,7 +242,7 @@ def test_a_benchmark_in_json_is_not_taken_for_a_table(tmp_path: Path) -> None:
     for name in ("b.json", "b.jsonl"):
         made.save(tmp_path / name)
         assert Benchmark.load(tmp_path / name).ids == ("q",)
-        with pytest.raises(CheckpointError, match="the file is a benchmark, which has no columns"):
+        with pytest.raises(BenchmarkFileError, match="the file is a benchmark, which has no columns"):
             Benchmark.load(tmp_path / name, columns={"question": "question"})
     declared = {"question": "Who?", "answer": {"name": {"description": "The name", "ground_truth": "Ann"}}}
     assert truths(Benchmark.load(written(tmp_path, "d.jsonl", declared))) == [{"name": "Ann"}]
@@ -265,7 +267,7 @@ def test_a_table_of_another_encoding_is_read_with_a_note(tmp_path: Path) -> None
     assert texts(benchmark) == ["Wie heißt der größte Fluß?"]
     assert "was read as cp1252, such as 'heißt'" in benchmark.load_notes[0]
     file.write_bytes("question,answer\nЩЮЯ?,ЖФ\n".encode("cp1251"))
-    with pytest.raises(CheckpointError, match="encoding is not certain; name it with --encoding"):
+    with pytest.raises(BenchmarkFileError, match="encoding is not certain; name it with --encoding"):
         Benchmark.load(file)
     assert texts(Benchmark.load(file, columns={"encoding": "cp1251"})) == ["ЩЮЯ?"]
 
@@ -323,7 +325,7 @@ def test_any_json_is_a_benchmark_or_an_error_with_its_place(
     file.write_text(json.dumps(value), "utf-8")
     try:
         benchmark = Benchmark.load(file)
-    except CheckpointError as error:
+    except BenchmarkFileError as error:
         place = str(error)
     else:
         place = str(benchmark.path)
@@ -363,7 +365,7 @@ def test_a_table_without_a_header_is_refused(text: str, tmp_path: Path) -> None:
     file = written(tmp_path, "a.csv", text)
     first, second = text.splitlines()[0].split(",")
     for columns in (None, {"question": first, "answer": second}):
-        with pytest.raises(CheckpointError, match="the first row looks like data") as refused:
+        with pytest.raises(BenchmarkFileError, match="the first row looks like data") as refused:
             Benchmark.load(file, columns=columns)
         assert "karenina: 1" not in str(refused.value)
 
@@ -372,7 +374,7 @@ def test_lines_above_the_header_are_named(tmp_path: Path) -> None:
     file = written(
         tmp_path, "a.csv", "Metals of our course,,\n,,\nid,question,answer\n1,Liquid at 20 \u00b0C?,mercury\n"
     )
-    with pytest.raises(CheckpointError, match="the header seems to be in line 3; delete the lines above it"):
+    with pytest.raises(BenchmarkFileError, match="the header seems to be in line 3; delete the lines above it"):
         Benchmark.load(file)
 
 
@@ -388,9 +390,9 @@ def test_a_workbook_with_the_name_of_a_csv_is_named(tmp_path: Path) -> None:
     book.active.append(["question", "answer"])
     book.save(tmp_path / "a.xlsx")
     (tmp_path / "a.xlsx").rename(tmp_path / "a.csv")
-    with pytest.raises(CheckpointError, match=r"it is an Excel workbook; rename it so that its name ends in \.xlsx"):
+    with pytest.raises(BenchmarkFileError, match=r"it is an Excel workbook; rename it so that its name ends in \.xlsx"):
         Benchmark.load(tmp_path / "a.csv")
-    with pytest.raises(CheckpointError, match="it is no Excel workbook, but perhaps a CSV"):
+    with pytest.raises(BenchmarkFileError, match="it is no Excel workbook, but perhaps a CSV"):
         Benchmark.load(written(tmp_path, "b.xlsx", "question,answer\nLiquid?,mercury\n"))
 
 

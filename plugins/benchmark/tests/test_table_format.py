@@ -8,7 +8,7 @@ from pathlib import Path
 import openpyxl
 import pytest
 
-from karenina_benchmark import Benchmark, CheckpointError
+from karenina_benchmark import Benchmark, BenchmarkFileError
 from karenina_benchmark.question_ids import make_question_id
 from karenina_template.question_template import template_of
 
@@ -117,14 +117,14 @@ def test_another_column_that_could_be_the_right_answer_is_named(
     ],
 )
 def test_a_wrong_table_is_refused_with_the_cure(text: str, columns: dict[str, str], says: str, tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError) as caught:
+    with pytest.raises(BenchmarkFileError) as caught:
         Benchmark.load(written(tmp_path, text), columns=columns)
     assert says in str(caught.value)
 
 
 def test_columns_of_another_format_are_refused(tmp_path: Path) -> None:
     file = written(tmp_path, "karenina: 1\nname: b\nquestions: []\n", "b.yaml")
-    with pytest.raises(CheckpointError, match="columns cannot be mapped"):
+    with pytest.raises(BenchmarkFileError, match="columns cannot be mapped"):
         Benchmark.load(file, columns={"question": "q"})
 
 

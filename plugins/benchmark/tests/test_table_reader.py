@@ -6,7 +6,7 @@ import datetime
 import openpyxl
 import pytest
 
-from karenina_benchmark import CheckpointError
+from karenina_benchmark import BenchmarkFileError
 from karenina_benchmark.tables.table_reader import read_rows
 
 
@@ -53,7 +53,7 @@ def test_texts_of_any_length_fit_a_cell(tmp_path):
 
 
 def test_a_key_with_two_values_is_an_error(tmp_path):
-    with pytest.raises(CheckpointError, match="line 1: the key 'a' occurs twice, with different values"):
+    with pytest.raises(BenchmarkFileError, match="line 1: the key 'a' occurs twice, with different values"):
         read_rows(written(tmp_path / "t.jsonl", '{"q": "Who?", "a": "Ann", "a": "Bob"}\n'))
 
 
@@ -70,7 +70,7 @@ def test_excel_gives_numbers_and_dates_as_json_values(tmp_path):
 def test_a_sheet_is_chosen_by_name(tmp_path):
     file = excel(tmp_path / "t.xlsx", ["q"], ["Who?"], title="Questions")
     assert len(read_rows(file, "Questions").rows) == 1
-    with pytest.raises(CheckpointError, match=r"no sheet 'Other'; use one of its sheets: Questions"):
+    with pytest.raises(BenchmarkFileError, match=r"no sheet 'Other'; use one of its sheets: Questions"):
         read_rows(file, "Other")
 
 
@@ -83,7 +83,7 @@ def test_excel_without_openpyxl_says_what_to_install(tmp_path, monkeypatch):
         return real(name, *args, **kwargs)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(CheckpointError, match=r'pip install "karenina-benchmark\[excel\]"'):
+    with pytest.raises(BenchmarkFileError, match=r'pip install "karenina-benchmark\[excel\]"'):
         read_rows(tmp_path / "t.xlsx")
 
 
@@ -106,12 +106,12 @@ WRONG = [
 
 @pytest.mark.parametrize(("name", "text", "said"), WRONG, ids=[case[2] for case in WRONG])
 def test_a_wrong_table_is_an_error(tmp_path, name, text, said):
-    with pytest.raises(CheckpointError) as caught:
+    with pytest.raises(BenchmarkFileError) as caught:
         read_rows(written(tmp_path / name, text))
     assert said in str(caught.value)
 
 
 def test_a_missing_table_is_an_error(tmp_path):
     for name in ("t.csv", "t.xlsx", "t.jsonl"):
-        with pytest.raises(CheckpointError, match="no such file"):
+        with pytest.raises(BenchmarkFileError, match="no such file"):
             read_rows(tmp_path / name)

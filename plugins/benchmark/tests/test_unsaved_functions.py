@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from karenina_benchmark import Benchmark
-from karenina_benchmark.errors import CheckpointError
+from karenina_benchmark.errors import BenchmarkFileError
 from karenina_core.data.rubrics import CallableRubricTrait, DynamicRubric, Rubric
 
 WORDS = ["doi:", "pmid:"]
@@ -32,7 +32,7 @@ def test_only_saving_refuses_a_function_that_does_not_stand_alone(of: str, suffi
     if of == "dynamic":
         benchmark.dynamic_rubric = DynamicRubric.of(trait.model_copy(update={"summary": "sources"}))
 
-    with pytest.raises(CheckpointError, match="'cites' cannot be imported, and its source uses WORDS") as caught:
+    with pytest.raises(BenchmarkFileError, match="'cites' cannot be imported, and its source uses WORDS") as caught:
         benchmark.save(tmp_path / f"b{suffix}")
 
     assert caught.value.cure.startswith("import or define this inside the function")
@@ -44,5 +44,5 @@ def test_a_lambda_is_not_saved(tmp_path: Path) -> None:
     benchmark = Benchmark.create(name="b")
     benchmark.global_rubric = Rubric.of(CallableRubricTrait.from_callable("cites", lambda text: "doi:" in text))
 
-    with pytest.raises(CheckpointError, match="define it with `def` in a module"):
+    with pytest.raises(BenchmarkFileError, match="define it with `def` in a module"):
         benchmark.save(tmp_path / "b.yaml")

@@ -11,7 +11,7 @@ import openpyxl
 import pytest
 
 from karenina_benchmark import Benchmark
-from karenina_benchmark.errors import CheckpointError
+from karenina_benchmark.errors import BenchmarkFileError
 from karenina_benchmark.outputs.output_files import read_outputs
 
 HEAD = ["question", "answer"]
@@ -53,12 +53,26 @@ def test_other_sheets_with_rows_are_named(two: Path) -> None:
     assert note == "only the first sheet of genes.xlsx is read; others have rows too: 'Years' (--sheet NAME)"
 
 
+@pytest.mark.parametrize("first", [True, False])
+def test_a_chart_sheet_is_skipped_and_refused_by_name(tmp_path: Path, first: bool) -> None:
+    """A sheet of a chart has no rows; that of a chart without data cannot be read by the library."""
+    book = openpyxl.Workbook()
+    book.active.append(HEAD)
+    book.active.append(["Which gene?", "BCL2"])
+    book.create_chartsheet("Plot", 0 if first else None)
+    book.save(tmp_path / "genes.xlsx")
+
+    assert len(loaded(tmp_path / "genes.xlsx")) == 1
+    with pytest.raises(BenchmarkFileError, match=r"the sheet 'Plot' is a chart, which has no rows.*its sheets: Sheet"):
+        loaded(tmp_path / "genes.xlsx", sheet="Plot")
+
+
 def test_a_named_sheet_is_read(two: Path) -> None:
     found = loaded(two, sheet="Years")
 
     assert len(found) == 2
     assert not [note for note in found.load_notes if "sheet" in note]
-    with pytest.raises(CheckpointError, match=r"no sheet 'Ages'.*Genes, Empty, Years"):
+    with pytest.raises(BenchmarkFileError, match=r"no sheet 'Ages'.*Genes, Empty, Years"):
         loaded(two, sheet="Ages")
 
 
@@ -66,7 +80,7 @@ def test_a_sheet_of_another_file_is_an_error(tmp_path: Path) -> None:
     file = tmp_path / "t.csv"
     file.write_text("question,answer\nWho?,x\n", "utf-8")
 
-    with pytest.raises(CheckpointError, match="only Excel files have sheets"):
+    with pytest.raises(BenchmarkFileError, match="only Excel files have sheets"):
         loaded(file, sheet="Years")
 
 
@@ -141,7 +155,7 @@ def test_the_error_of_a_formula_is_no_truth(tmp_path: Path, suffix: str) -> None
 def test_the_error_of_a_formula_is_no_question(tmp_path: Path) -> None:
     file = workbook(tmp_path / "t.xlsx", ("A", [HEAD, ["#REF!", "Ann"], ["Who?", "Ben"]]))
 
-    with pytest.raises(CheckpointError, match=r"row 2.*question is #REF!, the value of a formula that fails"):
+    with pytest.raises(BenchmarkFileError, match=r"row 2.*question is #REF!, the value of a formula that fails"):
         loaded(file)
 
 
@@ -151,19 +165,19 @@ def test_the_error_of_a_formula_is_nothing_that_a_question_uses(tmp_path: Path, 
     row = dict(zip(head, ["Which one?", "Lima", "Rome", "Lima", "q1", "towns", "It is a town."], strict=True))
     file = workbook(tmp_path / "t.xlsx", ("S", [head, [*(row | {column: "#VALUE!"}).values()]]))
 
-    with pytest.raises(CheckpointError, match=rf"row 2.*{column} is #VALUE!, the value of a formula that fails"):
+    with pytest.raises(BenchmarkFileError, match=rf"row 2.*{column} is #VALUE!, the value of a formula that fails"):
         loaded(file)
 
 
 def test_a_cover_sheet_alone_names_the_sheets_with_rows(tmp_path: Path) -> None:
     file = workbook(tmp_path / "t.xlsx", ("Cover", [["Made by", "me"]]), ("Set A", [HEAD, ["Who?", "Ben"]]))
 
-    with pytest.raises(CheckpointError, match=r"no rows.*others have rows too: 'Set A' \(--sheet NAME\)"):
+    with pytest.raises(BenchmarkFileError, match=r"no rows.*others have rows too: 'Set A' \(--sheet NAME\)"):
         loaded(file)
 
 
 def test_a_question_that_is_a_formula_without_a_value_is_named(tmp_path: Path) -> None:
     file = workbook(tmp_path / "t.xlsx", ("A", [HEAD, ["Who?", "Ben"], ["=A9", "Ann"]]))
 
-    with pytest.raises(CheckpointError, match=r"row 3.*'question' is empty.*A3: a formula without a stored value"):
+    with pytest.raises(BenchmarkFileError, match=r"row 3.*'question' is empty.*A3: a formula without a stored value"):
         loaded(file)

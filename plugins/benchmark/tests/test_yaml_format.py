@@ -2,7 +2,7 @@
 
 import pytest
 
-from karenina_benchmark import Benchmark, CheckpointError
+from karenina_benchmark import Benchmark, BenchmarkFileError
 from karenina_template.question_template import template_of
 
 HEAD = "karenina: 1\nname: b\n"
@@ -115,7 +115,7 @@ questions:
     ],
 )
 def test_an_error_of_a_declared_template_names_its_line(tmp_path, field: str, says: str):
-    with pytest.raises(CheckpointError, match=rf"(?s)line 8.*{says}"):
+    with pytest.raises(BenchmarkFileError, match=rf"(?s)line 8.*{says}"):
         load(
             tmp_path,
             "questions:\n"

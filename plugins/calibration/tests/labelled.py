@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
+import json
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from runs import RIGHT, save
 
@@ -63,3 +68,11 @@ def label_all(file: Path, labels: Path, say: Say = is_right) -> Path:
 def verdict_of(answer: Answer) -> bool | None:
     """Return the verdict of the first judge."""
     return next(iter(answer.judgements.values())).verdict
+
+
+def read_page(page: Path) -> dict[str, Any]:
+    """Return the data of a page for labelling."""
+    found = re.search(r'id="karenina-head">([^<]*)<', page.read_text("utf-8"))
+    assert found is not None
+    head: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(found[1])))
+    return head

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +57,69 @@ def test_answers_are_labelled_in_the_terminal(run: Path) -> None:
     assert (first["labeller"], first["right"], first["extractions"][0]["right"]) == ("ann", True, False)
     assert (second["right"], second["extractions"][0].get("right")) == (False, None)
     assert first["time"].endswith("+00:00")
+
+
+def test_every_printed_command_works_when_pasted(run: Path, tmp_path: Path) -> None:
+    own, sheet, page = tmp_path / "my labels.jsonl", tmp_path / "a sheet.csv", tmp_path / "page.html"
+    opened = karenina(
+        "label", run, "--labels", own, "--sheet", sheet, "--page", page, "--labeller", "Ann B", "--n", "10"
+    )
+    fill_in(sheet)
+    (tmp_path / "my labels.jsonl.labels-Ann-B.jsonl").write_text("", "utf-8")
+    read, of_page = re.findall(r"with: (karenina .*)", opened.err)
+    assert shlex.split(of_page)[-4:] == ["--from", "my labels.jsonl.labels-Ann-B.jsonl", "--labels", str(own)]
+    done = karenina(*shlex.split(read)[1:])
+    assert "10 labels were read" in done.err
+    (how,) = re.findall(r"See what they say: (karenina .*)", done.err)
+    shown = karenina(*shlex.split(how)[1:])
+
+    assert shown.code == 0, shown.err
+    assert "10 of 10 drawn answers" in shown.out
+    assert not labels_of(run).exists()
+
+
+def test_commands_about_stale_and_outside_labels_name_their_file(run: Path, tmp_path: Path) -> None:
+    own, sheet = tmp_path / "own.jsonl", tmp_path / "sheet.csv"
+    karenina("label", run, "--labels", own, "--n", "9", type="q\n")
+    karenina("label", run, "--labels", tmp_path / "all.jsonl", "--n", "100", "--sheet", sheet)
+    fill_in(sheet)
+    done = karenina("label", run, "--labels", own, "--from", sheet, "--labeller", "ann")
+    (how,) = re.findall(r"what to label: `(karenina .*?)`", done.err)
+    karenina(*shlex.split(how)[1:], "--from", sheet)
+    changed = karenina("calibrate", run, own)
+
+    assert "outside of the draw" not in changed.out
+    assert "100 of 100 drawn answers" in changed.out
+    errant = errant_run()
+    new = errant[0].template.model_copy(update={"parsed_gt_response": {"gene": "MCL1"}})
+    save(run, [errant[0].model_copy(update={"template": new}), *errant[1:]])
+    assert f"`karenina label {run} --labels {own}` asks again" in karenina("calibrate", run, own).out
+
+
+def test_a_stratum_of_every_verdict_is_all_answers(tmp_path: Path) -> None:
+    found = [result(f"q{at}", at != 0) for at in range(8)]
+    run = save(tmp_path / "genes.results.jsonl", found)
+    drawn = karenina("label", run, "--labeller", "ann", type="y\n" * 20)
+    again = karenina("calibrate", run)
+
+    assert "8 of 8 answers: all answers" in drawn.err
+    assert "all answers        8" in again.out
+    assert "correct or not correct" not in drawn.err + again.out
+
+
+@pytest.mark.parametrize("reference", ["False", "no", "false"])
+def test_booleans_of_truths_are_spelled_like_those_of_answers(tmp_path: Path, reference: str) -> None:
+    (one,) = [result("q", False, answer="Yes.", extracted={"increases": True})]
+    one = one.model_copy(
+        update={
+            "metadata": one.metadata.model_copy(update={"raw_answer": reference}),
+            "template": one.template.model_copy(update={"parsed_gt_response": {"increases": False}}),
+        }
+    )
+    done = karenina("label", save(tmp_path / "b.results.jsonl", [one]), type="n\nq\n")
+
+    assert "Truth     false\n" in done.out
+    assert "Does the answer say increases = true?" in done.out
 
 
 def test_labelling_goes_on_where_it_stopped(run: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import gzip
 import hashlib
 import json
 import re
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from browser import OpenPage
+from labelled import read_page
 from playwright.sync_api import expect
 from runs import RIGHT, errant_run, karenina, result, save
 
@@ -40,14 +40,6 @@ def write(run: Path, *options: str) -> Path:
     done = karenina("label", run, "--page", page, *options)
     assert done.code == 0, done.err
     return page
-
-
-def data(page: Path) -> dict[str, Any]:
-    """Return the data of a page."""
-    found = re.search(r'id="karenina-head">([^<]*)<', page.read_text("utf-8"))
-    assert found is not None
-    head: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(found[1])))
-    return head
 
 
 def label_here(opened: OpenPage) -> None:
@@ -122,15 +114,17 @@ def test_labels_given_in_a_report_are_read_as_not_blind(run: Path, context: Brow
 
 
 def test_a_blind_page_contains_no_verdict(run: Path) -> None:
-    head = data(write(run))
+    head = read_page(write(run))
 
     keys = {key for item in head["items"] for key in item}
-    assert keys == {"item", "question", "answer", "truth", "truth_id", "asks_verdict", "verdicts", "extractions"}
+    assert keys == {"item", "question", "answer", "truth", "why", "truth_id", "asks_verdict", "verdicts", "extractions"}
     assert not any(item["verdicts"] for item in head["items"])
     values = [value for item in head["items"] for value in item["extractions"]]
     assert {key for value in values for key in value} == {"kind", "name", "value", "asked"}
     assert not {"seed", "strata"} & head.keys()
-    assert any("correct" in line for item in data(write(run, "--show-verdict"))["items"] for line in item["verdicts"])
+    assert any(
+        "correct" in line for item in read_page(write(run, "--show-verdict"))["items"] for line in item["verdicts"]
+    )
 
 
 def test_extracted_values_appear_after_the_first_reply(run: Path, context: BrowserContext) -> None:
@@ -219,14 +213,14 @@ def test_a_truth_is_shown_once(tmp_path: Path, reference: str, shown: str) -> No
     found = found.model_copy(update={"metadata": found.metadata.model_copy(update={"raw_answer": reference})})
     run = save(tmp_path / "genes.results.jsonl", [found])
 
-    assert data(write(run))["items"][0]["truth"] == shown
+    assert read_page(write(run))["items"][0]["truth"] == shown
     assert f"Truth     {shown}\n" in karenina("label", run, type="q\n").out
 
 
 def test_a_value_that_was_not_found_is_nothing(tmp_path: Path) -> None:
     run = save(tmp_path / "genes.results.jsonl", [result("q", False, extracted={"gene": None})])
 
-    (asked,) = [one["asked"] for one in data(write(run))["items"][0]["extractions"]]
+    (asked,) = [one["asked"] for one in read_page(write(run))["items"][0]["extractions"]]
     assert asked == "Does the answer say nothing that would be gene?"
     assert asked in karenina("label", run, type="y\nq\n").out
 

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from labelled import label_run
+from labelled import label_run, read_page
 from runs import errant_run, karenina, save
 
 from karenina_calibration import calibrate
@@ -59,7 +59,7 @@ def test_the_corrected_rate_of_other_commands_is_without_them(run: Path) -> None
 
     assert done.code == 0, done.err
     assert "57 labels of 60 answers" in done.out
-    assert "left out of rates: q3, q4, q5; `karenina label` asks again" in done.out
+    assert f"left out of rates: q3, q4, q5; `karenina label {run}` asks again" in done.out
 
 
 def test_they_are_asked_again_without_what_does_not_depend_on_the_truth(run: Path) -> None:
@@ -123,3 +123,77 @@ def test_labels_without_a_truth_count(tmp_path: Path) -> None:
     run = label_run(tmp_path / "genes.results.jsonl", errant_run(60))
 
     assert calibrate(run).stale == []
+
+
+def read_rows(sheet: Path) -> list[dict[str, str]]:
+    with sheet.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def write_rows(sheet: Path, rows: list[dict[str, str]]) -> None:
+    with sheet.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+@pytest.mark.parametrize("labeller", [(), ("--labeller", "ann")])
+def test_a_sheet_asks_only_what_is_stale_and_says_why(run: Path, tmp_path: Path, labeller: tuple[str, ...]) -> None:
+    sheet = tmp_path / "again.csv"
+    done = karenina("label", run, "--sheet", sheet, *labeller)
+    rows = read_rows(sheet)
+
+    assert "has 3 answers to label, 3 of them again" in done.err
+    assert f"karenina label {run} --from {sheet} --labeller ann\n" in done.err
+    assert {row["question"][-3:] for row in rows} == {"q3?", "q4?", "q5?"}
+    assert {row["asked"] for row in rows} == {"answer"}
+    assert {row["why"] for row in rows} == {"the truth changed since ann labelled the answer"}
+
+
+def test_a_sheet_read_back_keeps_labels_of_extracted_values(run: Path, tmp_path: Path) -> None:
+    sheet = tmp_path / "again.csv"
+    karenina("label", run, "--sheet", sheet)
+    write_rows(sheet, [{**row, "right": "no"} for row in read_rows(sheet)])
+    done = karenina("label", run, "--from", sheet, "--labeller", "ann")
+
+    assert done.code == 0, done.err
+    found = calibrate(run)
+    assert (found.stale, found.corrected[0].labels, found.values[0].agreement.out_of) == ([], 60, 60)
+
+
+def test_a_row_on_an_extracted_value_leaves_the_verdict(tmp_path: Path) -> None:
+    run = save(tmp_path / "genes.results.jsonl", errant_run(20))
+    karenina("label", run, "--labeller", "ann", type="y\ny\n" * 20)
+    first = json.loads(default_labels(run).read_text("utf-8").splitlines()[1])["label"]
+    write_rows(tmp_path / "values.csv", [{"item": first["item"], "asked": "field gene", "right": "", "own": "X"}])
+    karenina("label", run, "--from", tmp_path / "values.csv", "--labeller", "ann")
+
+    assert calibrate(run).corrected[0].labels == 20
+
+
+def test_a_page_asks_only_what_is_stale_and_keeps_the_rest(run: Path, tmp_path: Path) -> None:
+    page = tmp_path / "again.html"
+    assert "has 3 answers to label, 3 of them again" in karenina("label", run, "--page", page).err
+    items = read_page(page)["items"]
+    assert {(one["why"], len(one["extractions"])) for one in items} == {
+        ("the truth changed since ann labelled the answer", 0)
+    }
+    saved = tmp_path / "genes.labels-ann.jsonl"
+    lines = [
+        {"item": one["item"], "labeller": "ann", "time": "2026-11-26T12:00:00+00:00", "right": False, "extractions": []}
+        | {"truth": one["truth_id"]}
+        for one in items
+    ]
+    saved.write_text("".join(json.dumps({"label": one}) + "\n" for one in lines), "utf-8")
+    for _ in range(2):
+        karenina("label", run, "--from", saved)
+
+    found = calibrate(run)
+    assert (found.stale, found.corrected[0].labels, found.values[0].agreement.out_of) == ([], 60, 60)
+    assert len(default_labels(run).read_text("utf-8").splitlines()) == 1 + 60 + 3
+
+
+def test_the_terminal_says_why_an_answer_is_asked_again(run: Path) -> None:
+    done = karenina("label", run, "--labeller", "ann", type="q\n")
+
+    assert "Asked again  the truth changed since ann labelled the answer" in done.out

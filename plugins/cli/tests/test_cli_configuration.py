@@ -88,7 +88,7 @@ def test_ids_are_the_names_numbered_where_they_are_taken() -> None:
     own = '{"id": "b", "interface": "x", "model_name": "a"}'
     models = parse_models(["x:a", "y:a", own, "x:b", "x:a"], [Path("r.jsonl")])
 
-    assert [model["id"] for model in models] == ["a", "a-2", "b", "b-2", "a-3", "recorded"]
+    assert [model["id"] for model in models] == ["a", "a-2", "b", "b-2", "a-3", "r"]
 
 
 def test_each_file_of_recordings_is_a_model(tmp_path: Path) -> None:
@@ -100,6 +100,7 @@ def test_each_file_of_recordings_is_a_model(tmp_path: Path) -> None:
     models = parse_models([], files)
     assert [model["id"] for model in models] == ["one", "two", "m", "m-2"]
     assert [model["manual_traces"] for model in models] == list(map(str, files))
+    assert [parse_models([], [file])[0]["id"] for file in files] == ["one", "two", "m", "m"]
 
 
 @dataclass(frozen=True)
@@ -251,7 +252,7 @@ def test_config_lists_every_name_with_its_properties() -> None:
         "type": "whole number, at least 1",
         "default": 1,
         "environment": ["KARENINA_REPLICATE_COUNT"],
-        "from_files": "any",
+        "allowed_in_files": "any",
         "meaning": "How often each question is answered.",
         "fields": {},
     }

@@ -156,6 +156,24 @@ def morse(tmp_path: Path) -> Plugins:
     return Plugins.discover(found=[*distribution_in(tmp_path).entry_points])
 
 
+def test_a_plugin_without_a_library_names_what_pip_installs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A module and its distribution can have different names, such as `yaml` and PyYAML."""
+    folder = tmp_path / "morse-2.1.dist-info"
+    folder.mkdir()
+    requirements = ["py-telegraph-key>=2", "typer", 'py-wire; extra == "wire"']
+    (folder / "METADATA").write_text(
+        "Name: morse\nVersion: 2.1\n" + "".join(f"Requires-Dist: {one}\n" for one in requirements)
+    )
+    (folder / "entry_points.txt").write_text("[karenina.plugins]\nmorse = morse_plugin:plugin\n")
+    (tmp_path / "morse_plugin.py").write_text("import telegraph_key\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    plugins = Plugins.discover(found=[*distribution_in(tmp_path).entry_points])
+    done = run_karenina("plugins", plugins=plugins)
+
+    assert "ModuleNotFoundError: No module named 'telegraph_key'" in done.out
+    assert "morse needs py-telegraph-key>=2, not installed: pip install 'py-telegraph-key>=2'" in done.out
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

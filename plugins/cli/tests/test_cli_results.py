@@ -335,3 +335,15 @@ def test_errors_are_printed_whole(printing: str) -> None:
         text = console.export_text()
     assert "cure" in text
     assert "\u2026" not in text
+
+
+def test_show_prints_every_reason_and_does_not_send_to_itself(tmp_path: Path) -> None:
+    results = [
+        make_result(f"q{at}", Outcome.PARSE_ERROR, metadata={"error": f"reason {'abcdefgh'[at]}"}) for at in range(8)
+    ]
+    file = write_results(tmp_path / "results.jsonl", *results)
+    done = run_karenina("show", file, "--quiet")
+
+    assert "1 x reason h" in done.out
+    assert "other reasons" not in done.out
+    assert "3 x 3 other reasons, in `failures()` and `karenina show`" in summarized(*results)

@@ -13,7 +13,7 @@ from faulty_benchmarks import FILES, GOOD, QUESTION_FAULTS
 
 from karenina_benchmark.formats.yaml_format import HEAD_KEYS, QUESTION_KEYS
 from karenina_benchmark.template_declarations import FIELD_KEYS
-from karenina_benchmark.yaml.yaml_reader import read
+from karenina_benchmark.yaml_files import read
 from karenina_core.data.rubrics import trait_kinds
 from karenina_template.templates import known_primitives
 

@@ -387,3 +387,17 @@ def test_excerpts_are_held_to_what_the_judge_was_shown(full: bool, missing: list
         use_full_trace_for_template=full,
     )
     assert found.artifact(Keys.ATTRIBUTES_WITHOUT_EXCERPTS) == missing
+
+
+DATED = """
+class Answer(BaseAnswer):
+    day: date | None = VerifiedField(description="When", ground_truth=date(1986, 4, 26), verify_with=DateMatch())
+"""
+
+
+def test_a_date_from_a_response_without_any_is_not_judged() -> None:
+    judge = Judge(reasoning={"day": "It was then."}, parameters={"day": "1986-04-26"})
+    found = parse(judge, DATED, mode="reasoning_only", artifacts={Keys.RAW_LLM_RESPONSE: "I do not know."})
+    assert found.error is not None
+    assert found.error.outcome is Outcome.PARSE_ERROR
+    assert "the field 'day' has the date 1986-04-26, and the response has no date" in found.error.message

@@ -19,8 +19,8 @@ from karenina_core.stages.stage import registered_stages
 from karenina_deep_judgment import plugin
 from karenina_deep_judgment.auto_fail import DeepJudgmentRubricAutoFail
 from karenina_deep_judgment.parse_template import DeepJudgmentParseTemplate
+from karenina_deep_judgment.search_tools import TavilySearch
 from karenina_deep_judgment.settings import DeepJudgmentSettings
-from karenina_deep_judgment.tavily import TavilySearch
 from karenina_deep_judgment.trait_settings import resolve_trait_settings
 from karenina_engine.check.stage_checks import check_configuration
 from karenina_testing import ScriptedModels
@@ -198,7 +198,7 @@ def test_an_unknown_search_tool_is_a_problem_of_the_plan(given: dict[str, Any], 
 
 
 def test_tavily_without_its_client_names_the_pip_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("karenina_deep_judgment.tavily.find_spec", lambda _name: None)
+    monkeypatch.setattr("karenina_deep_judgment.search_tools.find_spec", lambda _name: None)
     plugins = Plugins()
     plugins.register(plugin)
     with plugin_room.use_plugins(plugins):
@@ -208,7 +208,7 @@ def test_tavily_without_its_client_names_the_pip_line(monkeypatch: pytest.Monkey
 
 
 def test_tavily_without_a_key_names_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("karenina_deep_judgment.tavily.find_spec", lambda _name: object())
+    monkeypatch.setattr("karenina_deep_judgment.search_tools.find_spec", lambda _name: object())
     monkeypatch.delenv("TAVILY_API_KEY", raising=False)
     assert "TAVILY_API_KEY" in (TavilySearch().unavailable() or "")
     monkeypatch.setenv("TAVILY_API_KEY", "k")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from command_runs import run_karenina
 
-from karenina_benchmark import Benchmark, CheckpointError
+from karenina_benchmark import Benchmark, BenchmarkFileError
 from karenina_benchmark.formats.format import CheckPaths, Format
 from karenina_benchmark.formats.format_registry import list_formats
 from karenina_core import hookimpl
@@ -22,7 +22,7 @@ def read_flashcards(path: Path, check_paths: CheckPaths) -> Benchmark:
     for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
         question, tab, answer = line.partition("\t")
         if not tab:
-            raise CheckpointError(path, f"line {number}", "it has no answer", "write a tab and the answer")
+            raise BenchmarkFileError(path, f"line {number}", "it has no answer", "write a tab and the answer")
         benchmark.add_question(question, answer)
     return benchmark
 
@@ -97,9 +97,9 @@ def test_an_unknown_suffix_names_the_known_ones(tmp_path: Path, ending: str) -> 
     file = tmp_path / f"capitals{ending}"
     file.write_text("What is the capital of France?\tParis\n")
     with use_plugins(with_plugins()):
-        with pytest.raises(CheckpointError, match=r"\.jsonld, \.json \(a checkpoint\); \.yaml, \.yml \(YAML\)"):
+        with pytest.raises(BenchmarkFileError, match=r"\.jsonld, \.json \(a checkpoint\); \.yaml, \.yml \(YAML\)"):
             Benchmark.load(file)
-        with pytest.raises(CheckpointError, match=r"\.yaml, \.yml \(YAML\)"):
+        with pytest.raises(BenchmarkFileError, match=r"\.yaml, \.yml \(YAML\)"):
             Benchmark.create(name="n").save(file)
 
 
@@ -108,7 +108,7 @@ def test_two_formats_with_one_suffix_are_an_error(tmp_path: Path) -> None:
     file.write_text("Which?\tThis\n")
     with (
         use_plugins(with_plugins(Flashcards(".cards"), Flashcards(".cards", ".cds"))),
-        pytest.raises(CheckpointError, match=r'flashcards-0 1 and flashcards-1 1.*block = \["flashcards-1"\]'),
+        pytest.raises(BenchmarkFileError, match=r'flashcards-0 1 and flashcards-1 1.*block = \["flashcards-1"\]'),
     ):
         Benchmark.load(file)
 
@@ -124,7 +124,7 @@ def test_a_failing_reader_is_an_error_with_its_distribution(tmp_path: Path) -> N
 
     with (
         use_plugins(with_plugins(Breaks())),
-        pytest.raises(CheckpointError, match=r"reading flashcards failed in flashcards-0 1: ZeroDivisionError"),
+        pytest.raises(BenchmarkFileError, match=r"reading flashcards failed in flashcards-0 1: ZeroDivisionError"),
     ):
         Benchmark.load(file)
 

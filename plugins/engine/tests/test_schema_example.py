@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from karenina_engine.offline.schema_example import example_for_schema
+from karenina_engine.offline.prompt_preview import example_for_schema
 from karenina_toolkit.structured.schema_repair import find_mismatches
 
 WORDS = "It is BCL2, which keeps cells alive."

@@ -12,9 +12,11 @@ from journal_runs import ScriptedRuns, make_benchmark, make_model
 
 from karenina_core import ArtifactKeys, Question, Stage, VerificationConfig, VerificationContext, hookimpl
 from karenina_core.errors import RunError
+from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import AgentOptions, CallInfo, Message
 from karenina_core.models.source_folder import SourceFolder
 from karenina_core.plugins import Plugins
+from karenina_engine.journal.fingerprint import digest_recordings
 from karenina_testing import ScriptedModels
 from karenina_toolkit.files.source_digest import digest_folder
 
@@ -164,3 +166,14 @@ def test_a_stage_that_cannot_name_its_folders_ends_the_run(tmp_path: Path) -> No
 
     with pytest.raises(RunError, match=r"Investigate of reads 1 failed to name the folders .*'one'.*root"):
         Lost().run(make_benchmark("one"), journal=tmp_path / "run.journal")
+
+
+def test_recordings_that_a_link_leads_away_have_no_digest(tmp_path: Path) -> None:
+    (tmp_path / "secret.jsonl").write_text("{}")
+    (tmp_path / "given").mkdir()
+    recorded = tmp_path / "given/rows.jsonl"
+    recorded.symlink_to("../secret.jsonl")
+    model = ModelConfig(id="m", interface="manual", model_name="m", manual_traces=recorded)
+
+    assert digest_recordings(model) is not None
+    assert digest_recordings(model.model_copy(update={"files_within": recorded.parent})) is None

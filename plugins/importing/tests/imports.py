@@ -15,7 +15,7 @@ from karenina_benchmark import Benchmark
 from karenina_core.data.result import VerificationResult
 from karenina_core.models.ports import CallInfo, Message
 from karenina_core.plugins import Plugins
-from karenina_engine.offline.schema_example import example_for_schema
+from karenina_engine.offline.prompt_preview import example_for_schema
 from karenina_engine.results.result_set import read_results
 from karenina_testing import ScriptedModels
 

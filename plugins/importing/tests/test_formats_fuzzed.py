@@ -1,4 +1,4 @@
-"""Any JSON or YAML in the shape of a format gives rows or a `CheckpointError`, and rows questions or problems."""
+"""Any JSON or YAML in the shape of a format gives rows or a `BenchmarkFileError`, and rows questions or problems."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from karenina_benchmark.errors import CheckpointError
+from karenina_benchmark.errors import BenchmarkFileError
 from karenina_importing import ImportFormat, convert
 from karenina_importing.formats.deepeval import DEEPEVAL
 from karenina_importing.formats.evals_registry import EVALS_REGISTRY
@@ -116,7 +116,7 @@ def test_any_file_of_the_shape_is_converted_or_refused(format: ImportFormat, sha
             try:
                 format.detect(FileHead(path))
                 done = convert(format.rows(path), format.mapping)
-            except CheckpointError:
+            except BenchmarkFileError:
                 return
             assert done.rows == len(done.questions) + done.repeats + len(done.problems) or done.problems
             assert {one["id"] for one in [*done.recordings, *done.labels]} <= done.questions.keys()

@@ -316,6 +316,7 @@ def test_a_file_of_two_formats_needs_from(tmp_path: Path) -> None:
     ("name", "content", "problem"),
     [
         ("a.txt", b"question,answer\n", "the format of a.txt is not known"),
+        ("a.yaml", b"a: 1\nb: [1, {\n", "a.yaml, line 3, column 1: the YAML is not valid"),
         ("a.eval", b"PK\x03\x04 cut", "the archive is damaged"),
         ("a.parquet", b"PAR1 cut", "it cannot be read as parquet"),
         ("a.jsonl", b"", "a.jsonl is an empty file"),
@@ -369,3 +370,15 @@ def test_a_conversation_that_no_recording_can_hold_is_named(tmp_path: Path) -> N
 
     assert done.code == 2
     assert "no recording can hold it: entry 1: its role is 'narrator'" in done.err
+
+
+def test_rows_with_too_few_cells_are_listed_and_left_out() -> None:
+    Path("t.csv").write_text("question,answer\nWhich gene?,BCL2\nWhich other?\nWhich third?,TP53\n")
+
+    refused = import_file("t.csv")
+    done = import_file("t.csv", "--partial")
+
+    assert refused.code == 2
+    assert "1 of 3 rows cannot be converted; nothing was written" in refused.err
+    assert "line 3: the row has fewer cells than the header" in done.err
+    assert "2 questions from 3 rows" in done.out

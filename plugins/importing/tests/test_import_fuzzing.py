@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from karenina_benchmark import Benchmark
-from karenina_benchmark.errors import CheckpointError
+from karenina_benchmark.errors import BenchmarkFileError
 from karenina_importing import ImportFormat, convert
 from karenina_importing.imported_files import write_files
 from karenina_importing.plugin import plugin
@@ -171,7 +171,7 @@ def read(key: str, path: Path, folder: Path) -> None:
     try:
         format.detect(FileHead(path))
         done = convert(format.rows(path), format.mapping)
-    except CheckpointError:
+    except BenchmarkFileError:
         return
     assert all(one.place and one.what for one in done.problems)
     if done.questions:

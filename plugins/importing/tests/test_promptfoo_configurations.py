@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ import pytest
 from imports import import_file, texts, write, write_json, write_lines
 
 from karenina_benchmark import Benchmark
+from karenina_benchmark.errors import BenchmarkFileError
+from karenina_importing.formats.promptfoo.files import Folder, NotRead
 from karenina_importing.formats.promptfoo.providers import describe_providers
 from karenina_importing.formats.promptfoo.templates import NotFilled, fill, fill_variables
 
@@ -337,3 +340,19 @@ def test_values_that_may_be_secrets_are_not_copied() -> None:
     assert "sk-1" not in Path("out.yaml").read_text("utf-8") + Path("out.mapping.yaml").read_text("utf-8")
     (question,) = Benchmark.load("out.yaml")
     assert question.metadata == {"tokens": 3, "level": 2}
+
+
+@pytest.mark.parametrize("read", [Folder.text, Folder.document, lambda folder, path: list(folder.rows(path))])
+def test_a_file_exchanged_for_a_link_after_it_was_found_is_not_read(
+    tmp_path: Path, read: Callable[[Folder, Path], object]
+) -> None:
+    (tmp_path / "secret.csv").write_text("a,b\nSECRET,1\n")
+    (tmp_path / "given").mkdir()
+    folder = Folder(tmp_path / "given")
+    (folder.path / "a.csv").write_text("a,b\n1,2\n")
+    (path,) = folder.find("a.csv")
+    path.unlink()
+    path.symlink_to("../secret.csv")
+
+    with pytest.raises((NotRead, BenchmarkFileError), match="it leads out of"):
+        read(folder, path)

@@ -95,6 +95,23 @@ def test_a_run_prints_the_jury_beside_its_pass_rate(tmp_path: Path, monkeypatch:
     ) in done.out
 
 
+def test_each_jury_line_of_a_run_of_two_models_names_its_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    jury = Jury({"q": {"a": RIGHT, "b": WRONG}, "r": {"a": RIGHT, "b": RIGHT}})
+    jury.benchmark.save(tmp_path / "genes.yaml")
+    for name in ("first", "second"):
+        lines = [json.dumps({"id": id, "response": "BCL2"}) + "\n" for id in jury.found]
+        (tmp_path / f"{name}.jsonl").write_text("".join(lines), "utf-8")
+    recordings = ("--recordings", "first.jsonl", "--recordings", "second.jsonl")
+    command = ("run", "genes.yaml", *recordings, "-j", "scripted:a", "-j", "scripted:b", "--set", "jury={}")
+    run_karenina(*command, "--quiet", "-o", "r.jsonl", plugins=jury.plugins)
+    done = run_karenina("show", "r.jsonl", "--quiet", plugins=jury.plugins)
+
+    assert done.code == 0, done.err
+    for name in ("first", "second"):
+        assert f"Jury {name}: jury(a,b); alone: a 100.0% of 2, b 50.0% of 2" in " ".join(done.out.split())
+
+
 def test_results_without_a_jury_are_refused(tmp_path: Path) -> None:
     jury = Jury({"q": {"a": RIGHT}})
     with plugin_room.use_plugins(jury.plugins):

@@ -16,10 +16,10 @@ from karenina_engine.cost.budget import Budget, OverBudget
 from karenina_engine.cost.ledger import Ledger
 from karenina_engine.cost.price_source import OwnPrice
 from karenina_engine.cost.price_table import PriceTable
-from karenina_ray.budget_server import BudgetServer
-from karenina_ray.remote import RemoteBudget, RemoteClient
+from karenina_ray.journal_server import BudgetServer
 from karenina_ray.serialization import Payload
-from karenina_ray.worker_handle import WorkerHandle
+from karenina_ray.work_queue import WorkerHandle
+from karenina_ray.worker import RemoteBudget, RemoteClient
 
 MODEL = ModelConfig(id="answering", interface="fake_plugin.fake", model_name="answering", max_tokens=8)
 

@@ -13,7 +13,7 @@ from karenina_engine.journal.journal import Journal
 from karenina_ray import serialization
 from karenina_ray.journal_server import JournalServer
 from karenina_ray.serialization import Payload
-from karenina_ray.worker_handle import WorkerHandle
+from karenina_ray.work_queue import WorkerHandle
 
 OUTCOME = CallOutcome(LLMReply("BCL2", Usage(10, 5, calls=1)), None, CallNotes())
 

@@ -13,8 +13,13 @@ from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
-from karenina_report.estimators.paired import adjust_by_holm, mean_difference, questions_needed, within_question_share
-from karenina_report.estimators.sign_flip import sign_flip
+from karenina_report.estimators.paired import (
+    adjust_by_holm,
+    mean_difference,
+    questions_needed,
+    sign_flip,
+    within_question_share,
+)
 from karenina_report.estimators.t_distribution import t_quantile, t_two_sided
 
 

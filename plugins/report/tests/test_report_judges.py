@@ -18,7 +18,6 @@ from statsmodels.stats.inter_rater import cohens_kappa
 from statsmodels.stats.inter_rater import fleiss_kappa as oracle_fleiss
 
 from karenina_report.estimators.agreement import cohen_kappa, fleiss_kappa, krippendorff_alpha, raw_agreement
-from karenina_report.estimators.means import pass_at_k, pass_hat_k
 from karenina_report.estimators.variance_components import (
     BOTH,
     BOTH_AND_REST,
@@ -26,6 +25,8 @@ from karenina_report.estimators.variance_components import (
     QUESTION,
     REST,
     estimate_components,
+    pass_at_k,
+    pass_hat_k,
 )
 
 BINARY = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=2, max_size=40)

@@ -1,4 +1,4 @@
-"""Dates of a small judge: copied as they are written, and refused if the response does not have their year."""
+"""Dates of judges: refused if the response has none; those of a small judge are copied as they are written."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from karenina_core.artifacts.keys import ArtifactKeys as Keys
 from karenina_core.data.outcome import Outcome
 from karenina_core.data.question import Question
 from karenina_template.parse_template import ParseTemplate
+from karenina_template.second_look.copied_dates import check_dates
 from karenina_template.templates import load_template
 from karenina_template.templates.bound_template import ANSWER_CLASS
 from karenina_template.templates.primitives.date_parser import find_dates
@@ -52,7 +53,7 @@ def day_of(judge: Judge, response: str = RESPONSE, **settings: Any) -> object:
     return parse(judge, response, TEMPLATE, "When was it?", **settings)[0]["day"]
 
 
-def refusal(judge: Judge, response: str = RESPONSE) -> StageRun:
+def refusal(judge: Judge, response: str = RESPONSE, *, check_values: bool = True) -> StageRun:
     """Return the run of the stage, which fails."""
     template = load_template(TEMPLATE).for_question("q1")
     artifacts = {
@@ -68,7 +69,7 @@ def refusal(judge: Judge, response: str = RESPONSE) -> StageRun:
             question=question,
             artifacts=artifacts,
             models=models,
-            check_values=True,
+            check_values=check_values,
             list_rejected=True,
         )
     )
@@ -137,3 +138,59 @@ def test_years_in_other_forms_are_years_of_the_response(response: str, day: date
 )
 def test_whole_dates_are_found_in_a_text(text: str, dates: list[str]) -> None:
     assert [one.isoformat() for one in find_dates(text)] == dates
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        "I do not know.",
+        "It may have been long before; I cannot say which day.",
+        "Das weiß ich nicht, leider.",
+        "Je ne sais pas.",
+        "No lo sé.",
+        "我不知道。",
+        "わかりません。",
+    ],
+)
+@pytest.mark.parametrize("looks_again", [True, False])
+def test_a_date_from_a_response_without_any_is_not_judged(response: str, looks_again: bool) -> None:
+    found = refusal(Judge("1986-04-26"), response, check_values=looks_again)
+
+    assert found.error is not None
+    assert found.error.outcome is Outcome.PARSE_ERROR
+    assert "the field 'day' has the date 1986-04-26, and the response has no date" in found.error.message
+
+
+def test_a_judge_that_corrects_an_invented_date_is_believed() -> None:
+    assert day_of(Judge("1986-04-26", None), "I do not know.", check_values=False) is None
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        "Today.",
+        "On Christmas Day.",
+        "the third of May nineteen ninety",
+        "the first of May two thousand",
+        "le premier mai deux mille",
+        "am ersten Mai zweitausend",
+        "el uno de mayo de dos mil",
+        "mai",
+        "五月一日",
+        "二〇〇〇年五月一日",
+        "今日です",
+        "I. V. MM",
+        "\u0412 \u043c\u0430\u0435",
+        "مايو",
+    ],
+)
+def test_dates_in_words_are_dates_of_the_response(response: str) -> None:
+    assert day_of(Judge("2000-05-01"), response, check_values=False) == date(2000, 5, 1)
+
+
+def test_a_date_of_the_question_may_be_meant() -> None:
+    template = load_template(TEMPLATE).for_question("q1").bind({"day": "1986-04-26", "others": [], "note": "x"})
+
+    check_dates(template, "Yes.", "Was it on 26 April 1986?")
+    with pytest.raises(ValueError, match="has no date"):
+        check_dates(template, "Yes.", "Was it then?")

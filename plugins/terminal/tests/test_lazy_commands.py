@@ -17,9 +17,19 @@ pytestmark = pytest.mark.alone
 GREETINGS = """
 import typer
 
-def greet(name: str) -> None:
+app, group = typer.Typer(), typer.Typer()
+
+
+@app.command()
+@group.command("one")
+def greet(name: str, word: str = "hello", sign: list[str] = []) -> None:
     "Greet somebody."
-    typer.echo(f"hello {name}")
+    typer.echo(f"{word} {name}{''.join(sign)}")
+
+
+@group.command("two")
+def wave() -> None:
+    "Wave."
 """
 SUMMARY = "Greet somebody by a name, " + "which may be a long one, " * 10 + "and say hello."
 
@@ -54,3 +64,16 @@ def test_a_command_that_cannot_be_imported_says_why(app: typer.Typer) -> None:
 
     assert done.exit_code == 2
     assert "the command 'absent' cannot be imported from no_such_module:app: ModuleNotFoundError" in done.output
+
+
+@pytest.mark.parametrize(
+    ("target", "words"), [("greet", ["called"]), ("app", ["called"]), ("group", ["called", "one"])]
+)
+def test_an_option_with_one_value_is_given_once(app: typer.Typer, target: str, words: list[str]) -> None:
+    add_lazy_command(app, "called", f"lazy_greetings:{target}", SUMMARY)
+    lists = CliRunner().invoke(app, [*words, "you", "--word", "hi", "--sign", "!", "--sign", "!"])
+    twice = CliRunner().invoke(app, [*words, "you", "--word", "hi", "--word", "ho"])
+
+    assert (lists.output, lists.exit_code) == ("hi you!!\n", 0)
+    assert twice.exit_code == 2
+    assert "Invalid value for '--word': it is given twice, and has one value; give it once" in twice.output

@@ -14,9 +14,9 @@ from pydantic import BaseModel, ConfigDict
 from karenina_core import ArtifactKey, ArtifactKeys, CheckStage, Detection, Skip, Stage, VerificationContext
 from karenina_core.data.rubrics import RubricTrait, register_trait_kind
 from karenina_core.errors import KareninaError
-from karenina_core.models.from_files import FromFiles
 from karenina_core.models.ports import PortError
 from karenina_core.models.prompts import PromptTask
+from karenina_core.models.settings_models import AllowedInFiles
 from karenina_testing.contracts import CheckContract, FormatContract, PrimitiveContract, StageContract, TraitContract
 
 pytestmark = pytest.mark.alone
@@ -222,7 +222,7 @@ def test_an_answer_that_is_no_verdict_is_a_flaw(answer: object) -> None:
 
 @register_trait_kind
 class LengthTrait(RubricTrait):
-    from_files: ClassVar[FromFiles] = "any"
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
     type: Literal["flaws_length"] = "flaws_length"
 
 

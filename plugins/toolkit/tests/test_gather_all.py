@@ -8,7 +8,7 @@ import pytest
 
 from karenina_core.errors import ItemInterrupt, RunError
 from karenina_testing.virtual_time import run_in_virtual_time
-from karenina_toolkit.gather_all import gather_all
+from karenina_toolkit.stage_support import gather_all
 
 
 class Jobs:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from karenina_core.models.adapters import AdapterSpec
 from karenina_testing import ScriptedModels
-from karenina_toolkit.lazy_ports import LazyPorts
+from karenina_toolkit.lazy_names import LazyPorts
 
 if TYPE_CHECKING:
-    from karenina_toolkit.lazy_ports import PortClasses
+    from karenina_toolkit.lazy_names import PortClasses
 
 
 def test_classes_are_imported_when_the_first_port_is_made() -> None:

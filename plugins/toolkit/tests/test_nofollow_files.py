@@ -70,3 +70,18 @@ def test_a_pipe_is_refused_without_waiting(root: Path) -> None:
 def test_a_folder_outside_of_the_root_is_refused(root: Path) -> None:
     with pytest.raises(OSError, match="it does not lie in"), open_folder(root, root.parent / "outside"):
         pass
+
+
+def test_a_link_above_the_root_is_not_followed(root: Path) -> None:
+    inner = root / "data"
+    (root.parent / "beside").symlink_to(root, target_is_directory=True)
+    with pytest.raises(OSError, match=r"Not a directory|Too many levels"):
+        open_file(root.parent / "beside/data", root.parent / "beside/data/code.txt")
+    with open_file(inner, inner / "code.txt") as file:
+        assert file.read() == b"QX1"
+
+
+def test_a_folder_that_cannot_be_listed_is_passed_through(root: Path) -> None:
+    root.chmod(0o711)
+    with open_file(root / "data", root / "data/code.txt") as file:
+        assert file.read() == b"QX1"

@@ -15,7 +15,7 @@ import pytest
 from karenina_core import ModelConfig
 from karenina_core.models.adapters import AdapterConfigError
 from karenina_core.models.ports import ErrorCategory, PortError
-from karenina_core.models.strict_settings import StrictSettings
+from karenina_core.models.settings_models import StrictSettings
 from karenina_testing.server import Reply, ScriptedServer, faults
 from karenina_toolkit.http.post_json import check_server, post_json
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from karenina_template.templates import load_template
-from karenina_toolkit.structured.schema_description import describe_fields, describe_type
+from karenina_toolkit.structured.schema_forms import describe_fields, describe_type
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Skip, Stage, VerificationContext
 from karenina_testing import run_stage
-from karenina_toolkit.skipping import skip_if_failed
+from karenina_toolkit.stage_support import skip_if_failed
 
 FINDINGS = (
     Keys.RECURSION_LIMIT_REACHED,

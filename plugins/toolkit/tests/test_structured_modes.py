@@ -12,8 +12,15 @@ import pytest
 from karenina_core.models.ports import ErrorCategory, Message, PortError, StructuredMode
 from karenina_testing.virtual_time import run_in_virtual_time
 from karenina_toolkit.http.http_errors import HTTPStatusError, status_error
-from karenina_toolkit.structured.mode_refusals import Refusal, classify_refusal
-from karenina_toolkit.structured.structured_modes import MODES, PATIENCE, ModeUnsupported, append_schema, with_best_mode
+from karenina_toolkit.structured.structured_modes import (
+    MODES,
+    PATIENCE,
+    ModeUnsupported,
+    Refusal,
+    append_schema,
+    classify_refusal,
+    with_best_mode,
+)
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}}
 OTHER = {"type": "object", "properties": {"gene": {"type": "string"}}}

@@ -14,7 +14,7 @@ from fuzzing.kinds.csv import write_csv
 from fuzzing.mutation import documents, dump_json, dump_lines, insert_path, parse_tree
 from karenina import Benchmark
 from karenina.templates import TemplateError
-from karenina_benchmark.errors import CheckpointError
+from karenina_benchmark.errors import BenchmarkFileError
 from karenina_template.question_template import template_of
 
 _ROWS: Final[list[Any]] = [
@@ -62,7 +62,7 @@ def _opened(folder: Path) -> Iterator[Callable[[tuple[str, bytes, int]], bool]]:
         given = _GIVEN[number % len(_GIVEN)]
         try:
             benchmark = Benchmark.load(file, columns=given)
-        except CheckpointError as error:
+        except BenchmarkFileError as error:
             str(error).encode("utf-8")
             return False
         assert Benchmark.load(file, columns=given) == benchmark

@@ -13,7 +13,7 @@ from mcp_types import Tool as MCPTool
 
 from karenina_claude_agent_sdk.cli import CLISettings
 from karenina_claude_agent_sdk.cli_runs import CLIRunner, refuse_end
-from karenina_claude_agent_sdk.conversion import SERVER, Wire, reply_of, results_in, results_of, to_wire
+from karenina_claude_agent_sdk.conversion import SERVER, WireMessage, reply_of, results_in, results_of, to_wire
 from karenina_core.models.ports import (
     NO_INFO,
     AgentOptions,
@@ -140,7 +140,7 @@ class _AgentTask:
         self._model: str | None = None
         self._asking = asyncio.Lock()
 
-    async def answer(self, request: Wire, headers: Mapping[str, str]) -> Wire | None:
+    async def answer(self, request: WireMessage, headers: Mapping[str, str]) -> WireMessage | None:
         """Return the model's next turn if it calls tools and turns are left, else None."""
         async with self._asking:
             if self.end.done():
@@ -186,7 +186,7 @@ class _AgentTask:
             tuple(trace), self.usage, limit_reached, self._finish_reason, self._model, self._server_reason
         )
 
-    async def _request_turn(self, request: Wire, headers: Mapping[str, str]) -> Turn:
+    async def _request_turn(self, request: WireMessage, headers: Mapping[str, str]) -> Turn:
         self._record_results(results_in(request))
         size = TraceSize()
         for message in self.reply().trace:

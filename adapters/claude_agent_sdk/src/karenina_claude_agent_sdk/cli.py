@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, ClaudeSDKError, ResultMessage
 
 from karenina_claude_agent_sdk.cli_process import CLIProcess
-from karenina_claude_agent_sdk.conversion import SERVER, Wire
+from karenina_claude_agent_sdk.conversion import SERVER, WireMessage
 from karenina_claude_agent_sdk.settings import ClaudeAgentExtra, cli_of
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class CLI:
     client: ClaudeSDKClient
     process: CLIProcess
 
-    async def converse(self, wire: Sequence[Wire]) -> AsyncGenerator[Message, None]:
+    async def converse(self, wire: Sequence[WireMessage]) -> AsyncGenerator[Message, None]:
         """Send the conversation to the CLI, and yield its messages after the last one. Raises `CLIError`.
 
         The CLI reads one message at a time: earlier messages are sent as history, which it does not answer.
@@ -100,7 +100,7 @@ class CLI:
             raise CLIError(await _why(str(error), self.process)) from None
         raise CLIError(await _why("it ended", self.process))
 
-    async def _tell(self, entry: Wire) -> None:
+    async def _tell(self, entry: WireMessage) -> None:
         async def one() -> AsyncIterator[dict[str, Any]]:
             yield entry
 
@@ -138,7 +138,7 @@ async def _why(error: str, process: CLIProcess) -> str:
     return "; its error output: ".join(part for part in (error, await process.read_error_output()) if part)
 
 
-def _to_entry(entry: Wire) -> Wire:
+def _to_entry(entry: WireMessage) -> WireMessage:
     return {"type": entry["role"], "message": entry, "parent_tool_use_id": None, "session_id": ""}
 
 

@@ -8,7 +8,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from karenina_claude_agent_sdk.cli import CLIError, CLISettings, start_cli
-from karenina_claude_agent_sdk.conversion import Wire
+from karenina_claude_agent_sdk.conversion import WireMessage
 from karenina_claude_agent_sdk.messages_client import MessagesClient
 from karenina_claude_agent_sdk.model_proxy import ModelProxy
 from karenina_claude_agent_sdk.settings import extra_of
@@ -29,7 +29,7 @@ class CLITask(Protocol[T]):
     def end(self) -> asyncio.Future[T]:
         """Return a future for the end of the run, with its result or a `PortError`."""
 
-    async def answer(self, request: Wire, headers: Mapping[str, str]) -> Wire | None:
+    async def answer(self, request: WireMessage, headers: Mapping[str, str]) -> WireMessage | None:
         """Return the reply to a request of the CLI, or None if the run is over."""
 
     def on_message(self, message: claude_agent_sdk.Message) -> None:
@@ -48,7 +48,7 @@ class CLIRunner:
         self.thinking = self.extra.thinking or ("disabled" if model.temperature is not None else None)
         self._model_proxy = ModelProxy()
 
-    async def run(self, setting: CLISettings, wire: Sequence[Wire], work: CLITask[T]) -> T:
+    async def run(self, setting: CLISettings, wire: Sequence[WireMessage], work: CLITask[T]) -> T:
         """Run the CLI on the conversation until `work.end`. Raises `PortError`."""
         if not wire or wire[-1]["role"] != "user":
             raise PortError(
@@ -93,13 +93,13 @@ async def _run_until_done(said: AsyncGenerator[claude_agent_sdk.Message, None], 
 class SingleReply:
     """The task of ports that need one reply of the model, which the CLI does not get."""
 
-    def __init__(self, runner: CLIRunner, prompt: Sequence[Message], fields: Wire) -> None:
+    def __init__(self, runner: CLIRunner, prompt: Sequence[Message], fields: WireMessage) -> None:
         self.end: asyncio.Future[Turn] = asyncio.get_running_loop().create_future()
         self._runner = runner
         self._prompt = prompt
         self._fields = fields
 
-    async def answer(self, request: Wire, headers: Mapping[str, str]) -> Wire | None:
+    async def answer(self, request: WireMessage, headers: Mapping[str, str]) -> WireMessage | None:
         """Send one request; its reply or error ends the run."""
         if not self.end.done():
             try:

@@ -8,10 +8,10 @@ from typing import Any
 from karenina_core.models.ports import FinishReason, Message, Turn
 from karenina_core.text import replace_surrogates, replace_surrogates_in
 from karenina_toolkit.replies.reply_ends import read_end
-from karenina_toolkit.traces.format_error import TraceFormatError
+from karenina_toolkit.traces.blocks import TraceFormatError
 from karenina_toolkit.traces.formats.anthropic import read, read_usage
 
-Wire = dict[str, Any]
+WireMessage = dict[str, Any]
 
 SERVER = "karenina"
 """The name of the server of the run's tools in the CLI."""
@@ -25,14 +25,14 @@ _STOPS: dict[FinishReason, str] = {
 """Reasons of the API for a turn without a reply of its own, from a journal."""
 
 
-def to_wire(messages: Sequence[Message], brought: Sequence[str] = ()) -> tuple[str, list[Wire]]:
+def to_wire(messages: Sequence[Message], brought: Sequence[str] = ()) -> tuple[str, list[WireMessage]]:
     """Return the system prompt, and the other messages in the format of the Messages API.
 
     Consecutive messages of one side are merged. `brought` are the names of the run's tools, which have a prefix in the
     CLI.
     """
     system: list[str] = []
-    wire: list[Wire] = []
+    wire: list[WireMessage] = []
     for message in messages:
         if message.role == "system":
             system.append(message.content)
@@ -46,7 +46,7 @@ def to_wire(messages: Sequence[Message], brought: Sequence[str] = ()) -> tuple[s
     return replace_surrogates("\n\n".join(system)), wire
 
 
-def turn_of(reply: Wire) -> Turn:
+def turn_of(reply: WireMessage) -> Turn:
     """Return a reply as a turn; `wire` is the reply itself. Raises `ValueError` with the problem."""
     content = reply.get("content")
     if not isinstance(content, list) or not all(isinstance(block, dict) for block in content):
@@ -71,9 +71,9 @@ def turn_of(reply: Wire) -> Turn:
     )
 
 
-def results_in(request: Wire) -> dict[str, tuple[str, bool]]:
+def results_in(request: WireMessage) -> dict[str, tuple[str, bool]]:
     """Return the tool results of the last turn: text and whether the tool failed, by call id."""
-    blocks: list[Wire] = []
+    blocks: list[WireMessage] = []
     for entry in reversed(request.get("messages", [])):
         if entry["role"] == "assistant":
             break
@@ -82,7 +82,7 @@ def results_in(request: Wire) -> dict[str, tuple[str, bool]]:
     return results_of(blocks)
 
 
-def results_of(blocks: Sequence[Wire]) -> dict[str, tuple[str, bool]]:
+def results_of(blocks: Sequence[WireMessage]) -> dict[str, tuple[str, bool]]:
     """Return the tool results in `blocks`: text and whether the tool failed, by call id."""
     found = [block for block in blocks if block.get("type") == "tool_result"]
     return {
@@ -97,7 +97,7 @@ def plain_tool_name(name: str) -> str:
     return name.removeprefix(_PREFIX)
 
 
-def _blocks_of(message: Message, brought: Sequence[str]) -> list[Wire]:
+def _blocks_of(message: Message, brought: Sequence[str]) -> list[WireMessage]:
     if message.role == "tool":
         failed = {"is_error": True} if message.is_error else {}
         result = {"tool_use_id": message.tool_call_id or "", "content": message.content, **failed}
@@ -114,11 +114,11 @@ def _blocks_of(message: Message, brought: Sequence[str]) -> list[Wire]:
     return [{"type": "text", "text": message.content}, *calls]
 
 
-def _is_blank(block: Wire) -> bool:
+def _is_blank(block: WireMessage) -> bool:
     return block["type"] == "text" and not str(block["text"]).strip()
 
 
-def reply_of(turn: Turn, brought: Sequence[str]) -> Wire:
+def reply_of(turn: Turn, brought: Sequence[str]) -> WireMessage:
     """Return a turn as a reply of the Messages API: the original reply, or else one with the same content."""
     if isinstance(turn.wire, dict):
         return turn.wire

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from karenina_claude_agent_sdk.conversion import Wire
+from karenina_claude_agent_sdk.conversion import WireMessage
 from karenina_toolkit.replies.reply_bounds import read_json
 from karenina_toolkit.replies.reply_ends import more_serious
 from karenina_toolkit.traces.formats.openai_chat import read_arguments
@@ -23,7 +23,7 @@ class ServerReportedError(Exception):
         self.kind = kind
 
 
-def read_reply(raw: bytes) -> Wire:
+def read_reply(raw: bytes) -> WireMessage:
     """Return the reply in a body, which is JSON or a stream of events.
 
     Raises `ServerReportedError`, and `ValueError`, which says what is wrong.
@@ -37,7 +37,7 @@ def is_stream(raw: bytes) -> bool:
     return raw.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] not in (b"{", b"[", b'"', b"")
 
 
-def events_of(reply: Wire) -> Iterator[bytes]:
+def events_of(reply: WireMessage) -> Iterator[bytes]:
     """Yield the stream of events of `reply`."""
     usage = reply.get("usage") or {"input_tokens": 0, "output_tokens": 0}
     head = {"id": "msg", "type": "message", "role": "assistant", "model": "", **reply}
@@ -61,7 +61,7 @@ def _event(kind: str, **fields: Any) -> bytes:
     return f"event: {kind}\ndata: {json.dumps({'type': kind, **fields})}\n\n".encode()
 
 
-def _split_block(block: Wire) -> tuple[Wire, list[Wire]]:
+def _split_block(block: WireMessage) -> tuple[WireMessage, list[WireMessage]]:
     kind = block.get("type")
     if kind == "text":
         return {**block, "text": ""}, [{"type": "text_delta", "text": block.get("text", "")}]
@@ -74,8 +74,8 @@ def _split_block(block: Wire) -> tuple[Wire, list[Wire]]:
     return block, []
 
 
-def _assemble_reply(text: str) -> Wire:
-    reply: Wire | None = None
+def _assemble_reply(text: str) -> WireMessage:
+    reply: WireMessage | None = None
     ended = False
     written: dict[int, list[str]] = {}
     said: dict[tuple[int, str], list[str]] = {}
@@ -108,13 +108,16 @@ def _assemble_reply(text: str) -> Wire:
     return _check_reply(reply)
 
 
-def _merge_usage(before: Wire, after: Wire) -> Wire:
+def _merge_usage(before: WireMessage, after: WireMessage) -> WireMessage:
     """Return the counts of a later event over those of an earlier one; a count of 0 or null replaces none."""
     return {**before, **{name: count for name, count in after.items() if count or not before.get(name)}}
 
 
 def _collect_delta(
-    content: list[Wire], event: Wire, written: dict[int, list[str]], said: dict[tuple[int, str], list[str]]
+    content: list[WireMessage],
+    event: WireMessage,
+    written: dict[int, list[str]],
+    said: dict[tuple[int, str], list[str]],
 ) -> None:
     """Collect the content of a delta; texts are joined at the end, because joining each would take quadratic time."""
     index = event.get("index")
@@ -136,7 +139,7 @@ def _event_data(text: str) -> Iterator[str]:
             yield "\n".join(lines)
 
 
-def _check_reply(reply: Any) -> Wire:
+def _check_reply(reply: Any) -> WireMessage:
     if not isinstance(reply, dict):
         raise ValueError("it is not a JSON object")  # noqa: TRY004 - invalid data, not a wrong type
     if isinstance(reply.get("error"), dict) and not reply.get("content"):
@@ -146,7 +149,7 @@ def _check_reply(reply: Any) -> Wire:
     return reply
 
 
-def _error(said: Wire) -> ServerReportedError:
+def _error(said: WireMessage) -> ServerReportedError:
     error = said.get("error") or {}
     return ServerReportedError(str(error.get("type") or ""), str(error.get("message") or "no message"))
 

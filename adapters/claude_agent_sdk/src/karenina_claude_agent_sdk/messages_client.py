@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from karenina_claude_agent_sdk.conversion import Wire, turn_of
+from karenina_claude_agent_sdk.conversion import WireMessage, turn_of
 from karenina_claude_agent_sdk.event_stream import ServerReportedError, is_stream, read_reply
 from karenina_claude_agent_sdk.settings import DEFAULT_TIMEOUT, base_url_of, extra_of, key_of
 from karenina_core.models.ports import ErrorCategory, Message, PortError, Turn
@@ -73,7 +73,7 @@ class MessagesClient:
         self._session: ClientSession | None = None
         self._closed = False
 
-    async def post(self, request: Wire, headers: Mapping[str, str], prompt: Sequence[Message]) -> Turn:
+    async def post(self, request: WireMessage, headers: Mapping[str, str], prompt: Sequence[Message]) -> Turn:
         """Send a request of the CLI with the model's parameters, and return the reply. Raises `PortError`.
 
         `prompt` is removed from messages of the server in errors. A reply that the server paused goes on with another
@@ -94,7 +94,7 @@ class MessagesClient:
             turn = replace(turn_of(whole), usage=turn.usage + after.usage)
         return turn
 
-    async def _post_once(self, request: Wire, headers: Mapping[str, str], prompt: Sequence[Message]) -> Turn:
+    async def _post_once(self, request: WireMessage, headers: Mapping[str, str], prompt: Sequence[Message]) -> Turn:
         sent = {**self._headers, **{name: headers[name] for name in _KEPT_HEADERS if name in headers}}
         raw = await self._post(json.dumps({**request, **self._fields}).encode(), sent, prompt)
         page = read_page_text(raw[:_PAGE].decode("utf-8", "replace"))

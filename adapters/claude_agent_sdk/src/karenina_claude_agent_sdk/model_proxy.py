@@ -15,13 +15,13 @@ from typing import Final
 
 from aiohttp import web
 
-from karenina_claude_agent_sdk.conversion import Wire
+from karenina_claude_agent_sdk.conversion import WireMessage
 from karenina_claude_agent_sdk.event_stream import PING, events_of
 
 _PING_SECONDS: Final = 10.0
 _LONGEST_REQUEST: Final = 256 * 2**20
 
-Answer = Callable[[Wire, Mapping[str, str]], Awaitable[Wire | None]]
+Answer = Callable[[WireMessage, Mapping[str, str]], Awaitable[WireMessage | None]]
 """Returns the reply to a request of a CLI, or None if its run is over."""
 
 
@@ -74,7 +74,7 @@ class ModelProxy:
             error = {"type": "not_found_error", "message": "there is nothing here"}
             return web.json_response({"type": "error", "error": error}, status=404)
         request._client_max_size = _LONGEST_REQUEST
-        body: Wire = await request.json()
+        body: WireMessage = await request.json()
         asked = asyncio.ensure_future(answer(body, request.headers))
         try:
             if not body.get("stream"):
@@ -83,7 +83,7 @@ class ModelProxy:
         finally:
             asked.cancel()
 
-    async def _stream(self, request: web.BaseRequest, asked: asyncio.Future[Wire | None]) -> web.StreamResponse:
+    async def _stream(self, request: web.BaseRequest, asked: asyncio.Future[WireMessage | None]) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"})
         await response.prepare(request)
         while not (await asyncio.wait([asked], timeout=_PING_SECONDS))[0]:
@@ -93,7 +93,7 @@ class ModelProxy:
         return response
 
     @staticmethod
-    async def _wait_for_reply(asked: asyncio.Future[Wire | None]) -> Wire:
+    async def _wait_for_reply(asked: asyncio.Future[WireMessage | None]) -> WireMessage:
         """Return the reply; if the CLI gets none, wait until it ends, which cancels this task."""
         reply = await asked
         if reply is None:

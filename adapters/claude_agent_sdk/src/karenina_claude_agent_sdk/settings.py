@@ -12,7 +12,7 @@ from pydantic import Field
 
 from karenina_core.models import adapters
 from karenina_core.models.adapters import AdapterConfigError
-from karenina_core.models.from_files import FromFiles
+from karenina_core.models.settings_models import AllowedInFiles
 from karenina_toolkit.http import endpoints
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ CLITool = Literal["Read", "Glob", "Grep", "Write", "Edit", "Bash"]
 class ClaudeAgentExtra(endpoints.ServerExtra):
     """`ModelConfig.extra` of the `claude_agent_sdk` interface. Values of `headers` are treated as secrets."""
 
-    from_files: ClassVar[FromFiles] = "never"
+    allowed_in_files: ClassVar[AllowedInFiles] = "never"
     tools: tuple[CLITool, ...] = Field(
         default=("Read", "Glob", "Grep", "Write", "Edit"),
         description="Tools of the CLI for an agent in its workspace. All except Bash stay inside the workspace; Bash "
@@ -37,7 +37,7 @@ class ClaudeAgentExtra(endpoints.ServerExtra):
     thinking: Literal["adaptive", "disabled"] | None = Field(
         default=None,
         description="Whether the model thinks before it answers; by default, the CLI decides.",
-        json_schema_extra={"from_files": "any"},
+        json_schema_extra={"allowed_in_files": "any"},
     )
     pass_env: tuple[str, ...] = Field(
         default=(),
@@ -48,7 +48,7 @@ class ClaudeAgentExtra(endpoints.ServerExtra):
         default=4,
         ge=1,
         description="Maximum concurrent runs of the CLI; each is a process of some 250 MB.",
-        json_schema_extra={"from_files": "any"},
+        json_schema_extra={"allowed_in_files": "any"},
     )
 
 
@@ -91,7 +91,11 @@ def concurrency(model: ModelConfig) -> int:
 def unavailable() -> str | None:
     """Return why the adapter is not available, without importing the SDK, or None if it is installed."""
     missing = [name for name in ("claude_agent_sdk", "mcp", "aiohttp") if find_spec(name) is None]
-    return f"{missing[0]} is not installed: pip install 'karenina[claude_agent_sdk]'" if missing else None
+    return (
+        f"{missing[0].replace('_', '-')} is not installed: pip install 'karenina[claude_agent_sdk]'"
+        if missing
+        else None
+    )
 
 
 def check(model: ModelConfig) -> None:

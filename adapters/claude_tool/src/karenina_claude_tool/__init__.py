@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Final
 from karenina_claude_tool.settings import ClaudeExtra, base_url_of, check, concurrency, unavailable
 from karenina_core import hookimpl
 from karenina_core.models.adapters import AdapterSpec
-from karenina_toolkit.lazy_ports import LazyPorts
+from karenina_toolkit.lazy_names import LazyPorts
 
 if TYPE_CHECKING:
-    from karenina_toolkit.lazy_ports import PortClasses
+    from karenina_toolkit.lazy_names import PortClasses
 
 __all__ = ["ClaudeExtra", "plugin"]
 
@@ -32,7 +32,7 @@ SPEC = AdapterSpec(
     agent=_PORTS.agent,
     extra=ClaudeExtra,
     uses=("endpoint_base_url", "endpoint_api_key", "temperature", "max_tokens"),
-    from_files=True,
+    allowed_in_files=True,
     check=check,
     unavailable=unavailable,
     concurrency=concurrency,

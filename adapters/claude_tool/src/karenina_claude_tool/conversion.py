@@ -9,8 +9,7 @@ from typing import Any
 from karenina_core.models.ports import FinishReason, Message, Usage
 from karenina_core.text import replace_surrogates, replace_surrogates_in
 from karenina_toolkit.replies.reply_ends import PAUSED, read_end
-from karenina_toolkit.traces.blocks import describe_block
-from karenina_toolkit.traces.format_error import TraceFormatError
+from karenina_toolkit.traces.blocks import TraceFormatError, describe_block
 from karenina_toolkit.traces.formats.anthropic import read, read_usage
 from karenina_toolkit.traces.formats.openai_chat import read_arguments
 

@@ -11,7 +11,7 @@ from pydantic import Field, field_validator
 
 from karenina_core.models import adapters
 from karenina_core.models.adapters import AdapterConfigError
-from karenina_core.models.from_files import FromFiles
+from karenina_core.models.settings_models import AllowedInFiles
 from karenina_toolkit.http import endpoints
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _OWN_FIELDS = ("model", "max_tokens", "messages", "system", "stream", "tools", "
 class ClaudeExtra(endpoints.ToolLoopExtra):
     """`ModelConfig.extra` of the `claude_tool` interface. Values of `headers` are secrets."""
 
-    from_files: ClassVar[FromFiles] = "any"
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
     prompt_caching: Literal["off", "5m", "1h"] = Field(
         default="off",
         description="How long the server caches the start of requests: tools, system prompt, an agent's earlier turns.",
@@ -37,7 +37,7 @@ class ClaudeExtra(endpoints.ToolLoopExtra):
     body: dict[str, Any] = Field(
         default_factory=dict,
         description="Fields added to each request, such as thinking.",
-        json_schema_extra={"from_files": "never"},
+        json_schema_extra={"allowed_in_files": "never"},
     )
 
     @field_validator("body")

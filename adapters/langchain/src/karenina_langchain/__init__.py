@@ -9,10 +9,10 @@ from karenina_core import hookimpl
 from karenina_core.models.adapters import AdapterSpec
 from karenina_langchain.providers import unavailable
 from karenina_langchain.settings import LangchainExtra, check, concurrency, served_by
-from karenina_toolkit.lazy_ports import LazyPorts
+from karenina_toolkit.lazy_names import LazyPorts
 
 if TYPE_CHECKING:
-    from karenina_toolkit.lazy_ports import PortClasses
+    from karenina_toolkit.lazy_names import PortClasses
 
 __all__ = ["LangchainExtra", "plugin"]
 
@@ -44,7 +44,7 @@ def _spec(interface: str, description: str) -> AdapterSpec:
         agent=_PORTS.agent,
         extra=LangchainExtra,
         uses=_USES | {"model_provider"} if interface == "langchain" else _USES,
-        from_files=True,
+        allowed_in_files=True,
         check=check,
         unavailable=partial(unavailable, interface),
         concurrency=concurrency,

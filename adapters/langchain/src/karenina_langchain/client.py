@@ -1,23 +1,32 @@
-"""One chat model of LangChain, and its calls with Karenina's errors."""
+"""One chat model of LangChain, and its calls, whose errors become `PortError`s without secrets and prompts."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
+from langchain_core import exceptions as langchain_errors
 from langchain_core.messages import AIMessage
 
-from karenina_core.models.ports import ErrorCategory, PortError
+from karenina_core.models.ports import NO_USAGE, ErrorCategory, Message, PortError
 from karenina_langchain.chat_models import BODY, describe_server, make_chat_model
 from karenina_langchain.conversion import ChatReply, from_completion, from_langchain
 from karenina_langchain.providers import provider_of
-from karenina_langchain.sdk_errors import is_unreadable, port_error, read_completion
 from karenina_langchain.settings import DEFAULT_TIMEOUT, base_url_of, extra_of, key_of
-from karenina_toolkit.http.http_errors import error_in_reply
+from karenina_toolkit.http.error_cures import cure_for_tls_error, find_page_text
+from karenina_toolkit.http.http_errors import (
+    CURES,
+    error_in_reply,
+    find_system_error,
+    redact_text,
+    status_error,
+    web_page_error,
+)
 from karenina_toolkit.http.urls import find_proxy_secrets, find_secret_parts
-from karenina_toolkit.replies.reply_bounds import BrokenReply, find_port_error
+from karenina_toolkit.replies.reply_bounds import BrokenReply, find_port_error, read_json
 from karenina_toolkit.replies.reply_sanitizer import check_tool_call_count
-from karenina_toolkit.traces.formats.openai_completions import error_of_choice, usage_of
+from karenina_toolkit.traces.formats.openai_chat import error_of_choice, usage_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,6 +36,112 @@ if TYPE_CHECKING:
 
     from karenina_core.models.model import ModelConfig
     from karenina_core.models.ports import Message
+
+
+_BY_CLASS: Final[tuple[tuple[type[Exception], ErrorCategory], ...]] = (
+    (langchain_errors.ModelTimeoutError, ErrorCategory.TIMEOUT),
+    (langchain_errors.ModelConnectionError, ErrorCategory.CONNECTION),
+    (langchain_errors.ModelRateLimitError, ErrorCategory.RATE_LIMIT),
+    (langchain_errors.ModelAPIError, ErrorCategory.SERVER),
+    (langchain_errors.ModelError, ErrorCategory.PERMANENT),
+    (TimeoutError, ErrorCategory.TIMEOUT),
+    (OSError, ErrorCategory.CONNECTION),
+)
+# Classes of HTTP clients and SDKs by name, because several packages define them and none is required.
+_BY_NAME: Final = {
+    "TimeoutException": ErrorCategory.TIMEOUT,
+    "APITimeoutError": ErrorCategory.TIMEOUT,
+    "APIResponseValidationError": ErrorCategory.SERVER,
+    "RemoteProtocolError": ErrorCategory.CONNECTION,
+    "TransportError": ErrorCategory.CONNECTION,
+    "APIConnectionError": ErrorCategory.CONNECTION,
+}
+_UNREADABLE: Final = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
+_CURES: Final = {
+    **CURES,
+    401: "check endpoint_api_key, or the environment variable of the provider's key",
+    404: "check model_name, and the base URL of the server",
+}
+
+
+def port_error(where: str, error: Exception, secrets: Sequence[str], prompt: Sequence[Message]) -> PortError:
+    """Return the `PortError` for `error`, from its class and its HTTP status, never from its text."""
+    status, headers, body = _response(error)
+    if status is not None and status >= 300:
+        return status_error(where, status, headers, body, secrets, prompt, _CURES)
+    passed_on = error.args[0] if error.args else None
+    if isinstance(error, ValueError) and isinstance(passed_on, Mapping | str):
+        said = error_in_reply(where, passed_on, NO_USAGE, secrets, prompt)
+        if isinstance(passed_on, Mapping) or said.category is ErrorCategory.FILTERED:
+            return said
+    shown = redact_text(str(error), secrets, prompt)
+    reason = f"{type(error).__name__}{f': {shown}' if shown else ''}"
+    category = _category(error)
+    if category is ErrorCategory.TIMEOUT:
+        return PortError(f"{where} did not answer in time; raise request_timeout", category=category)
+    if category is ErrorCategory.CONNECTION:
+        why = find_system_error(error) or error.__cause__ or error
+        cause = redact_text(str(why), secrets, prompt) or type(why).__name__
+        cure = cure_for_tls_error(str(why))
+        if cure is not None:
+            refused = f"{where}: no connection is possible ({cause}); {cure}"
+            return PortError(refused, category=ErrorCategory.PERMANENT)
+        return PortError(
+            f"{where}: no connection, or it broke ({cause}): check that the server is running, and its base URL",
+            category=category,
+        )
+    if category is None and isinstance(error, _UNREADABLE):
+        page = find_page_text(str(error))  # the SDK has the reply only in its message
+        if page is not None:
+            return web_page_error(where, page, secrets, prompt, "check the base URL of the server, and its path")
+        return PortError(f"{where} sent no usable reply ({reason})", category=ErrorCategory.SERVER)
+    return PortError(f"{where}: the call failed ({reason})", category=category or ErrorCategory.PERMANENT)
+
+
+def is_unreadable(error: Exception) -> bool:
+    """Return whether LangChain or an SDK failed on a reply of status 200, which may be readable without them."""
+    status, *_ = _response(error)
+    named = ("LengthFinishReasonError", "ContentFilterFinishReasonError")
+    return status in (None, 200) and (
+        type(error).__name__ in named or (isinstance(error, _UNREADABLE) and _category(error) is None)
+    )
+
+
+def read_completion(body: bytes | bytearray) -> Mapping[str, Any] | None:
+    """Return the chat completion in the body of a reply; None if it holds anything else."""
+    if b'"choices"' not in body:
+        return None
+    try:
+        found = read_json(bytes(body))
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) and isinstance(found.get("choices"), list) and found["choices"] else None
+
+
+def _category(error: Exception) -> ErrorCategory | None:
+    for kind, category in _BY_CLASS:
+        if isinstance(error, kind):
+            return category
+    for ancestor in type(error).__mro__:
+        if ancestor.__name__ in _BY_NAME:
+            return _BY_NAME[ancestor.__name__]
+    return None
+
+
+def _response(error: Exception) -> tuple[int | None, Mapping[str, str], str]:
+    """Return the HTTP status, headers and body of an SDK's error, or (None, {}, "") if it has none."""
+    response: Any = getattr(error, "response", None)
+    status = getattr(response, "status_code", None)
+    if not isinstance(status, int):
+        status = next(
+            (value for name in ("status_code", "code") if isinstance(value := getattr(error, name, None), int)), None
+        )
+        return (status, {}, str(error)) if status is not None and 300 <= status < 600 else (None, {}, "")
+    try:
+        body = str(response.text)
+    except Exception:  # a body that was not read must not raise another error
+        body = str(error)
+    return status, response.headers, body
 
 
 class Client:

@@ -12,9 +12,8 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from karenina_core.models.ports import FinishReason, Message, ToolCall, Usage
 from karenina_toolkit.replies.reply_ends import read_end
 from karenina_toolkit.replies.reply_sanitizer import read_token_count
-from karenina_toolkit.traces.format_error import TraceFormatError
-from karenina_toolkit.traces.formats.openai_chat import UNREADABLE_ARGUMENTS, split_parts
-from karenina_toolkit.traces.formats.openai_completions import from_wire, refused
+from karenina_toolkit.traces.blocks import TraceFormatError
+from karenina_toolkit.traces.formats.openai_chat import UNREADABLE_ARGUMENTS, from_wire, refused, split_parts
 from karenina_toolkit.traces.token_counts import read_usage
 
 _CACHE_WRITES: Final = ("cache_creation", "ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens")

@@ -9,7 +9,7 @@ from karenina_core.models.ports import NO_INFO, CallInfo, LLMReply, Message, Par
 from karenina_langchain.client import Client
 from karenina_langchain.conversion import call_arguments, to_langchain
 from karenina_toolkit.structured.reply_checks import text_reply
-from karenina_toolkit.structured.strict_schema import is_official, schema_name, strict_schema
+from karenina_toolkit.structured.schema_forms import is_official, schema_name, strict_schema
 from karenina_toolkit.structured.structured_modes import MODES, ModeUnsupported, append_schema, with_best_mode
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from pydantic import Field, field_validator
 
 from karenina_core.models import adapters
 from karenina_core.models.adapters import AdapterConfigError
-from karenina_core.models.from_files import FromFiles
+from karenina_core.models.settings_models import AllowedInFiles
 from karenina_langchain.providers import explain_missing_package, provider_name, provider_of
 from karenina_toolkit.http import endpoints
 from karenina_toolkit.http.urls import is_loopback
@@ -46,7 +46,7 @@ _RESERVED_ENDINGS = ("api_key", "api_base", "api_url", "base_url", "organization
 class LangchainExtra(endpoints.ToolLoopExtra):
     """`ModelConfig.extra` of these interfaces. Values of `headers` are treated as secrets."""
 
-    from_files: ClassVar[FromFiles] = "never"
+    allowed_in_files: ClassVar[AllowedInFiles] = "never"
     parameters: dict[str, Any] = Field(
         default_factory=dict, description="Further arguments of LangChain's chat model, such as seed or thinking."
     )

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Final
 from karenina_core.models.adapters import AdapterConfigError, AdapterSpec
 from karenina_local.settings import LocalSettings, settings_of
 from karenina_local.store import find_model, is_catalogued
-from karenina_toolkit.lazy_ports import LazyPorts
+from karenina_toolkit.lazy_names import LazyPorts
 
 if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig
-    from karenina_toolkit.lazy_ports import PortClasses
+    from karenina_toolkit.lazy_names import PortClasses
 
 
 def check(model: ModelConfig) -> None:
@@ -66,7 +66,7 @@ SPEC: Final = AdapterSpec(
     free=True,
     extra=LocalSettings,
     uses=("temperature", "max_tokens"),
-    from_files=True,
+    allowed_in_files=True,
     restricts=_restricts,
     check=check,
     unavailable=unavailable,

@@ -1,4 +1,4 @@
-"""The models that Karenina knows by name: what each is, what it is good for, and the sources of its file.
+"""The models that Karenina knows by name: what each is, what it is good for, the sources of its file, and its errors.
 
 A model is its file: the SHA-256 is that of the file as its authors published it. No source of the bytes (wheels of the
 package index, a model hub, a file of the user) is trusted.
@@ -9,7 +9,31 @@ from __future__ import annotations
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-from karenina_local.errors import UnknownModel
+from karenina_core.models.adapters import AdapterConfigError
+
+
+class UnknownModel(AdapterConfigError):
+    """A name that is neither in the catalogue nor a file."""
+
+
+class ModelMissing(AdapterConfigError):
+    """A model whose file is missing or incomplete; the message contains the command that downloads it."""
+
+
+class PullError(Exception):
+    """A model's file that could not be downloaded, or is not the official one. No file was saved."""
+
+
+class DigestMismatch(PullError):
+    """A file whose bytes differ from those of the official file."""
+
+    def __init__(self, model: str, source: str, *, expected: str, got: str) -> None:
+        super().__init__(
+            f"the download of {model} from {source} is not the official file: expected {expected}, got {got}. It was "
+            "deleted; try another source (`karenina model pull NAME --from hub`, `index` or a file) or report it"
+        )
+        self.expected = expected
+        self.got = got
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from karenina_core.errors import RunError
-from karenina_local.catalogue import CatalogueModel, model_named
-from karenina_local.errors import PullError, UnknownModel
+from karenina_local.catalogue import CatalogueModel, PullError, UnknownModel, model_named
 
 SYSTEM_PROMPT: Final = "Answer the question in one short sentence."
 MOST_ANSWER_TOKENS: Final = 96

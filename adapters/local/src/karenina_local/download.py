@@ -1,4 +1,4 @@
-"""Download of a model's file, with a check that it is the official one.
+"""Download of a model's file from the package index or the Hugging Face hub, with a check that it is the official one.
 
 The file is written to a temporary folder beside its destination, hashed while it is written, and renamed only if size
 and digest are correct. So concurrent downloads do not disturb each other, and a killed one leaves at most a temporary
@@ -18,15 +18,92 @@ import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import timedelta
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, TYPE_CHECKING, Any, Final
+from urllib.parse import quote, urlsplit
 
-from karenina_local import hub
-from karenina_local.catalogue import CatalogueModel, WheelPart, model_named
-from karenina_local.errors import DigestMismatch, PullError
+from karenina_core.version import __version__
+from karenina_local.catalogue import CatalogueModel, DigestMismatch, PullError, WheelPart, model_named
 from karenina_local.store import path_of, state_of
+
+if TYPE_CHECKING:
+    from pyreqwest.client import SyncClient
+
+    from karenina_local.catalogue import HubFile
+
+
+ENDPOINT: Final = "https://huggingface.co"
+CONNECT_SECONDS: Final = 5.0
+"""The time limit for the DNS lookup and the connection, short because the hub may be unreachable."""
+SILENCE_SECONDS: Final = 15.0
+"""The time limit for the headers of the reply, and between two chunks of the file."""
+OK: Final = 200
+_ON: Final = {"1", "on", "yes", "true"}
+
+
+def hub_is_off() -> bool:
+    """Return whether the environment forbids requests to the hub."""
+    return os.environ.get("HF_HUB_OFFLINE", "").lower() in _ON
+
+
+def read_from_hub(file: HubFile) -> Iterator[bytes]:
+    """Yield the content of `file` in chunks. Raises `PullError` if it cannot be read to its end."""
+    from pyreqwest.exceptions import PyreqwestError
+
+    if hub_is_off():
+        raise PullError("HF_HUB_OFFLINE forbids requests to the hub: unset it, or use `--from index` or a file")
+    endpoint = os.environ.get("HF_ENDPOINT", "").rstrip("/") or ENDPOINT
+    url = f"{endpoint}/{quote(file.repository)}/resolve/{quote(file.revision, safe='')}/{quote(file.file)}"
+    try:
+        with _client(endpoint) as client, client.get(url).build_streamed() as response:
+            if response.status != OK:
+                raise PullError(f"{_host(endpoint)} returned HTTP {response.status} for {file.repository}/{file.file}")
+            reader = response.body_reader
+            while piece := reader.read_chunk():
+                yield bytes(piece)
+    except (PyreqwestError, ValueError) as error:
+        raise PullError(
+            f"{file.repository}/{file.file} could not be downloaded from {_host(endpoint)}: {_reason(error)}"
+        ) from error
+
+
+def _client(endpoint: str) -> SyncClient:
+    """Return a client for one file. It follows redirects, but never from HTTPS to HTTP."""
+    from pyreqwest.client import SyncClientBuilder
+
+    return (
+        SyncClientBuilder()
+        .user_agent(f"karenina/{__version__}")
+        .https_only(not endpoint.lower().startswith("http://"))
+        .error_for_status(False)
+        .gzip(False)
+        .brotli(False)
+        .zstd(False)
+        .deflate(False)
+        .connect_timeout(timedelta(seconds=CONNECT_SECONDS))
+        .read_timeout(timedelta(seconds=SILENCE_SECONDS))
+        .build()
+    )
+
+
+def _host(endpoint: str) -> str:
+    """Return the server's name for a message, because a user's address may contain a secret."""
+    try:
+        return urlsplit(endpoint).hostname or "the hub"
+    except ValueError:
+        return "the hub"
+
+
+def _reason(error: Exception) -> str:
+    """Return the innermost cause of an error, without the request's address."""
+    details: Any = getattr(error, "details", None) or {}
+    causes = [str(cause["message"]) for cause in details.get("causes") or ()]
+    causes = [cause for cause in causes if "for url" not in cause]
+    return causes[-1] if causes else str(getattr(error, "message", error))
+
 
 CHUNK: Final = 1 << 20
 TEMPORARY: Final = ".pull-"
@@ -88,7 +165,7 @@ def _choose_sources(model: CatalogueModel, source: str | Path) -> list[str | Pat
     if source != AUTO:
         return [source]
     found: list[str | Path] = []
-    if model.hub is not None and not hub.offline():
+    if model.hub is not None and not hub_is_off():
         found.append(HUB)
     if model.wheels:
         found.append(INDEX)
@@ -179,7 +256,7 @@ class _Writer:
         if self._model.hub is None:
             raise PullError(f"no hub repository is known for {self._model.name}: use `--from index` or a file")
         self._report_progress("from the hub")
-        for piece in hub.read(self._model.hub):
+        for piece in read_from_hub(self._model.hub):
             yield piece
             self._report_progress("from the hub")
 

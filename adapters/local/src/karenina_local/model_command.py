@@ -88,8 +88,8 @@ Again = Annotated[bool, typer.Option("--again", help="Download it even if it is 
 @model_app.command("pull")
 def pull_command(name: Name, source: Source = "auto", again: Again = False, as_json: PrintJSON = False) -> None:
     """Download a model's file, check that it is the official one, and save it in the cache folder."""
+    from karenina_local.catalogue import PullError
     from karenina_local.download import pull
-    from karenina_local.errors import PullError
     from karenina_local.store import state_of
 
     model = find_or_exit(name)
@@ -189,8 +189,7 @@ def progress_bar(model: CatalogueModel) -> Iterator[Report]:
 
 def find_or_exit(name: str) -> CatalogueModel:
     """Return the model called `name`; exit with code 2 if there is none."""
-    from karenina_local.catalogue import model_named
-    from karenina_local.errors import UnknownModel
+    from karenina_local.catalogue import UnknownModel, model_named
 
     try:
         return model_named(name)

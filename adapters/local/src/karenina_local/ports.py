@@ -16,8 +16,7 @@ from karenina_local.server import POOL, Address, ServerSettings
 from karenina_local.settings import settings_of
 from karenina_local.speed import Speed, speed_of
 from karenina_local.store import find_model
-from karenina_openai.llm import OpenAILLM
-from karenina_openai.parser import OpenAIParser
+from karenina_openai.parser import OpenAILLM, OpenAIParser
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

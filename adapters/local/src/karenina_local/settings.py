@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 from pydantic import Field
 
 from karenina_core.models.adapters import extra_of
-from karenina_core.models.from_files import FromFiles
-from karenina_core.models.strict_settings import StrictSettings
+from karenina_core.models.settings_models import AllowedInFiles, StrictSettings
 
 if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig
@@ -21,7 +20,7 @@ class LocalSettings(StrictSettings):
     which a small model would otherwise continue until max_tokens.
     """
 
-    from_files: ClassVar[FromFiles] = "any"
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
 
     slots: int = Field(
         default=2, ge=1, le=64, description="Number of concurrent calls; each holds memory for three prompts."

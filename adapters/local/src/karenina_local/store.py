@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from karenina_local.catalogue import CATALOGUE, CatalogueModel, model_named
-from karenina_local.errors import ModelMissing, UnknownModel
+from karenina_local.catalogue import CATALOGUE, CatalogueModel, ModelMissing, UnknownModel, model_named
 
 FOLDER_VARIABLE: Final = "KARENINA_MODELS"
 GGUF_MAGIC: Final = b"GGUF"

@@ -63,7 +63,7 @@ class Recordings:
                 f"model {self.model.id!r}: manual_traces is missing: set it to a .json or .jsonl file, or to a mapping"
             )
         if not isinstance(traces, dict):
-            return recording_files.read_recordings(traces, extra)
+            return recording_files.read_recordings(traces, extra, self.model.files_within)
         index = RecordingIndex(f"manual_traces of model {self.model.id!r}")
         for key, value in traces.items():
             index.add(key, key, Recording(value, f"manual_traces[{key!r}]"))

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 from pydantic import Field
 
 from karenina_core.models import adapters
-from karenina_core.models.from_files import FromFiles
-from karenina_core.models.strict_settings import StrictSettings
+from karenina_core.models.settings_models import AllowedInFiles, StrictSettings
 
 if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 class ManualExtra(StrictSettings):
     """`ModelConfig.extra` of the `manual` interface: columns and rows of a file that are used."""
 
-    from_files: ClassVar[FromFiles] = "any"
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
 
     id_field: str | None = Field(default=None, description="Column of the question id; by default question_id or id.")
     question_field: str | None = Field(default=None, description="Column of the question's text; by default question.")

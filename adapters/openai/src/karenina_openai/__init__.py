@@ -7,18 +7,17 @@ from typing import TYPE_CHECKING, Final
 from karenina_core import hookimpl
 from karenina_core.models.adapters import AdapterSpec
 from karenina_openai.settings import OpenAIExtra, base_url_of, check, concurrency
-from karenina_toolkit.lazy_ports import LazyPorts
+from karenina_toolkit.lazy_names import LazyPorts
 
 if TYPE_CHECKING:
-    from karenina_toolkit.lazy_ports import PortClasses
+    from karenina_toolkit.lazy_names import PortClasses
 
 __all__ = ["OpenAIExtra", "plugin"]
 
 
 def _classes() -> PortClasses:
     from karenina_openai.agent import OpenAIAgent
-    from karenina_openai.llm import OpenAILLM
-    from karenina_openai.parser import OpenAIParser
+    from karenina_openai.parser import OpenAILLM, OpenAIParser
 
     return OpenAILLM, OpenAIParser, OpenAIAgent
 
@@ -33,7 +32,7 @@ SPEC = AdapterSpec(
     agent=_PORTS.agent,
     extra=OpenAIExtra,
     uses=("endpoint_base_url", "endpoint_api_key", "temperature", "max_tokens"),
-    from_files=True,
+    allowed_in_files=True,
     check=check,
     concurrency=concurrency,
     served_by=base_url_of,

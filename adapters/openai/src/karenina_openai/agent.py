@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from karenina_core.models.ports import NO_INFO, AgentOptions, AgentReply, CallInfo, Message, Turn
-from karenina_openai.client import Client
-from karenina_openai.conversion import to_wire
+from karenina_openai.client import Client, to_wire
 from karenina_openai.settings import extra_of
 from karenina_toolkit.agents.tool_loop import run_tool_loop
-from karenina_toolkit.traces.formats.openai_completions import from_wire
+from karenina_toolkit.traces.formats.openai_chat import from_wire
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

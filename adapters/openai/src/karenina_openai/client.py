@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
@@ -36,13 +36,47 @@ from karenina_toolkit.http.http_errors import (
 from karenina_toolkit.http.stream_ends import IncompleteStream, UnendedStream
 from karenina_toolkit.http.urls import find_proxy, find_proxy_secrets, find_secret_parts, redact_url
 from karenina_toolkit.replies.reply_bounds import BrokenReply, ReplyBounds, read_json
-from karenina_toolkit.traces.formats.openai_completions import error_of_choice, usage_of
+from karenina_toolkit.traces.formats.openai_chat import UNREADABLE_ARGUMENTS, error_of_choice, usage_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from karenina_core.models.model import ModelConfig
     from karenina_core.models.ports import Usage
+
+
+def to_wire(messages: Sequence[Message]) -> list[dict[str, Any]]:
+    """Return `messages` as chat messages. Reasoning is not sent back, and the failure of a tool is only in its
+    content.
+    """
+    return [_to_wire(message) for message in messages]
+
+
+def _to_wire(message: Message) -> dict[str, Any]:
+    if message.role == "tool":
+        return {"role": "tool", "tool_call_id": message.tool_call_id or "", "content": message.content}
+    if not message.tool_calls:
+        return {"role": message.role, "content": message.content}
+    return {
+        "role": message.role,
+        "content": message.content or None,
+        "tool_calls": [
+            {
+                "id": call.id,
+                "type": "function",
+                "function": {"name": call.name, "arguments": _arguments(call.arguments)},
+            }
+            for call in message.tool_calls
+        ],
+    }
+
+
+def _arguments(arguments: Mapping[str, Any]) -> str:
+    unreadable = arguments.get(UNREADABLE_ARGUMENTS)
+    if len(arguments) == 1 and isinstance(unreadable, str):
+        return unreadable
+    return json.dumps(dict(arguments), ensure_ascii=False)
+
 
 Watch = Callable[[Mapping[str, Any]], None]
 TokensField = Literal["max_tokens", "max_completion_tokens"]

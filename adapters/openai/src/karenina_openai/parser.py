@@ -1,25 +1,103 @@
-"""JSON from an OpenAI-compatible server, in the best mode that it supports."""
+"""Plain text from an OpenAI-compatible server, and JSON in the best mode that it supports."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+import math
+import re
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-from karenina_core.models.ports import NO_INFO, CallInfo, Message, ParserReply, StructuredMode
-from karenina_openai.client import Client
-from karenina_openai.conversion import to_wire
-from karenina_openai.option_logprobs import LOGPROBS, options_of, read_option_logprobs
+from karenina_core.models.ports import NO_INFO, CallInfo, LLMReply, Message, ParserReply, StructuredMode
+from karenina_openai.client import Client, to_wire
 from karenina_openai.settings import base_url_of
-from karenina_toolkit.structured.strict_schema import is_official, schema_name, strict_schema
+from karenina_toolkit.structured.reply_checks import text_reply
+from karenina_toolkit.structured.schema_forms import is_official, schema_name, strict_schema
 from karenina_toolkit.structured.structured_modes import MODES, append_schema, with_best_mode
-from karenina_toolkit.traces.formats.openai_completions import ChatReply, from_wire
+from karenina_toolkit.traces.formats.openai_chat import ChatReply, from_wire
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping, Sequence
 
     from karenina_core.models.model import ModelConfig
     from karenina_openai.client import Watch
+
+
+class OpenAILLM:
+    """The LLM port. A refusal counts as the answer; reasoning that the server sends separately is `reasoning`."""
+
+    def __init__(self, model: ModelConfig, *, watch: Watch | None = None, client: type[Client] = Client) -> None:
+        self._client = client(model, watch=watch)
+
+    async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
+        """Return the model's reply to `messages`. Raises `PortError`."""
+        data = await self._client.post(messages, to_wire(messages))
+        try:
+            reply = from_wire(data)
+        except ValueError as error:
+            raise self._client.unusable_reply(str(error)) from None
+        return text_reply(reply)
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._client.aclose()
+
+
+LOGPROBS: Final[Mapping[str, Any]] = {"logprobs": True, "top_logprobs": 20}
+"""The fields of a request for probabilities: those of the 20 likeliest tokens, the most that OpenAI's API gives."""
+
+_BEFORE_VALUE: Final = re.compile(r'\s*\{\s*"(?:[^"\\]|\\.)*"\s*:\s*"')
+
+
+def options_of(schema: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the options of a schema with one field, an enum of texts; none for all other schemas."""
+    parts = list(schema.get("properties", {}).values())
+    options = parts[0].get("enum", ()) if len(parts) == 1 else ()
+    return tuple(options) if all(isinstance(option, str) for option in options) else ()
+
+
+def read_option_logprobs(data: Mapping[str, Any], text: str, options: Sequence[str]) -> dict[str, float] | None:
+    """Return the log-probability of each option: that of its first token, where the value begins in `text`.
+
+    An option that is not among the likeliest tokens gets the lowest log-probability that the server gave. None if the
+    server gave none, or if they do not belong to `text`.
+    """
+    start = _BEFORE_VALUE.match(text)
+    try:
+        tokens = data["choices"][0]["logprobs"]["content"]
+        if start is None:
+            return None
+        position = 0
+        for token in tokens:
+            written = token["token"]
+            if not text.startswith(written, position):
+                return None
+            position += len(written)
+            if position > start.end():
+                before = text[position - len(written) : start.end()]
+                return _by_option(before, token["top_logprobs"], options)
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+        return None
+    return None
+
+
+def _by_option(before: str, likeliest: Sequence[Mapping[str, Any]], options: Sequence[str]) -> dict[str, float] | None:
+    """Return the log-probabilities, if the tokens begin with the text `before` the value."""
+    found: dict[str, float] = {}
+    lowest = math.inf
+    for one in likeliest:
+        logprob, written = float(one["logprob"]), str(one["token"])
+        if not math.isfinite(logprob):
+            continue
+        lowest = min(lowest, logprob)
+        rest = written.removeprefix(before)
+        if not rest or not written.startswith(before):
+            continue
+        for option in options:
+            value = json.dumps(option, ensure_ascii=False)[1:]
+            if value.startswith(rest) or rest.startswith(value):
+                found[option] = max(logprob, found.get(option, -math.inf))
+    return {option: found.get(option, lowest) for option in options} if math.isfinite(lowest) else None
 
 
 class OpenAIParser:

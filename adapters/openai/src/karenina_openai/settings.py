@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self
 from pydantic import Field, SecretStr, field_validator, model_validator
 
 from karenina_core.models import adapters
-from karenina_core.models.from_files import FromFiles
+from karenina_core.models.settings_models import AllowedInFiles
 from karenina_toolkit.http import endpoints
-from karenina_toolkit.structured.strict_schema import is_official
+from karenina_toolkit.structured.schema_forms import is_official
 
 if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig
@@ -24,16 +24,16 @@ _OWN_FIELDS = ("messages", "stream", "stream_options", "response_format", "tools
 class OpenAIExtra(endpoints.ToolLoopExtra):
     """`ModelConfig.extra` of the `openai` interface. Values of `headers` and `query` are secrets."""
 
-    from_files: ClassVar[FromFiles] = "any"
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
     query: dict[str, SecretStr] = Field(
         default_factory=dict,
         description="Query parameters added to each request.",
-        json_schema_extra={"from_files": "never"},
+        json_schema_extra={"allowed_in_files": "never"},
     )
     body: dict[str, Any] = Field(
         default_factory=dict,
         description="Fields added to each request, such as seed.",
-        json_schema_extra={"from_files": "never"},
+        json_schema_extra={"allowed_in_files": "never"},
     )
     stream: bool = Field(
         default=False,

@@ -12,15 +12,15 @@ from typing import Any
 from karenina_toolkit.http.stream_ends import IncompleteStream, check_stream_end
 from karenina_toolkit.replies.reply_ends import more_serious
 from karenina_toolkit.replies.reply_sanitizer import check_tool_call_count
-from karenina_toolkit.traces.format_error import TraceFormatError
+from karenina_toolkit.traces.blocks import TraceFormatError
 from karenina_toolkit.traces.formats.openai_chat import (
     REASONING_FIELDS,
     UNREADABLE_ARGUMENTS,
     read_arguments,
     read_reasoning,
     split_parts,
+    usage_of,
 )
-from karenina_toolkit.traces.formats.openai_completions import usage_of
 from karenina_toolkit.traces.token_counts import larger_usage
 
 _TEXTS = ("content", "refusal", *REASONING_FIELDS)

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from karenina_core import Message, ModelConfig, Usage
 from karenina_core.models.ports import ErrorCategory, FinishReason, PortError
-from karenina_testing.contracts import AdapterContract, AgentContract, LLMContract, ParserContract, Request, Wire
+from karenina_testing.contracts import AdapterContract, AgentContract, LLMContract, ParserContract, Request, WireFormat
 from karenina_testing.server import Fault, ScriptedServer, faults
 
 from own_server import OwnServer
 
 
-class Server(Wire):
+class Server(WireFormat):
     """The format of the server's requests and replies."""
 
     entry_point = "own_server"

@@ -8,12 +8,11 @@ from typing import ClassVar, Final
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator
 
 from karenina_core.artifacts.slots import EvaluationMode, Slot, find_slot
-from karenina_core.models.from_files import FromFiles
 from karenina_core.models.model import MAX_REPLY_BYTES, STREAM_TIMEOUT, ModelConfig
-from karenina_core.models.strict_settings import StrictSettings
+from karenina_core.models.settings_models import AllowedInFiles, StrictSettings
 from karenina_core.text import did_you_mean
 
-_NOT_FROM_FILES: Final[dict[str, JsonValue]] = {"changes_results": False, "from_files": "never"}
+_NOT_FROM_FILES: Final[dict[str, JsonValue]] = {"changes_results": False, "allowed_in_files": "never"}
 
 
 class PluginSelection(StrictSettings):
@@ -32,17 +31,17 @@ class PluginSelection(StrictSettings):
 class CoreSettings(BaseModel):
     """The names that the core owns, because several distributions read them."""
 
-    from_files: ClassVar[FromFiles] = "any"
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
     model_config = ConfigDict(frozen=True, protected_namespaces=())
 
     evaluation_mode: EvaluationMode = Field(
         default="template_only", description="What is evaluated: templates, rubrics, or both."
     )
     answering_models: tuple[ModelConfig, ...] = Field(
-        default=(), description="The models under test.", json_schema_extra={"from_files": "models"}
+        default=(), description="The models under test.", json_schema_extra={"allowed_in_files": "models"}
     )
     parsing_models: tuple[ModelConfig, ...] = Field(
-        default=(), description="The judges.", json_schema_extra={"from_files": "models"}
+        default=(), description="The judges.", json_schema_extra={"allowed_in_files": "models"}
     )
     replicate_count: int = Field(default=1, ge=1, description="How often each question is answered.")
     parsing_only: bool = Field(default=False, description="Only judge answers that were recorded earlier.")
@@ -80,7 +79,7 @@ class CoreSettings(BaseModel):
     slots: dict[str, tuple[str, ...]] = Field(
         default={},
         description="Stages by slot, in place of those that the plan would choose.",
-        json_schema_extra={"from_files": "never"},
+        json_schema_extra={"allowed_in_files": "never"},
     )
     plugins: PluginSelection = Field(
         default=PluginSelection(),

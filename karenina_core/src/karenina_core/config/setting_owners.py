@@ -18,7 +18,7 @@ from pydantic.fields import FieldInfo
 from karenina_core.catalog import CORE, read_catalog
 from karenina_core.config.core_settings import CoreSettings
 from karenina_core.errors import ConfigError
-from karenina_core.models.from_files import FromFiles, declared, mark_of
+from karenina_core.models.settings_models import AllowedInFiles, declared, mark_of
 from karenina_core.namespaces import flatten, namespace_of
 from karenina_core.plugins import Plugins, active_plugins
 from karenina_core.plugins.hookspecs import karenina_settings
@@ -59,7 +59,7 @@ class Setting:
         return declared(self.info, "changes_results") is not False
 
     @property
-    def from_files(self) -> FromFiles:
+    def allowed_in_files(self) -> AllowedInFiles:
         """The values that a benchmark may set without the user's trust; `never` if the settings model declares none."""
         return mark_of(self.model, self.field) or "never"
 

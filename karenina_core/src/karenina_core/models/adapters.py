@@ -51,10 +51,10 @@ class AdapterSpec:
     - `by_item`: whether replies depend on the `CallInfo` and not only on the messages, so that items never share
       replies. Always so for recordings.
     - `extra`: the pydantic model that validates `ModelConfig.extra`; None means that it has no settings.
-    - `from_files`: whether a benchmark, which may be somebody else's, may choose this adapter without the user's trust.
-      True only if it starts no program and sends requests only where the user's environment points to.
+    - `allowed_in_files`: whether a benchmark, which may be somebody else's, may choose this adapter without the user's
+      trust. True only if it starts no program and sends requests only where the user's environment points to.
       `restricts(model)` returns further fields of a model that need trust, such as a `model_name` that is a path. The
-      fields of `extra` have marks of their own (`karenina_core.models.from_files`).
+      fields of `extra` have marks of their own (`karenina_core.models.settings_models`).
     - `uses`: which of `model_provider`, `endpoint_base_url`, `endpoint_api_key`, `temperature`, `max_tokens` and
       `manual_traces` the adapter reads. A run warns about others that are set; None disables the warning.
     - `concurrency(model)` returns how many calls may run at once, if that is known (the slots of a local server, the
@@ -79,7 +79,7 @@ class AdapterSpec:
     unavailable: Callable[[], str | None] | None = None
     needs_agent: Callable[[ModelConfig, CallInfo], bool] | None = None
     concurrency: Callable[[ModelConfig], int | None] | None = None
-    from_files: bool | None = None
+    allowed_in_files: bool | None = None
     restricts: Callable[[ModelConfig], Collection[str]] | None = None
 
     @property

@@ -8,8 +8,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, SecretStr
 
-from karenina_core.models.from_files import FromFiles, declared
-from karenina_core.models.strict_settings import StrictSettings
+from karenina_core.models.settings_models import AllowedInFiles, StrictSettings, declared
 
 ManualTraces = Path | dict[str, Any]
 MAX_REPLY_BYTES: Final = 64_000_000
@@ -48,30 +47,30 @@ class ModelConfig(StrictSettings):
     settings of one adapter, which validates them. Secrets are never printed, logged or written to files.
     """
 
-    from_files: ClassVar[FromFiles] = "any"
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
     model_config = ConfigDict(protected_namespaces=())
 
     id: str = Field(min_length=1, description="Your short name for the model, which results contain.")
     interface: str = Field(
         min_length=1,
         description="The name of the adapter.",
-        json_schema_extra={"from_files": "never"},
+        json_schema_extra={"allowed_in_files": "never"},
     )
     model_name: str = Field(min_length=1, description="The provider's name for the model.")
     model_provider: str | None = Field(
         default=None,
         description="The provider, for adapters that support several.",
-        json_schema_extra={"from_files": "never"},
+        json_schema_extra={"allowed_in_files": "never"},
     )
     endpoint_base_url: str | None = Field(
         default=None,
         description="Base URL of the server, including /v1.",
-        json_schema_extra={"from_files": "never"},
+        json_schema_extra={"allowed_in_files": "never"},
     )
     endpoint_api_key: Annotated[SecretStr, BeforeValidator(_refuse_mask)] | None = Field(
         default=None,
         description="API key; by default, the adapter's environment variable.",
-        json_schema_extra={"secrecy": "key", "from_files": "never"},
+        json_schema_extra={"secrecy": "key", "allowed_in_files": "never"},
     )
     temperature: float | None = Field(
         default=None, ge=0, le=2, description="Sampling temperature, 0 to 2; by default, the server's."
@@ -83,7 +82,7 @@ class ModelConfig(StrictSettings):
     mcp_urls_dict: dict[str, str] | None = Field(
         default=None,
         description="MCP servers by name: a URL or a command line.",
-        json_schema_extra={"secrecy": "whole", "from_files": "never"},
+        json_schema_extra={"secrecy": "whole", "allowed_in_files": "never"},
     )
     mcp_tool_filter: list[str] | None = Field(default=None, description="Offer only these tools.")
     mcp_tool_description_overrides: dict[str, str] | None = Field(
@@ -93,7 +92,7 @@ class ModelConfig(StrictSettings):
         default_factory=dict,
         repr=False,
         description="Settings of MCP servers, by the server's name.",
-        json_schema_extra={"secrecy": "whole", "from_files": "never"},
+        json_schema_extra={"secrecy": "whole", "allowed_in_files": "never"},
     )
     request_timeout: float | None = Field(
         default=None, gt=0, description="Seconds for one request; by default, the run's."
@@ -102,13 +101,13 @@ class ModelConfig(StrictSettings):
         default=None,
         gt=0,
         description="Maximum bytes of one reply after decompression; by default, the run's.",
-        json_schema_extra={"from_files": "never"},
+        json_schema_extra={"allowed_in_files": "never"},
     )
     stream_timeout: float | None = Field(
         default=None,
         gt=0,
         description="Seconds for one whole streamed reply; by default, the run's.",
-        json_schema_extra={"from_files": "never"},
+        json_schema_extra={"allowed_in_files": "never"},
     )
     agent_timeout: float | None = Field(default=None, gt=0, description="Seconds for one agent run, tools included.")
     agent_max_turns: int = Field(
@@ -119,13 +118,20 @@ class ModelConfig(StrictSettings):
     manual_traces: ManualTraces | None = Field(
         default=None,
         description="Recorded answers: a file, or a table of recordings by question id or text.",
-        json_schema_extra={"from_files": "below"},
+        json_schema_extra={"allowed_in_files": "below"},
+    )
+    files_within: Path | None = Field(
+        default=None,
+        exclude=True,
+        repr=False,
+        description="The folder out of which no link leads to a file that the model names; by default, any does.",
+        json_schema_extra={"allowed_in_files": "never"},
     )
     extra: Annotated[dict[str, Any], BeforeValidator(_refuse_mask)] = Field(
         default_factory=dict,
         repr=False,
         description="Settings of the adapter.",
-        json_schema_extra={"secrecy": "by_name", "from_files": "never"},
+        json_schema_extra={"secrecy": "by_name", "allowed_in_files": "never"},
     )
 
     @property

@@ -19,7 +19,7 @@ from karenina_core.models.ports import AgentOptions
 from karenina_core.stages.stage import ModelNeed
 from karenina_template.parsing_stage import ParsingStage, fill_template, read_hints
 from karenina_template.templates.bound_template import ANSWER_CLASS, PARSED_ANSWER
-from karenina_toolkit.judge_input import make_judge_input
+from karenina_toolkit.stage_support import make_judge_input
 
 if TYPE_CHECKING:
     from karenina_template.templates import BoundTemplate
@@ -128,7 +128,7 @@ class AgenticParseTemplate(ParsingStage):
     async def _extract(context: VerificationContext, bound: BoundTemplate, report: str) -> None:
         request = extraction_request(context.question.question, read_hints(context, bound), report)
         try:
-            found = await fill_template(context, bound, EXTRACTION, request)
+            found = await fill_template(context, bound, EXTRACTION, request, text=report)
         except StructuredError as error:
             context.mark_error(f"the extraction from the report could not be read: {error}", Outcome.PARSE_ERROR)
             return

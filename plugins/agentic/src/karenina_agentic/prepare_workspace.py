@@ -8,7 +8,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeVarTuple, cast
 
-from karenina_agentic.orphan_cleanup import CLEANUP_LIST, remove_orphans
 from karenina_agentic.settings import (
     AgenticSettings,
     agentic_traits,
@@ -25,7 +24,7 @@ from karenina_agentic.workspace_paths import (
     resolve_root,
     unique_name,
 )
-from karenina_agentic.workspace_removal import CreatedFolder
+from karenina_agentic.workspace_removal import CLEANUP_LIST, CreatedFolder, remove_orphans
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Question, Skip, Slot, Stage, VerificationConfig, VerificationContext
 from karenina_core.data.trust import Trust

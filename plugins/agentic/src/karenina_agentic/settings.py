@@ -14,7 +14,7 @@ from karenina_core.config import find_adapter, plugins_of
 from karenina_core.data.rubrics import AgenticRubricTrait
 from karenina_core.errors import PluginError
 from karenina_core.models.adapters import AgentTier
-from karenina_core.models.from_files import FromFiles
+from karenina_core.models.settings_models import AllowedInFiles
 
 if TYPE_CHECKING:
     from karenina_core import ModelConfig, Question, VerificationConfig
@@ -27,7 +27,7 @@ JudgeContext = Literal["workspace_only", "trace_and_workspace", "trace_only"]
 class AgenticSettings(BaseModel):
     """Settings of agentic evaluation."""
 
-    from_files: ClassVar[FromFiles] = "any"
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
     agentic_parsing: bool = Field(default=False, description="Have an agent investigate before a template is filled.")
     agentic_judge_context: JudgeContext = Field(
         default="workspace_only",
@@ -44,18 +44,18 @@ class AgenticSettings(BaseModel):
     workspace_root: Path | None = Field(
         default=None,
         description="Folder that holds the questions' workspaces; the benchmark's own workspace_root wins.",
-        json_schema_extra={"follows": "workspace_root", "from_files": "below"},
+        json_schema_extra={"follows": "workspace_root", "allowed_in_files": "below"},
     )
     workspace_copy: bool = Field(
         default=True,
         description="Work in a copy of a question's folder; if false, agents change the folder itself.",
-        json_schema_extra={"from_files": "never"},
+        json_schema_extra={"allowed_in_files": "never"},
     )
     workspace_max_bytes: int = Field(
         default=MOST_BYTES,
         ge=0,
         description="Maximum size in bytes of a workspace that is copied; a larger one is an error.",
-        json_schema_extra={"from_files": "never"},
+        json_schema_extra={"allowed_in_files": "never"},
     )
     workspace_cleanup: bool = Field(default=True, description="Remove an answer's copy after its last judge.")
 

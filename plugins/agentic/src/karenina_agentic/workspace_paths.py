@@ -23,7 +23,10 @@ class WorkspaceError(KareninaError, ValueError):
 
 
 def resolve_root(root: Path | None) -> Path:
-    """Return the workspace root with its links resolved. Raises `WorkspaceError`."""
+    """Return the workspace root. Raises `WorkspaceError`, also for one that is a link, or lies behind one.
+
+    A run has resolved the links of the root when it began, and who can write to a benchmark's folder can make others.
+    """
     if root is None:
         raise WorkspaceError(
             "no workspace root is set: set workspace_root in the configuration, or benchmark.workspace_root"
@@ -33,6 +36,8 @@ def resolve_root(root: Path | None) -> Path:
         exists = found.is_dir()
     except (OSError, ValueError) as error:
         raise WorkspaceError(f"the workspace root {root} cannot be used: {error}") from None
+    if found != root.absolute():
+        raise WorkspaceError(f"the workspace root {root} leads to {found}: set workspace_root to that folder itself")
     if not exists:
         raise WorkspaceError(f"the workspace root {root} is not a folder: create it, or set workspace_root to another")
     return found

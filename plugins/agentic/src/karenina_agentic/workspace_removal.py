@@ -1,17 +1,37 @@
-"""Removal of workspace folders that this process created, and of nothing else at their paths."""
+"""Removal of workspace folders: those of this process, and those that killed runs left behind, by a later run.
+
+Each process lists the folders that it creates in a file of the user's state folder, and holds a lock on that file until
+it ends. Only folders on such a list are removed later, and no agent, workspace or journal can write one: path, device
+and inode must agree, the name must be one that Karenina gives, below the workspace root of the later run.
+"""
 
 from __future__ import annotations
 
+import fcntl
+import json
+import logging
 import os
+import platform
 import secrets
 import stat
 import tempfile
+import threading
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Any, Final, Self
 
+from karenina_agentic.workspace_paths import is_created_name, printable_path
 from karenina_toolkit.files.nofollow_files import FOLDER
+from karenina_toolkit.files.state_folder import (
+    MOST_BYTES,
+    UserStateError,
+    check_own_folder,
+    find_file_flaw,
+    make_own_folder,
+    state_folder,
+)
 
 
 class FolderReplaced(OSError):
@@ -103,3 +123,171 @@ def _names(folder: int) -> list[str]:
 
 def _is_folder(name: str, folder: int) -> bool:
     return stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+
+
+_READ_AND_WRITE: Final = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+logger = logging.getLogger("karenina")
+
+
+def _folder() -> Path:
+    return state_folder() / "workspaces"
+
+
+class CleanupList:
+    """The list of folders that this process created and has to remove, kept in a file."""
+
+    def __init__(self) -> None:
+        self._reset()
+        os.register_at_fork(after_in_child=self._reset_in_child)
+
+    def add(self, folder: CreatedFolder) -> None:
+        """List a folder. If that fails, log a warning: the folder stays if the process is killed."""
+        with self._lock:
+            self._paths.add(folder.path)
+            self._write(
+                {
+                    "path": os.fspath(folder.path),
+                    "device": folder.device,
+                    "inode": folder.inode,
+                    "machine": platform.node(),
+                }
+            )
+
+    def discard(self, folder: CreatedFolder) -> None:
+        """Record that a folder was removed."""
+        with self._lock:
+            if folder.path not in self._paths:
+                return
+            self._paths.discard(folder.path)
+            if self._handle is None:
+                return
+            if self._paths:
+                self._write({"removed": os.fspath(folder.path)})
+            else:
+                self._close()
+
+    def _reset(self) -> None:
+        self._lock = threading.Lock()
+        self._paths: set[Path] = set()
+        self._handle: int | None = None
+        self._file: Path | None = None
+        self._warned = False
+
+    def _reset_in_child(self) -> None:
+        if self._handle is not None:
+            os.close(self._handle)  # the lock stays with the parent
+        self._reset()
+
+    def _write(self, line: Mapping[str, Any]) -> None:
+        try:
+            if self._handle is None:
+                self._open()
+            assert self._handle is not None
+            os.write(self._handle, (json.dumps(line) + "\n").encode())
+        except (OSError, UserStateError) as error:
+            if not self._warned:
+                self._warned = True
+                logger.warning("if this run is killed, its workspaces stay: they could not be recorded (%s)", error)
+
+    def _open(self) -> None:
+        folder = _folder()
+        make_own_folder(folder)
+        name = f"{os.getpid()}-{secrets.token_hex(8)}"
+        file, new = folder / f"{name}.jsonl", folder / f"{name}.new"
+        handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            new.rename(file)  # other processes read it from now on
+        except BaseException:
+            os.close(handle)
+            new.unlink(missing_ok=True)
+            raise
+        self._handle, self._file = handle, file
+
+    def _close(self) -> None:
+        assert self._handle is not None
+        assert self._file is not None
+        with suppress(OSError):
+            self._file.unlink(missing_ok=True)
+        os.close(self._handle)
+        self._handle = self._file = None
+
+
+CLEANUP_LIST: Final = CleanupList()
+
+
+def remove_orphans(root: Path) -> None:
+    """Remove the folders below `root`, a resolved path, that killed processes listed and left behind.
+
+    A folder that cannot be removed is logged as a warning.
+    """
+    try:
+        check_own_folder(_folder())
+        files = sorted(_folder().glob("*.jsonl"))
+    except FileNotFoundError:
+        return
+    except (OSError, UserStateError) as error:
+        logger.warning("the workspaces of killed runs could not be removed: %s", error)
+        return
+    for file in files:
+        try:
+            _clean_up_list(file, root)
+        except FileNotFoundError:
+            continue  # its process has ended meanwhile
+        except OSError as error:
+            logger.warning("the workspaces listed in %s could not be removed: %s", file, error)
+
+
+def _clean_up_list(file: Path, root: Path) -> None:
+    handle = os.open(file, _READ_AND_WRITE)
+    with os.fdopen(handle, "r+b") as opened:
+        flaw = find_file_flaw(os.fstat(handle))
+        if flaw is not None:
+            raise OSError(flaw)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return  # the process is still running
+        lines = opened.read(MOST_BYTES).splitlines()
+        left = [noted for noted in _read_entries(lines) if not _remove_orphan(noted, root)]
+        if not left:
+            file.unlink(missing_ok=True)
+            return
+        opened.seek(0)
+        opened.truncate()
+        opened.write("".join(json.dumps(noted) + "\n" for noted in left).encode())
+
+
+def _read_entries(lines: Iterable[bytes]) -> list[dict[str, Any]]:
+    """Return the entries of folders that were not removed; an incomplete line is ignored."""
+    found: dict[str, dict[str, Any]] = {}
+    for line in lines:
+        with suppress(ValueError, KeyError, TypeError, RecursionError):
+            noted = json.loads(line)
+            if "removed" in noted:
+                found.pop(noted["removed"], None)
+                continue
+            path, numbers = noted["path"], (noted["device"], noted["inode"])
+            if isinstance(path, str) and Path(path).is_absolute() and all(type(one) is int for one in numbers):
+                found[path] = noted
+    return list(found.values())
+
+
+def _remove_orphan(noted: Mapping[str, Any], root: Path) -> bool:
+    """Remove a folder if it belongs to a killed run and is below `root`. Return whether its entry can go."""
+    path = Path(noted["path"])
+    if noted.get("machine") != platform.node() or not is_created_name(path.name):
+        return False
+    try:
+        if not path.parent.resolve().is_relative_to(root):
+            return False
+        CreatedFolder(path, noted["device"], noted["inode"]).remove()
+    except FolderReplaced as error:
+        logger.warning("the workspace %s of a killed run is not removed: %s", printable_path(path), error)
+    except (OSError, ValueError, RuntimeError) as error:
+        logger.warning("the workspace %s of a killed run could not be removed: %s", printable_path(path), error)
+        return False
+    else:
+        logger.info("removed the workspace %s of a killed run", printable_path(path))
+    return True

@@ -12,9 +12,9 @@ from karenina_toolkit.lazy_names import lazy_names
 if TYPE_CHECKING:
     from karenina_benchmark.benchmark import Benchmark
     from karenina_benchmark.content import BenchmarkContent
-    from karenina_benchmark.errors import CheckpointError
+    from karenina_benchmark.errors import BenchmarkFileError
 
-__all__ = ["Benchmark", "BenchmarkContent", "CheckpointError"]
+__all__ = ["Benchmark", "BenchmarkContent", "BenchmarkFileError"]
 
 
 __getattr__ = lazy_names(
@@ -22,6 +22,6 @@ __getattr__ = lazy_names(
     {
         "Benchmark": ".benchmark",
         "BenchmarkContent": ".content",
-        "CheckpointError": ".errors",
+        "BenchmarkFileError": ".errors",
     },
 )

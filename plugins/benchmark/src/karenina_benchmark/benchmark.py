@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from karenina_core.data.trust import Trust
     from karenina_core.planning.plan import Plan
     from karenina_engine.calls.retry import RetryPolicy
-    from karenina_engine.offline.rescore_report import RescoreReport
+    from karenina_engine.offline.rescoring import RescoreReport
     from karenina_engine.results.result_set import VerificationResultSet
 
 
@@ -59,7 +59,7 @@ class Benchmark(BenchmarkContent):
 
         At most 100 MB of the file, and of each file that it names, are read; `max_bytes` or the environment variable
         `KARENINA_MAX_FILE_BYTES` sets another limit. With `skip_broken`, questions that cannot be read are left out
-        with a warning, and their errors are in `broken`. Raises `CheckpointError`, and `RestrictedValues` for a path
+        with a warning, and their errors are in `broken`. Raises `BenchmarkFileError`, and `RestrictedValues` for a path
         that needs trust.
         """
         from karenina_benchmark import storage
@@ -105,7 +105,7 @@ class Benchmark(BenchmarkContent):
         """Write the benchmark as JSON-LD, YAML or JSON lines, by the suffix of `path`.
 
         The file is replaced completely or not at all; comments and the layout of an existing YAML file are lost. Raises
-        `CheckpointError` for another suffix, a template class without available source, and a file that cannot be
+        `BenchmarkFileError` for another suffix, a template class without available source, and a file that cannot be
         written.
         """
         from karenina_benchmark import storage
@@ -124,9 +124,9 @@ class Benchmark(BenchmarkContent):
 
         `columns` maps fields to columns of the file, such as `{"question": "text", "raw_answer": "gold"}`; `sheet`
         selects a sheet of an Excel file. The options are those of `question_import.make_questions`. Raises
-        `CheckpointError` with the file, the line and the cure.
+        `BenchmarkFileError` with the file, the line and the cure.
         """
-        from karenina_benchmark.errors import CheckpointError
+        from karenina_benchmark.errors import BenchmarkFileError
         from karenina_benchmark.question_import import make_questions
         from karenina_benchmark.tables.table_reader import read_rows
 
@@ -134,7 +134,7 @@ class Benchmark(BenchmarkContent):
         try:
             return self.add_questions(questions)
         except ValueError as error:
-            raise CheckpointError(path, "", str(error), "nothing was imported") from error
+            raise BenchmarkFileError(path, "", str(error), "nothing was imported") from error
 
     def _repr_html_(self) -> str:
         from karenina_benchmark.content_html import content_html

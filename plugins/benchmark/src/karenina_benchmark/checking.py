@@ -6,9 +6,10 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from karenina_benchmark.errors import CheckpointError
+from karenina_benchmark.errors import BenchmarkFileError
 from karenina_benchmark.formats.load_warnings import why_unscorable
 from karenina_benchmark.template_declarations import field_at
 from karenina_core.config import VerificationConfig
@@ -153,12 +154,12 @@ def read_findings(
         except restricted_values.RestrictedValues as error:
             for value in error.values:
                 what = f"{value.in_words()}: the file is outside of this folder and not trusted, so it was not read"
-                findings.append(Finding("error", file, "", what, f"karenina trust {file}"))
+                findings.append(Finding("error", file, "", what, f"karenina trust {quote(str(file))}"))
             return False
 
     try:
         benchmark = read_benchmark(path, may_read, columns)
-    except CheckpointError as error:
+    except BenchmarkFileError as error:
         return None, [*findings, *_of_errors([error])]
     benchmark.leave_out_broken()
     return benchmark, [*findings, *_of_errors([*benchmark.problems, *benchmark.broken])]
@@ -295,7 +296,7 @@ class _Check:
             what = f"{error.code}: this is code that is not trusted, so it was not run"
             cure = TRUST_CURE
             if self._benchmark.path is not None:
-                cure = f"read it, then `karenina trust {self._benchmark.path}` (or --trust-all for one run)"
+                cure = f"read it, then `karenina trust {quote(str(self._benchmark.path))}` (or --trust-all for one run)"
             self._add_in_template("error", question, what, cure, error.line)
             return
         except TemplateError as error:
@@ -373,7 +374,9 @@ class _Check:
         for value in values:
             where = () if self._benchmark.head is None else _find_path(self._benchmark.head.value, value.name)
             what = f"this value needs your trust before a run: {value.in_words(200)}"
-            self._add("warning", self._benchmark.head, what, f"read it, then `karenina trust {path}`", *where)
+            self._add(
+                "warning", self._benchmark.head, what, f"read it, then `karenina trust {quote(str(path))}`", *where
+            )
 
     def _add_in_template(self, level: Level, question: Question, what: str, cure: str, line: int | None) -> None:
         """Add a finding about a line of a template's source."""
@@ -438,7 +441,7 @@ def _trait_path(place: Section | None, key: str, trait: RubricTrait) -> tuple[st
     return ()
 
 
-def _of_errors(errors: Iterable[CheckpointError]) -> Iterator[Finding]:
+def _of_errors(errors: Iterable[BenchmarkFileError]) -> Iterator[Finding]:
     for error in errors:
         for one in error.each():
             yield Finding("error", one.file, one.where, one.what, one.cure)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 from uuid import NAMESPACE_URL, uuid5
 
-from karenina_benchmark.errors import CheckpointError, suggest_key
+from karenina_benchmark.errors import BenchmarkFileError, suggest_key
 from karenina_core.data.question import FewShotExample, Question
 from karenina_core.data.rubrics import DynamicRubric, Rubric, RubricTrait, check_dynamic_names
 from karenina_core.namespaces import flatten, is_owned
@@ -69,9 +69,9 @@ class BenchmarkContent:
         self.metadata: dict[str, JsonValue] = {}
         self.unread: dict[str, JsonValue] = {}
         """Content of the file that this version does not know; it is written back."""
-        self.broken: list[CheckpointError] = []
+        self.broken: list[BenchmarkFileError] = []
         """The errors of the questions of the file that cannot be read."""
-        self.problems: list[CheckpointError] = []
+        self.problems: list[BenchmarkFileError] = []
         """The other errors of the file; it cannot be used if there are any."""
         self.load_warnings: list[str] = []
         """Warnings about the content of the file, which are logged when it is loaded."""
@@ -212,7 +212,7 @@ class BenchmarkContent:
     def streamed(self) -> bool:
         """Whether the questions stay in the file and are built each time they are accessed.
 
-        If so, accessing a question that cannot be read raises `CheckpointError` with its line.
+        If so, accessing a question that cannot be read raises `BenchmarkFileError` with its line.
         """
         return not isinstance(self._questions, dict)
 
@@ -241,7 +241,7 @@ class BenchmarkContent:
         for id in self.ids if self.streamed else ():
             try:
                 self._questions[id]
-            except CheckpointError as error:
+            except BenchmarkFileError as error:
                 del self._questions[id]
                 self._written_ids = None
                 self.broken.append(error)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from karenina_benchmark.errors import CheckpointError
+from karenina_benchmark.errors import BenchmarkFileError
 from karenina_terminal.notebook_html import MAX_ROWS, make_facts, make_heading, make_note, make_table, render_html
 from karenina_toolkit.printable import quantity
 
@@ -45,7 +45,7 @@ def _facts(benchmark: BenchmarkContent) -> Iterator[tuple[str, str]]:
 def _row(benchmark: BenchmarkContent, id: str) -> list[str]:
     try:
         question = benchmark.get(id)
-    except CheckpointError as error:  # a streamed file is read question by question
+    except BenchmarkFileError as error:  # a streamed file is read question by question
         return [id, f"cannot be read: {error}", "", "", "", ""]
     return [
         id,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from karenina_benchmark.errors import CheckpointError, Problems, nearest_key, suggest_key
+from karenina_benchmark.errors import BenchmarkFileError, Problems, nearest_key, suggest_key
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -54,12 +54,12 @@ class Section:
         first = self.document.text_lines.get((*self.path, *path))
         return self.where(*path) if first is None or line is None else f"line {first + line - 1}"
 
-    def error(self, what: str, cure: str, *path: str | int) -> CheckpointError:
+    def error(self, what: str, cure: str, *path: str | int) -> BenchmarkFileError:
         """Return an error at this place, or at `path` below it."""
-        return CheckpointError(self.document.file, self.where(*path), what, cure)
+        return BenchmarkFileError(self.document.file, self.where(*path), what, cure)
 
     def check_keys(self, known: Collection[str]) -> None:
-        """Raise `CheckpointError` for all keys that are not in `known`, each with a suggestion."""
+        """Raise `BenchmarkFileError` for all keys that are not in `known`, each with a suggestion."""
         unknown = [key for key in self.value if key not in known]
         if not unknown:
             return

@@ -1,4 +1,4 @@
-"""`CheckpointError`: the problem of a file of questions, its place and its cure."""
+"""`BenchmarkFileError`: the problem of a file of questions, its place and its cure."""
 
 from __future__ import annotations
 
@@ -20,16 +20,24 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class CheckpointError(KareninaError, ValueError):
+class BenchmarkFileError(KareninaError, ValueError):
     """An error of a file that cannot be read or written as a benchmark or as a table of questions.
 
     `file` is the file, `where` the place in it (a line, a row, or the number and id of a question; empty for the file
     as a whole), `what` the problem and `cure` the way to solve it. `others` are further errors that were found with it,
-    which the message does not contain. The file is unchanged.
+    which the message does not contain, and `cause` is the exception that it comes from, where none is being handled.
+    The file is unchanged.
     """
 
     def __init__(
-        self, file: str | Path, where: str, what: str, cure: str, others: Iterable[CheckpointError] = ()
+        self,
+        file: str | Path,
+        where: str,
+        what: str,
+        cure: str,
+        others: Iterable[BenchmarkFileError] = (),
+        *,
+        cause: BaseException | None = None,
     ) -> None:
         place = f"{file}, {where}" if where else str(file)
         super().__init__(f"{place}: {what}; {cure}" if cure else f"{place}: {what}")
@@ -38,8 +46,9 @@ class CheckpointError(KareninaError, ValueError):
         self.what = what
         self.cure = cure
         self.others = tuple(others)
+        self.__cause__ = cause
 
-    def each(self) -> Iterator[CheckpointError]:
+    def each(self) -> Iterator[BenchmarkFileError]:
         """Yield this error and all others that were found with it."""
         yield self
         for other in self.others:
@@ -50,13 +59,13 @@ class Problems:
     """The errors of a file that are collected, so that reading continues after each of them."""
 
     def __init__(self) -> None:
-        self.found: list[CheckpointError] = []
+        self.found: list[BenchmarkFileError] = []
 
     def attempt(self, read: Callable[P, T | None], *arguments: P.args, **options: P.kwargs) -> T | None:
-        """Return what `read` returns; if it raises `CheckpointError`, keep the error and return None."""
+        """Return what `read` returns; if it raises `BenchmarkFileError`, keep the error and return None."""
         try:
             return read(*arguments, **options)
-        except CheckpointError as error:
+        except BenchmarkFileError as error:
             self.found.append(error)
             return None
 
@@ -67,8 +76,8 @@ class Problems:
         first, *others = [error for found in self.found for error in found.each()]
         if not others:
             raise first
-        alone = [CheckpointError(one.file, one.where, one.what, one.cure) if one.others else one for one in others]
-        raise CheckpointError(first.file, first.where, first.what, first.cure, alone) from first.__cause__
+        alone = [BenchmarkFileError(one.file, one.where, one.what, one.cure) if one.others else one for one in others]
+        raise BenchmarkFileError(first.file, first.where, first.what, first.cure, alone) from first.__cause__
 
 
 def describe_version(version: object, newest: int) -> tuple[str, str]:
@@ -122,13 +131,13 @@ def suggest_key(key: str, known: Collection[str], otherwise: str) -> str:
 
 
 def read_text(path: Path) -> str:
-    """Return the text of a UTF-8 file, without a byte-order mark. Raises `CheckpointError`."""
+    """Return the text of a UTF-8 file, without a byte-order mark. Raises `BenchmarkFileError`."""
     try:
         return bounded_files.read_text(path)
     except bounded_files.FileError as error:
         raise to_checkpoint_error(error) from error
 
 
-def to_checkpoint_error(error: bounded_files.FileError) -> CheckpointError:
+def to_checkpoint_error(error: bounded_files.FileError) -> BenchmarkFileError:
     """Convert an error of reading a file to the error of a benchmark's file."""
-    return CheckpointError(error.path, error.where, error.what, error.cure)
+    return BenchmarkFileError(error.path, error.where, error.what, error.cure)

@@ -17,6 +17,6 @@ class plugin:  # noqa: N801 - the entry point's name
     @hookimpl
     def karenina_formats() -> list[Format]:
         """Return the built-in formats."""
-        from karenina_benchmark.formats.builtin_formats import FORMATS
+        from karenina_benchmark.formats.format_registry import FORMATS
 
         return list(FORMATS)

@@ -1,9 +1,18 @@
-"""Ids for questions without one: short and easy to type."""
+"""Ids for questions without one, short and easy to type, and those of a file for completion in a shell.
+
+Completion reads fast, from the first two megabytes of a file.
+"""
 
 from __future__ import annotations
 
+import json
 import re
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from karenina_benchmark.tables.column_roles import ID, QUESTION, find_role
+from karenina_toolkit.files import LINES, read_records
 
 _WORD: Final = re.compile(r"[^\W_]+")
 _MAX_WORDS: Final = 3
@@ -19,3 +28,74 @@ def make_question_id(position: int, text: str) -> str:
     while len(words) > 1 and len("-".join(words)) > _MAX_CHARACTERS:
         words.pop()
     return "-".join([f"q{position}", *(word[:_MAX_CHARACTERS] for word in words)])
+
+
+MAX_BYTES: Final = 2_000_000
+
+_NAMES: Final = (ID, QUESTION)
+_ITEM: Final = re.compile(r"\n(?=- |  - )")
+_ITEM_ID: Final = re.compile(r'"@type":\s*"DataFeedItem",\s*"@id":\s*"([^"\\]+)"')
+_SLOW_YAML: Final = 100_000
+"""The characters that are read if PyYAML has no C library."""
+
+
+def read_question_ids(path: Path) -> list[str]:
+    """Return the ids of the questions in a file, in their order, without templates, imports and checks.
+
+    Nothing in the file is executed and no other file is opened. Ids of files larger than two megabytes may be missing.
+    Raises `OSError` and `ValueError` if the file cannot be read.
+    """
+    if not path.is_file():
+        raise FileNotFoundError(path)
+    suffix = path.suffix.lower()
+    if suffix in (*LINES, ".csv", ".tsv"):
+        return list(dict.fromkeys(_ids_of(_read_rows(path))))
+    with path.open("rb") as file:
+        data = file.read(MAX_BYTES)
+        whole = not file.read(1)
+    text = data.decode("utf-8-sig", "strict" if whole else "ignore")
+    read = {".yaml": _read_yaml, ".yml": _read_yaml, ".json": _read_checkpoint, ".jsonld": _read_checkpoint}
+    return list(dict.fromkeys(read[suffix](text, whole))) if suffix in read else []
+
+
+def _read_yaml(text: str, whole: bool) -> Iterable[str]:
+    import yaml
+
+    loader = getattr(yaml, "CBaseLoader", None)
+    if loader is None and len(text) > _SLOW_YAML:
+        text, whole = text[:_SLOW_YAML], False
+    if not whole:
+        text = text[: [match.start() for match in _ITEM.finditer(text)][-1]]
+    try:
+        found = yaml.load(text, loader or yaml.BaseLoader)  # noqa: S506 - it builds texts, lists and tables only
+    except yaml.YAMLError as error:
+        raise ValueError("it is not valid YAML") from error
+    return _ids_of(found.get("questions") or ())
+
+
+def _read_checkpoint(text: str, whole: bool) -> Iterable[str]:
+    if not whole:
+        return _ITEM_ID.findall(text)
+    found = json.loads(text)
+    if isinstance(found, list):  # rows of a table
+        rows = [one for one in found if isinstance(one, Mapping)]
+        return _ids_of({name: one.get(find_role(one, name) or "") for name in _NAMES} for one in rows)
+    return [str(item["@id"]) for item in found.get("dataFeedElement", ()) if item.get("@id")]
+
+
+def _read_rows(path: Path) -> Iterator[Mapping[str, Any]]:
+    read = 0
+    with read_records(path, any_size=True) as records:
+        for record in records:
+            read += len(str(record.value))
+            if read > MAX_BYTES:
+                return
+            if "karenina" not in record.values:
+                yield {name: record.get(find_role(record.values, name) or name) for name in _NAMES}
+
+
+def _ids_of(questions: Iterable[Mapping[str, Any]]) -> Iterable[str]:
+    return [
+        str(question.get("id") or make_question_id(position, str(question.get("question") or "")))
+        for position, question in enumerate(questions, 1)
+    ]

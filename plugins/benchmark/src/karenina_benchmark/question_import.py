@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from karenina_benchmark.document import Document, Place, Section
-from karenina_benchmark.errors import CheckpointError, Problems, explain_error, suggest_key
+from karenina_benchmark.errors import BenchmarkFileError, Problems, explain_error, suggest_key
 from karenina_benchmark.question_ids import make_question_id
 from karenina_benchmark.tables.table_reader import Row, Table
 from karenina_benchmark.template_declarations import DeclarationError, make_row_template
@@ -56,8 +56,8 @@ def make_questions(
     default at semicolons or commas). The template of each row is `answer` (declarations in which `{"column": name}` is
     replaced by the row's value, combined by `strategy`), or `answer_template`: source or a class for all rows, or a
     function that returns the source for the values of a row. A row without an id gets one from its position, counted
-    from `first`, and its first words. Raises `CheckpointError` with the line, for a missing column, an empty question
-    or a duplicate id.
+    from `first`, and its first words. Raises `BenchmarkFileError` with the line, for a missing column, an empty
+    question or a duplicate id.
     """
     found = read_questions(
         table,
@@ -88,10 +88,10 @@ def read_questions(
     """Return the questions of a table by id, each with its place; the arguments are those of `make_questions`.
 
     `row_template` returns the source of a row's template, in place of `answer` and `answer_template`; with
-    `checked`, `columns` are those of the rows. Raises `CheckpointError` with the errors of all rows.
+    `checked`, `columns` are those of the rows. Raises `BenchmarkFileError` with the errors of all rows.
     """
     if answer is not None and (answer_template is not None or (columns or {}).get("answer_template")):
-        raise CheckpointError(table.file, "", "both `answer` and a template are given", "give one of the two")
+        raise BenchmarkFileError(table.file, "", "both `answer` and a template are given", "give one of the two")
     chosen, metadata_columns = _choose_columns(table, columns) if not checked else (dict(columns or {}), [])
     questions: dict[str, tuple[Section, Question]] = {}
     texts: dict[str, str] = {}
@@ -100,7 +100,7 @@ def read_questions(
         values: dict[str, Any] = {name: row.values.get(column) for name, column in chosen.items()}
         where = row.where()
         if values["question"] is None or not str(values["question"]).strip():
-            raise CheckpointError(
+            raise BenchmarkFileError(
                 table.file,
                 where,
                 f"the column {chosen['question']!r} is empty",
@@ -113,7 +113,7 @@ def read_questions(
             other = texts.setdefault(fields["question"], where)
             if other != where:
                 cure = "delete one of them, or map `id` to a column with unique values; nothing was imported"
-                raise CheckpointError(table.file, where, f"the question of {other} has the same text", cure)
+                raise BenchmarkFileError(table.file, where, f"the question of {other} has the same text", cure)
         try:
             question = Question.model_validate(
                 {
@@ -131,12 +131,12 @@ def read_questions(
         except KeyError as error:
             raise missing_column(table, str(error.args[0]), where) from error
         except DeclarationError as error:
-            raise CheckpointError(table.file, where, error.what, error.cure) from error
+            raise BenchmarkFileError(table.file, where, error.what, error.cure) from error
         except ValueError as error:
-            raise CheckpointError(table.file, where, explain_error(error), "nothing was imported") from error
+            raise BenchmarkFileError(table.file, where, explain_error(error), "nothing was imported") from error
         same = written.setdefault(compose(question.id), question.id)
         if same in questions:
-            raise CheckpointError(
+            raise BenchmarkFileError(
                 table.file,
                 where,
                 f"the question of {questions[same][0].where()} has the same id {question.id!r}",
@@ -164,9 +164,9 @@ def _choose_columns(table: Table, columns: Mapping[str, Any] | None) -> tuple[di
     for name in chosen:
         if name not in FIELDS and not is_question_field(name):
             cure = suggest_key(name, FIELDS, f"the fields are {', '.join(FIELDS)} and metadata")
-            raise CheckpointError(table.file, "", f"`columns` has the unknown field {name!r}", cure)
+            raise BenchmarkFileError(table.file, "", f"`columns` has the unknown field {name!r}", cure)
     if "question" not in chosen:
-        raise CheckpointError(
+        raise BenchmarkFileError(
             table.file,
             "",
             "no column is mapped to `question`",
@@ -183,10 +183,10 @@ def is_question_field(name: str) -> bool:
     return name in read_catalog()["question_fields"] or ("." in name and name.partition(".")[0] in third_parties())
 
 
-def missing_column(table: Table, column: object, where: str = "") -> CheckpointError:
+def missing_column(table: Table, column: object, where: str = "") -> BenchmarkFileError:
     """Return the error of a column that the table does not have."""
     cure = f"use one of its columns: {', '.join(table.columns)}"
-    return CheckpointError(table.file, where, f"the file has no column {column!r}", cure)
+    return BenchmarkFileError(table.file, where, f"the file has no column {column!r}", cure)
 
 
 def _convert_fields(values: dict[str, Any], separator: str | None) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from karenina_benchmark.errors import CheckpointError, read_text
+from karenina_benchmark.errors import BenchmarkFileError, read_text
 from karenina_benchmark.formats.format_registry import describe_suffixes, find_format, list_formats, suffix_of
 from karenina_benchmark.formats.row_files import has_rows
 from karenina_core import plugins
@@ -28,7 +28,7 @@ logger = logging.getLogger("karenina")
 def load_benchmark(
     path: Path, check_paths: CheckPaths, columns: Mapping[str, str] | None = None, *, skip_broken: bool = False
 ) -> BenchmarkContent:
-    """Read a benchmark in any installed format. Raises `CheckpointError`, and the errors of `check_paths`.
+    """Read a benchmark in any installed format. Raises `BenchmarkFileError`, and the errors of `check_paths`.
 
     `columns` maps `question`, `answer`, `id` and `keywords` to columns of a table. Plugins are loaded first because
     they may add formats, trait kinds and primitives that the file uses. With `skip_broken`, questions that cannot be
@@ -50,25 +50,23 @@ def load_benchmark(
     return benchmark
 
 
-def _summarize(broken: Sequence[CheckpointError], good: int) -> CheckpointError:
+def _summarize(broken: Sequence[BenchmarkFileError], good: int) -> BenchmarkFileError:
     """Return the first error with the number of the others, and the option that skips broken questions."""
     more = f"; {_count_others(broken[1:])}" if len(broken) > 1 else ""
     option = "; or leave it out: --skip-broken (in Python: skip_broken=True)" if good else ""
     return _first_of(broken, f"{more}{option}")
 
 
-def _first_of(errors: Sequence[CheckpointError], more: str = "") -> CheckpointError:
+def _first_of(errors: Sequence[BenchmarkFileError], more: str = "") -> BenchmarkFileError:
     """Return the first error, which has the others and mentions the command that lists all."""
     first, *others = [one for error in errors for one in error.each()]
     count = f"{len(others)} more problem{'s' * (len(others) > 1)}" if not more else "all problems"
     listed = f"; `karenina check FILE` lists {count}" if others else ""
     cure = f"{first.cure}{more}{listed}".removeprefix("; ")
-    error = CheckpointError(first.file, first.where, first.what, cure, others)
-    error.__cause__ = first.__cause__
-    return error
+    return BenchmarkFileError(first.file, first.where, first.what, cure, others, cause=first.__cause__)
 
 
-def _count_others(others: Sequence[CheckpointError]) -> str:
+def _count_others(others: Sequence[BenchmarkFileError]) -> str:
     """Return the number of further broken questions and traits, with the place of the first of them."""
     place = others[0].where
     what = "question" if not any(one.where.startswith("rating") for one in others) else "question or trait"
@@ -81,7 +79,7 @@ def _count_others(others: Sequence[CheckpointError]) -> str:
 def read_benchmark(path: Path, check_paths: CheckPaths, columns: Mapping[str, str] | None = None) -> BenchmarkContent:
     """Read a benchmark as `load_benchmark` does, and leave its errors in its `problems` and `broken`.
 
-    Raises `CheckpointError` if nothing of the file can be read, and the errors of `check_paths`.
+    Raises `BenchmarkFileError` if nothing of the file can be read, and the errors of `check_paths`.
     """
     return _read_any_format(path, check_paths, columns)
 
@@ -99,10 +97,10 @@ def _read_any_format(path: Path, check_paths: CheckPaths, columns: Mapping[str, 
         return _read(find_format(installed, path, suffix), path, check_paths, columns)
     try:
         return _read(find_format(installed, path, _guess_suffix(path)), path, check_paths, columns)
-    except CheckpointError as error:
+    except BenchmarkFileError as error:
         endings = describe_suffixes(list_formats(installed))
         cure = f"{error.cure}; if it has another format, rename it: the known file name endings are {endings}"
-        raise CheckpointError(error.file, error.where, error.what, cure) from error
+        raise BenchmarkFileError(error.file, error.where, error.what, cure) from error
 
 
 def _read(
@@ -111,7 +109,7 @@ def _read(
     read_columns = offer.value.read_columns
     if columns and read_columns is None:
         what = f"columns cannot be mapped, because the file is {offer.value.name}, which has no columns"
-        raise CheckpointError(path, "", what, "leave --columns, --rows, --sheet and --encoding out")
+        raise BenchmarkFileError(path, "", what, "leave --columns, --rows, --sheet and --encoding out")
     named: list[str] = []
 
     def note_and_check(file: Path, names: Sequence[str]) -> bool | None:
@@ -135,7 +133,7 @@ def _read(
 
 
 def save_benchmark(benchmark: BenchmarkContent, path: Path) -> None:
-    """Write a benchmark in the format that the suffix of `path` selects. Raises `CheckpointError`."""
+    """Write a benchmark in the format that the suffix of `path` selects. Raises `BenchmarkFileError`."""
     _check_functions(benchmark, path)
     installed = plugins.active_plugins()
     offer = find_format(installed, path, suffix_of(installed, path), writes=True)
@@ -146,18 +144,18 @@ def save_benchmark(benchmark: BenchmarkContent, path: Path) -> None:
         replace_file(path, lambda file: file.writelines(parts), follow=True)
     except OSError as error:
         what = f"the file cannot be written: {error.strerror}"
-        raise CheckpointError(path, "", what, "check that the folder exists and that you may write to it") from error
+        raise BenchmarkFileError(path, "", what, "check that the folder exists and that you may write to it") from error
 
 
 def _check_functions(benchmark: BenchmarkContent, path: Path) -> None:
-    """Raise `CheckpointError` for a trait with a function that no file can contain."""
+    """Raise `BenchmarkFileError` for a trait with a function that no file can contain."""
     questions = benchmark.questions_mentioning(("callable",))
     of_questions = ((f"question {one.id}", (one.rubric, one.dynamic_rubric)) for one in questions)
     for place, rubrics in (("", (benchmark.global_rubric, benchmark.dynamic_rubric)), *of_questions):
         for trait in (trait for rubric in rubrics if rubric is not None for trait in rubric.callable_traits):
             if trait.unsaved is not None:
                 what, _, cure = trait.unsaved.partition(": ")
-                raise CheckpointError(path, place, f"the function of trait {trait.name!r} {what}", cure)
+                raise BenchmarkFileError(path, place, f"the function of trait {trait.name!r} {what}", cure)
 
 
 def _encode(text: str, path: Path) -> bytes:
@@ -165,7 +163,7 @@ def _encode(text: str, path: Path) -> bytes:
         return text.encode("utf-8")
     except UnicodeEncodeError as error:
         what = f"a text holds half of a character (a lone surrogate): {text[max(0, error.start - 20) : error.end]!r}"
-        raise CheckpointError(path, "", what, "remove it") from error
+        raise BenchmarkFileError(path, "", what, "remove it") from error
 
 
 def _guess_suffix(path: Path) -> str:
@@ -173,9 +171,9 @@ def _guess_suffix(path: Path) -> str:
     return ".jsonld" if read_text(path).lstrip().startswith("{") else ".yaml"
 
 
-def _make_plugin_error(path: Path, offer: Offer[Format], error: Exception) -> CheckpointError:
+def _make_plugin_error(path: Path, offer: Offer[Format], error: Exception) -> BenchmarkFileError:
     logger.debug("%s cannot be read", path, exc_info=error)
-    return CheckpointError(
+    return BenchmarkFileError(
         path,
         "",
         f"reading {offer.value.name} failed in {offer.distribution} {offer.version}: {type_and_message(error)}",

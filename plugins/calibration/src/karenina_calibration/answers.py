@@ -27,6 +27,8 @@ DISAGREE: Final = "judges disagree"
 UNDECIDED: Final = "undecided"
 NOT_JUDGED: Final = "not judged"
 SCORED: Final = "scored only"
+_BOOLEANS: Final = {"true": "true", "yes": "true", "false": "false", "no": "false"}
+"""The JSON of the values that a text can spell."""
 _COMPUTED: Final = frozenset({"regex", "callable", "metric"})
 """The kinds of traits that a program computes."""
 
@@ -105,6 +107,18 @@ class Answer:
         return list(dict.fromkeys(one for found in self.judgements.values() for one in found.extractions))
 
 
+@dataclass(frozen=True, slots=True)
+class AskedAnswer:
+    """An answer to ask a person about, with the extracted values to ask about.
+
+    `why` says why it is asked again; empty if it was not labelled before.
+    """
+
+    answer: Answer
+    extractions: Sequence[Extraction]
+    why: str = ""
+
+
 @dataclass(slots=True)
 class Answers:
     """The answers of runs by their ids, and the number of results without an answer for each model."""
@@ -127,11 +141,16 @@ class Answers:
 
 
 def truth_text(answer: Answer) -> str:
-    """Return the right values of an answer's question: the reference answer, and the truths of fields that differ."""
-    parts = [answer.reference] if answer.reference else []
-    parts += [
-        f"{name}: {text}" for name, value in answer.truth.items() if (text := readable(value)) != answer.reference
-    ]
+    """Return the right values of an answer's question: the reference answer, and the truths of fields that differ.
+
+    A boolean is *true* or *false*, as in what was extracted, however the reference answer spells it.
+    """
+    reference = answer.reference or ""
+    word = _BOOLEANS.get(reference.strip().lower(), "")
+    if word in answer.truth.values():
+        reference = word
+    parts = [reference] if reference else []
+    parts += [f"{name}: {text}" for name, value in answer.truth.items() if (text := readable(value)) != reference]
     return "; ".join(parts)
 
 

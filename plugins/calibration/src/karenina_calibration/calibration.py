@@ -19,7 +19,7 @@ from karenina_calibration.calibration_result import (
 from karenina_calibration.calibration_text import outside_text, stale_text
 from karenina_calibration.corrected import ModelRate, correct_rate
 from karenina_calibration.estimators.corrected_rates import JudgeQuality, rogan_gladen
-from karenina_calibration.label_file import check_labels, find_labels_file, read_labels
+from karenina_calibration.label_file import check_labels, find_labels_file, label_command, read_labels
 from karenina_calibration.labelled_answers import LabelledAnswer, join_labels
 from karenina_calibration.labelling import now
 from karenina_calibration.sheets import SUFFIXES, read_sheet
@@ -62,11 +62,16 @@ class LabelledRun:
         self.answers: Answers = collect_answers(results)
         self.units: Units = assign_units(results, cluster)
         self.draw: Draw | None = labels.draw
+        self.place = place
+        self.source = source
         check_labels(labels, self.answers, Path(place), source)
         self.labelled: list[LabelledAnswer] = join_labels(self.answers, labels, self.units.of, whole=self.draw is None)
         if not self.labelled:
             raise ConfigError(
-                [f"{place} has no label of an answer in the results: `karenina label RESULTS` asks for them"]
+                [
+                    f"{place} has no label of an answer in the results: "
+                    f"`{label_command('label', source or 'RESULTS', None)}` asks for them"
+                ]
             )
 
     @property
@@ -107,7 +112,8 @@ def calibrate(
     sheets = [file for file in files if file.suffix.lower() in SUFFIXES]
     found = read_labels(file for file in files if file not in sheets)
     for sheet in sheets:
-        rows, strange = read_sheet(sheet, collect_answers(everything), labeller=sheet.stem, time=now())
+        answers = collect_answers(everything)
+        rows, strange = read_sheet(sheet, answers, labeller=sheet.stem, time=now(), earlier=found)
         if strange:
             more = f", as {len(strange) - 1} more rows" if len(strange) > 1 else ""
             what = f"the row is about an answer that the results do not contain{more}"
@@ -126,7 +132,10 @@ def _files(results: Source, labels: Iterable[str | Path]) -> list[Path]:
             given.insert(0, beside)
         elif not given:
             raise ConfigError(
-                [f"there are no labels: {beside} does not exist. Draw and label answers with: karenina label {results}"]
+                [
+                    f"there are no labels: {beside} does not exist. Draw and label answers with: "
+                    f"{label_command('label', results, None)}"
+                ]
             )
     if not given:
         raise ConfigError(["there are no labels: give a file of labels"])
@@ -148,15 +157,19 @@ def describe_labels(run: LabelledRun, *, source: str | None = None, worst: int |
     if strange:
         notes.append(f"{strange} labelled answers are not in the results, and are left out")
     name = source or "RESULTS"
+    file = run.place if isinstance(run.place, Path) and run.place.suffix.lower() not in SUFFIXES else None
     if run.stale:
-        notes.append(f"{stale_text(run.stale)}; `karenina label {name}` asks again")
+        notes.append(f"{stale_text(run.stale)}; `{label_command('label', name, file)}` asks again")
     notes += [f"the draw in {run.labels.place} counts, and not that of {one}" for one in run.labels.other_draws]
     outside = sum(one.stratum is None for one in run.labelled) if run.draw is not None else 0
     if outside:
-        notes.append(outside_text(outside, len(run.labelled), len(run.answers.by_id), name))
+        notes.append(outside_text(outside, len(run.answers.by_id), name, file))
     current = run.labels.known_items
     known = [one for one in run.labelled if one.answer.verdicts != SCORED and one.answer.id in current]
     worst_items = sorted(_worst(run.labelled), key=lambda one: (-len(one.verdicts), -len(one.extractions), one.item))
+    several = run.draw is not None and len(run.draw.strata) > 1
+    if several and any(one.drawn_as not in (None, one.verdicts) for one in run.answers.by_id.values()):
+        notes.append("the strata are the verdicts when the answers were drawn, before they were scored again")
     seen = sum(not label.blind for label in run.labels)
     if seen:
         notes.append(f"{seen} labels were given with the verdict in sight, which raises agreement")

@@ -14,12 +14,16 @@ from karenina_calibration.calibration_result import (
     ValueAgreement,
     VerdictAgreement,
 )
+from karenina_calibration.draw import describe_verdicts
+from karenina_calibration.label_file import label_command
 from karenina_engine.results.summary_text import percent, undecided_text
 from karenina_terminal.notebook_html import sections_of
 from karenina_terminal.text_layout import Facts, Grid, Title
 from karenina_toolkit.printable import in_one_line, quantity, shorten
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from karenina_engine.results.rates import Rate
     from karenina_report.statistics.statistics_result import Coefficient
     from karenina_terminal.text_layout import Section
@@ -97,8 +101,10 @@ def _corrected(found: CorrectedPassRate, *, several: bool) -> Iterator[Section]:
         rows.append(("", f"PPI++ as a cross-check: {percent(found.powered.value)} {_range(found.powered)}"))
     rows.append(("", more_labels_text(found)))
     table = [["verdict", "answers", "labels", "right"]]
+    alone = len(found.strata) == 1
     table += [
-        [" or ".join(one.verdicts), f"{one.answers:,}", f"{one.labels:,}", f"{one.right:,}"] for one in found.strata
+        [describe_verdicts(one.verdicts, alone=alone), f"{one.answers:,}", f"{one.labels:,}", f"{one.right:,}"]
+        for one in found.strata
     ]
     yield [Title(title), Facts(rows), Grid(table)]
 
@@ -133,12 +139,12 @@ def stale_text(questions: Sequence[str]) -> str:
     return f"{quantity(len(questions), 'answer')} {has} from before the truth changed, left out of rates: {names}"
 
 
-def outside_text(outside: int, labelled: int, answers: int, results: str) -> str:
+def outside_text(outside: int, answers: int, results: str | Path, labels: Path | None) -> str:
     """Return that labels outside of the draw do not count for rates, and how they would."""
-    count = f"{answers}` draws all of them" if labelled >= answers else "N`, with a larger N, draws more of them"
     return (
         f"{quantity(outside, 'labelled answer')} outside of the draw, left out of rates, as people may have chosen "
-        f"what to label: `karenina label {results} --n {count}"
+        f"what to label: `{label_command('label', results, labels, '--n', str(answers))}` draws all of them, a "
+        "smaller number some"
     )
 
 

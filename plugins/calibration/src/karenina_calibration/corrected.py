@@ -106,7 +106,7 @@ def _strata(
         members[place(answer)].append(answer)
     return [
         StratumLabels(
-            verdicts=sorted({one.verdicts for one in some}),
+            verdicts=sorted({one.drawn_as or one.verdicts for one in some}),
             answers=len(some),
             labels=sum(place(one.answer) == stratum for one in usable),
             right=sum(place(one.answer) == stratum and bool(one.right) for one in usable),

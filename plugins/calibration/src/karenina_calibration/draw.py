@@ -125,6 +125,13 @@ def _no_stratum(answer: Answer) -> str:
     return f"no stratum for the answer {answer.id} of {answer.model!r:.80}"
 
 
+def describe_verdicts(verdicts: Sequence[str], *, alone: bool) -> str:
+    """Return what the answers of a stratum are; of one that is `alone`, that it has all answers of its model."""
+    if ANY in verdicts or (alone and len(verdicts) > 1):
+        return "all answers"
+    return " or ".join(verdicts)
+
+
 def draw_answers(
     answers: Answers,
     count: int,

@@ -13,8 +13,13 @@ from karenina_calibration.commands import label_files
 from karenina_report.options import config_error, moved_note
 from karenina_terminal.completion import result_files
 from karenina_terminal.screen import get_screen
+from karenina_toolkit.printable import quantity
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from karenina_calibration.answers import AskedAnswer
+    from karenina_calibration.label_file import Label
     from karenina_calibration.labelling import Labelling
     from karenina_terminal.screen import Screen
 
@@ -40,7 +45,7 @@ def label(
     page: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the answers to label as an HTML page with buttons.")
     ] = None,
-    from_files: Annotated[
+    allowed_in_files: Annotated[
         list[Path] | None,
         typer.Option(
             "--from",
@@ -77,13 +82,13 @@ def label(
     screen = get_screen(ctx)
     with screen.report_errors():
         from karenina_calibration.calibration_text import outside_text, stale_text
-        from karenina_calibration.label_file import default_labels, find_labels_file
+        from karenina_calibration.label_file import default_labels, find_labels_file, label_command
         from karenina_calibration.labelling import Labelling, describe_draw, move_away
         from karenina_calibration.sheets import SUFFIXES
 
         if sheet is not None and sheet.suffix.lower() not in SUFFIXES:
             raise config_error(f"the sheet {sheet} needs the suffix {' or '.join(SUFFIXES)}")
-        if show_verdict and (sheet is not None or (from_files and page is None)):
+        if show_verdict and (sheet is not None or (allowed_in_files and page is None)):
             raise config_error("--show-verdict is for the terminal and --page: a sheet never shows verdicts")
         if labeller is not None and not labeller.strip():
             raise config_error("--labeller is empty: give a name")
@@ -94,7 +99,7 @@ def label(
         known = os.path.lexists(file) and not redraw
         opened = Labelling.open(results, file, count=n, seed=seed, simple=simple_random, redraw=redraw)
         name = (labeller or _user()).strip()
-        taken = [(one, *opened.read(one, name)) for one in from_files or ()]
+        taken = [(one, *opened.read(one, name)) for one in allowed_in_files or ()]
         for one, found, strange in taken:
             if strange and not found:
                 raise config_error(f"no label in {one} is about an answer in {results}: give labels of these results")
@@ -111,46 +116,50 @@ def label(
             screen.note(f"The earlier labels are kept in {before}.")
         for one, found in zip(earlier, kept, strict=True):
             opened.take_over(found)
-            screen.note(f"{len(found)} labels were read from {before or one}.")
+            screen.note(f"{_labels_read(found)} {before or one}.")
         for one, found, strange in taken:
             opened.take_over(found)
             left = f"; {strange} are about answers that the results do not contain" if strange else ""
-            screen.note(f"{len(found)} labels were read from {one}{left}.")
+            screen.note(f"{_labels_read(found)} {one}{left}.")
         stale = opened.stale()
         if stale:
-            screen.note(f"Warning: {stale_text([one.question_id for one in stale])}; they are asked again.")
+            again = "it is asked again" if len(stale) == 1 else "they are asked again"
+            screen.note(f"Warning: {stale_text([one.question_id for one in stale])}; {again}.")
         missing = opened.labels.missing(name)
-        of_file = missing if labeller is not None else [one.item for one in opened.draw.items]
+        people = {person for _, person in opened.labels.stale}
+        reader = people.pop() if labeller is None and len(people) == 1 else name
+        in_file = opened.ask(opened.asked_in_file(labeller), labeller)
         if sheet is not None:
             from karenina_calibration.sheets import count_cut, write_sheet
 
-            cut = count_cut(sheet, opened.drawn(of_file))
+            cut = count_cut(sheet, in_file)
             if cut:
                 screen.note(f"Warning: {cut} answers are too long for a cell and are cut: a .csv file has all of them.")
-            moved = write_sheet(sheet, opened.drawn(of_file))
+            moved = write_sheet(sheet, in_file)
+            read = label_command("label", results, file, "--from", str(sheet), "--labeller", reader)
             screen.note(
-                f"The sheet {sheet} has {len(of_file)} answers to label{moved_note(moved)}. Write yes, no or "
-                f"unclear in the column `right`, and read it with: karenina label {results} --from {sheet} "
-                "--labeller NAME"
+                f"The sheet {sheet} has {_count(in_file)}{moved_note(moved)}. Write yes, no or "
+                f"unclear in the column `right`, and read it with: {read}"
             )
         if page is not None:
-            from karenina_calibration.label_page import write_label_page
+            from karenina_calibration.label_page import saved_name, write_label_page
 
-            moved = write_label_page(page, opened, of_file, labeller=labeller or "", show_verdict=show_verdict)
+            moved = write_label_page(page, opened, in_file, labeller=labeller or "", show_verdict=show_verdict)
+            read = label_command("label", results, file, "--from", saved_name(file, reader))
             screen.note(
-                f"The page {page} has {len(of_file)} answers to label{moved_note(moved)}. Read the file that it saves "
-                f"with: karenina label {results} --from FILE"
+                f"The page {page} has {_count(in_file)}{moved_note(moved)}. It saves a file with the name of the "
+                f"labeller in its own name; read it, here that of {reader}, with: {read}"
             )
-        if sheet is None and page is None and not from_files:
+        if sheet is None and page is None and not allowed_in_files:
             _ask_all(screen, opened, missing, name, blind=not show_verdict)
         known_items = opened.labels.known_items
         done = sum(one.item in known_items for one in opened.draw.items)
         screen.note(f"{done} of {len(opened.draw.items)} drawn answers are labelled, in {file}.")
         outside = len(known_items & opened.answers.by_id.keys()) - done
         if outside:
-            screen.note(outside_text(outside, len(known_items), len(opened.answers.by_id), str(results)))
+            screen.note(outside_text(outside, len(opened.answers.by_id), results, file))
         if done:
-            screen.note(f"See what they say: karenina calibrate {results}")
+            screen.note(f"See what they say: {label_command('calibrate', results, file)}")
 
 
 def _user() -> str:
@@ -158,6 +167,16 @@ def _user() -> str:
         return getpass.getuser()
     except (OSError, KeyError) as error:
         raise config_error("the name of the user is not known: give --labeller NAME") from error
+
+
+def _labels_read(labels: Sequence[Label]) -> str:
+    return f"{quantity(len(labels), 'label')} {'was' if len(labels) == 1 else 'were'} read from"
+
+
+def _count(asked: Sequence[AskedAnswer]) -> str:
+    """Return the number of answers to label, and of those that are asked again."""
+    again = sum(bool(one.why) for one in asked)
+    return quantity(len(asked), "answer") + " to label" + (f", {again:,} of them again" if again else "")
 
 
 def _ask_all(screen: Screen, opened: Labelling, missing: list[str], labeller: str, *, blind: bool) -> None:
@@ -173,12 +192,13 @@ def _ask_all(screen: Screen, opened: Labelling, missing: list[str], labeller: st
         return said
 
     try:
-        for number, answer in enumerate(opened.drawn(missing), 1):
-            for line in answer_lines(answer, number, len(missing), screen.out.width, blind=blind):
+        for number, asked in enumerate(opened.ask(missing, labeller), 1):
+            answer = asked.answer
+            for line in answer_lines(asked, number, len(missing), screen.out.width, blind=blind):
                 typer.echo(line)
             before = opened.labels.by_item.get(answer.id, {}).get(labeller)
             found = ask_answer(
-                answer,
+                asked,
                 ask,
                 labeller=labeller,
                 now=now,

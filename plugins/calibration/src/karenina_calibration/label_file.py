@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -67,6 +68,17 @@ class Label(BaseModel):
                 right = one.own == wanted.value
                 return ExtractionLabel(kind=wanted.kind, name=wanted.name, value=wanted.value, right=right, own=one.own)
         return next((one for one in same if one.value == wanted.value), None)
+
+    def with_extractions_of(self, earlier: Label) -> Label:
+        """Return the label with what an earlier one of the same person says about values that this one leaves out."""
+        own = {(one.kind, one.name, one.value) for one in self.extractions}
+        names = {(kind, name) for kind, name, _ in own}
+        kept = [
+            one
+            for one in earlier.extractions
+            if (one.kind, one.name, one.value) not in own and (one.own is None or (one.kind, one.name) not in names)
+        ]
+        return self.model_copy(update={"extractions": (*self.extractions, *kept)}) if kept else self
 
 
 @dataclass(slots=True)
@@ -164,6 +176,14 @@ def find_labels_file(results: Path) -> Path:
     with JournalView(journal) as view:
         output = (view.command() or {}).get("output")
     return default_labels(results.with_name(Path(output).name)) if isinstance(output, str) else own
+
+
+def label_command(command: str, results: str | Path, file: Path | None, *more: str) -> str:
+    """Return `karenina label` or `calibrate` for results and their file of labels, to be pasted into a shell."""
+    words = ["karenina", command, str(results), *more]
+    if file is not None and file != find_labels_file(Path(results)):
+        words += [str(file)] if command == "calibrate" else ["--labels", str(file)]
+    return shlex.join(words)
 
 
 def check_labels(labels: Labels, answers: Answers, file: Path, source: str | Path | None = None) -> Answers:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -15,19 +16,20 @@ from karenina_report.output_file import write_whole
 from karenina_report.page.document import PageDocument, PageSource
 
 if TYPE_CHECKING:
-    from karenina_calibration.answers import Answer
+    from karenina_calibration.answers import AskedAnswer
     from karenina_calibration.labelling import Labelling
 
 FIRST_BYTES: Final = b"<!doctype html><!-- karenina labels"
 """The beginning of every page, by which an earlier one is recognized before it is replaced."""
 FORMAT: Final = 1
+_NO_NAME: Final = re.compile(r"[^\w-]+")
 _LONGEST_VALUE: Final = 100_000
 
 
 def write_label_page(
-    path: Path, opened: Labelling, items: Sequence[str], *, labeller: str, show_verdict: bool
+    path: Path, opened: Labelling, asked: Sequence[AskedAnswer], *, labeller: str, show_verdict: bool
 ) -> Path | None:
-    """Write the page of the answers `items`, and return the new name of an earlier page.
+    """Write the page of the answers in `asked`, and return the new name of an earlier page.
 
     The page contains no verdict unless `show_verdict` is set. It saves a file of labels, and stores drafts in the
     browser under the digest of the results. Raises `ConfigError`.
@@ -39,7 +41,7 @@ def write_label_page(
         "labeller": labeller,
         "blind": not show_verdict,
         "file": name,
-        "items": [_item(answer, show_verdict=show_verdict) for answer in opened.drawn(items)],
+        "items": [_item(one, show_verdict=show_verdict) for one in asked],
     }
     source = PageSource(_read("label.js"), _read("label.css"), "Karenina labels", "page", FIRST_BYTES)
 
@@ -52,13 +54,20 @@ def write_label_page(
     return write_whole(path, (FIRST_BYTES,), write)
 
 
-def _item(answer: Answer, *, show_verdict: bool) -> dict[str, Any]:
+def saved_name(file: Path, labeller: str) -> str:
+    """Return the name of the file of labels that the page saves, as `save` of label.js makes it."""
+    return f"{file.name.removesuffix(SUFFIX)}.labels-{_NO_NAME.sub('-', labeller)}.jsonl"
+
+
+def _item(asked: AskedAnswer, *, show_verdict: bool) -> dict[str, Any]:
+    answer = asked.answer
     return {
         "item": answer.id,
         "question": answer.question,
         "answer": answer.text,
         "truth": truth_text(answer),
         "truth_id": answer.truth_id,
+        "why": asked.why,
         "asks_verdict": asks_verdict(answer),
         "verdicts": list(verdict_lines(answer)) if show_verdict else [],
         "extractions": [
@@ -68,7 +77,7 @@ def _item(answer: Answer, *, show_verdict: bool) -> dict[str, Any]:
                 "value": one.value,
                 "asked": extraction_question(one, _LONGEST_VALUE),
             }
-            for one in answer.extractions
+            for one in asked.extractions
         ],
     }
 

@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from karenina_calibration.answers import SCORED, Answers, collect_answers
-from karenina_calibration.draw import ANY, draw_answers
+from karenina_calibration.answers import SCORED, Answers, AskedAnswer, collect_answers, truth_text
+from karenina_calibration.draw import describe_verdicts, draw_answers
 from karenina_calibration.label_file import (
     Labels,
     append_draw,
@@ -106,21 +106,59 @@ class Labelling:
         """Return the answers with these ids."""
         return [self.answers.by_id[item] for item in items]
 
+    def asked_in_file(self, labeller: str | None) -> list[str]:
+        """Return the drawn answers that a sheet or page asks a person about: those without a label for their truth.
+
+        If the person is not known, all of them, unless people labelled some before their truth changed: then these,
+        and those without any label.
+        """
+        drawn = [one.item for one in self.draw.items]
+        if labeller is not None:
+            return self.labels.missing(labeller)
+        stale = {item for item, _ in self.labels.stale}
+        return [item for item in drawn if item in stale or item not in self.labels.by_item] if stale else drawn
+
+    def ask(self, items: Sequence[str], labeller: str | None) -> list[AskedAnswer]:
+        """Return these answers as to be asked of a person, or of anybody: without extracted values that are labelled.
+
+        What was said about an extracted value does not depend on the truth, so it is not asked again when that changed.
+        """
+        return [self._ask(answer, labeller) for answer in self.drawn(items)]
+
+    def _ask(self, answer: Answer, labeller: str | None) -> AskedAnswer:
+        people = sorted(name for item, name in self.labels.stale if item == answer.id and labeller in (None, name))
+        if not people:
+            return AskedAnswer(answer, answer.extractions)
+        known = [self.labels.by_item[answer.id][name] for name in people]
+        left = [one for one in answer.extractions if any(label.extraction(one) is None for label in known)]
+        before = self.drawn_from.by_id[answer.id]
+        was = f"; it was {truth_text(before)}" if before.truth_id != answer.truth_id else ""
+        return AskedAnswer(answer, left, f"the truth changed since {', '.join(people)} labelled the answer{was}")
+
     def read(self, path: Path, labeller: str) -> tuple[list[Label], int]:
         """Return the labels in another file of labels, or in a sheet, and the number of those about unknown answers.
 
         Nothing is written. Raises `ConfigError`.
         """
         if path.suffix.lower() in SUFFIXES:
-            found, strange = read_sheet(path, self.answers, labeller=labeller, time=now())
+            found, strange = read_sheet(path, self.answers, labeller=labeller, time=now(), earlier=self.labels)
             return found, len(strange)
         everything = list(read_labels([path], with_draws=False))
         found = [one for one in everything if one.item in self.answers.by_id]
         return found, len(everything) - len(found)
 
     def take_over(self, labels: Sequence[Label]) -> None:
-        """Add the labels that the file does not have. Raises `ConfigError`."""
-        self.add([one for one in labels if one not in self.labels.given.get((one.item, one.labeller), ())])
+        """Add the labels that the file does not have, with what they leave out about extracted values.
+
+        Raises `ConfigError`.
+        """
+        new = []
+        for one in labels:
+            before = self.labels.by_item.get(one.item, {}).get(one.labeller)
+            whole = one.with_extractions_of(before) if before is not None else one
+            given = self.labels.given.get((one.item, one.labeller), ())
+            new += [whole] if one not in given and whole not in given else []
+        self.add(new)
 
     def stale(self) -> list[Answer]:
         """Return the answers with a label for other right values than theirs, in the order of the results."""
@@ -145,9 +183,11 @@ def describe_draw(draw: Draw) -> list[str]:
     lines = []
     models = {one.model for one in draw.strata}
     for one in draw.strata:
-        what = "all answers" if ANY in one.verdicts else " or ".join(one.verdicts)
+        own = [other for other in draw.strata if other.model == one.model]
         of = f" of {one.model}" if len(models) > 1 else ""
-        lines.append(f"{one.drawn:,} of {one.size:,} answers{of}: {what}")
+        lines.append(
+            f"{one.drawn:,} of {one.size:,} answers{of}: {describe_verdicts(one.verdicts, alone=len(own) == 1)}"
+        )
     return lines
 
 

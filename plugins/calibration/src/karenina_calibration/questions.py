@@ -11,7 +11,7 @@ from karenina_terminal.text_layout import format_facts
 from karenina_toolkit.printable import clean, clip, in_one_line, shorten
 
 if TYPE_CHECKING:
-    from karenina_calibration.answers import Answer, Extraction
+    from karenina_calibration.answers import Answer, AskedAnswer, Extraction
 
 SKIP: Final = "s"
 QUIT: Final = "q"
@@ -24,7 +24,7 @@ class Stop(Exception):
 
 
 def ask_answer(
-    answer: Answer,
+    asked: AskedAnswer,
     ask: Callable[[str], str],
     *,
     labeller: str,
@@ -37,6 +37,7 @@ def ask_answer(
 
     `earlier` is what the person said about extracted values when the right values were others; it is not asked again.
     """
+    answer = asked.answer
     right: bool | None = None
     if asks_verdict:
         said = _ask(ask, "Is the answer right?")
@@ -44,9 +45,7 @@ def ask_answer(
             return None
         right = _REPLIES[said]
     found = list(earlier)
-    for one in answer.extractions:
-        if any((old.kind, old.name, old.value) == (one.kind, one.name, one.value) for old in earlier):
-            continue
+    for one in asked.extractions:
         said = _ask(ask, extraction_question(one))
         if said == SKIP:
             continue
@@ -83,10 +82,12 @@ def _ask(ask: Callable[[str], str], question: str) -> str:
             return said
 
 
-def answer_lines(answer: Answer, number: int, count: int, width: int, *, blind: bool) -> Iterator[str]:
+def answer_lines(asked: AskedAnswer, number: int, count: int, width: int, *, blind: bool) -> Iterator[str]:
     """Yield the lines that show an answer. The verdict of judges is among them unless `blind`."""
+    answer = asked.answer
     text, more = clip(answer.text, _LONGEST, "; the page for labelling has all")
     rows = [("Question", clean(answer.question)), ("Answer", text + more), ("Truth", clean(truth_text(answer)))]
+    rows.append(("Asked again", clean(asked.why)))
     if not blind:
         rows += [("Verdict", verdict) for verdict in verdict_lines(answer)]
     yield ""

@@ -13,7 +13,7 @@ from karenina_calibration.calibration import LabelledRun
 from karenina_calibration.calibration_text import corrected_text, stale_text
 from karenina_calibration.corrected import ModelRate
 from karenina_calibration.estimators.stratified import corrected_difference
-from karenina_calibration.label_file import find_labels_file, read_labels
+from karenina_calibration.label_file import find_labels_file, label_command, read_labels
 from karenina_core.errors import KareninaError
 from karenina_report.comparison.comparison_text import points
 from karenina_report.page.section import Column, IntervalPlot, PageSection, TableBlock, TextBlock
@@ -102,7 +102,8 @@ def _stale(one: RunLabels) -> str:
         return ""
     items = {item for item, _ in one.run.labels.stale}
     found = [of.question_id for of in one.run.answers.by_id.values() if of.id in items and of.model == one.model]
-    return f"{stale_text(found)}; `karenina label` asks again" if found else ""
+    how = label_command("label", one.run.source or "RESULTS", None)
+    return f"{stale_text(found)}; `{how}` asks again" if found else ""
 
 
 def _difference_notes(runs: Sequence[NotedRun], found: Sequence[RunLabels]) -> Iterator[RunNote]:

@@ -23,9 +23,10 @@ from karenina_report.output_file import write_whole
 from karenina_toolkit.files import FileError, plain_cell, read_records
 
 if TYPE_CHECKING:
-    from karenina_calibration.answers import Answer, Answers, Kind
+    from karenina_calibration.answers import Answer, Answers, AskedAnswer, Kind
+    from karenina_calibration.label_file import Labels
 
-COLUMNS: Final = ("item", "asked", "value", "right", "own", "note", "question", "answer", "truth", "truth_id")
+COLUMNS: Final = ("item", "asked", "value", "right", "own", "note", "question", "answer", "truth", "why", "truth_id")
 RIGHT: Final = ("right", "human_label")
 ANSWER: Final = "answer"
 EXCEL: Final = ".xlsx"
@@ -40,27 +41,28 @@ _BEGINS: Final = {".csv": b"item,asked,", EXCEL: b"PK"}
 Row = Mapping[str, str]
 
 
-def write_sheet(path: Path, answers: Sequence[Answer]) -> Path | None:
+def write_sheet(path: Path, asked: Sequence[AskedAnswer]) -> Path | None:
     """Write the answers to label as a sheet, and return the new name of an earlier one.
 
     The first row of an answer asks whether it is right, and one more row for each extracted value whether it is what
-    the answer says. The sheet contains no verdict. Raises `ConfigError`.
+    the answer says; `why` says why it is asked again. The sheet contains no verdict. Raises `ConfigError`.
     """
-    rows = [row for answer in answers for row in _rows(answer)]
+    rows = [row for one in asked for row in _rows(one)]
     write = _excel_writer(rows) if path.suffix.lower() == EXCEL else _csv_writer(rows)
     return write_whole(path, (_BEGINS[path.suffix.lower()],), write)
 
 
-def count_cut(path: Path, answers: Sequence[Answer]) -> int:
+def count_cut(path: Path, asked: Sequence[AskedAnswer]) -> int:
     """Return how many answers are too long for a cell of this kind of sheet, which has their beginning only."""
-    return sum(len(one.text) > _LONGEST_CELL for one in answers) if path.suffix.lower() == EXCEL else 0
+    return sum(len(one.answer.text) > _LONGEST_CELL for one in asked) if path.suffix.lower() == EXCEL else 0
 
 
-def _rows(answer: Answer) -> Iterator[list[str]]:
-    shown = (answer.question, answer.text, truth_text(answer), answer.truth_id)
+def _rows(asked: AskedAnswer) -> Iterator[list[str]]:
+    answer = asked.answer
+    shown = (answer.question, answer.text, truth_text(answer), asked.why, answer.truth_id)
     yield [answer.id, ANSWER, "", "", "", "", *shown]
-    for one in answer.extractions:
-        yield [answer.id, f"{one.kind} {one.name}", one.value, "", "", "", "", "", "", ""]
+    for one in asked.extractions:
+        yield [answer.id, f"{one.kind} {one.name}", one.value, *[""] * (len(COLUMNS) - 3)]
 
 
 def _csv_writer(rows: Iterable[Sequence[str]]) -> Callable[[BinaryIO], None]:
@@ -100,8 +102,12 @@ def _excel_writer(rows: Iterable[Sequence[str]]) -> Callable[[BinaryIO], None]:
     return write
 
 
-def read_sheet(path: Path, answers: Answers, *, labeller: str, time: str) -> tuple[list[Label], list[str]]:
+def read_sheet(
+    path: Path, answers: Answers, *, labeller: str, time: str, earlier: Labels
+) -> tuple[list[Label], list[str]]:
     """Return the labels in a sheet, and the places of its rows about answers that are not in the results.
+
+    What the sheet does not say about an answer is as in the `earlier` label of the same labeller.
 
     A sheet of others needs the column `right` (or `human_label`), and `item`, or `question_id` with `answering_model`
     and `replicate` if a question has several answers; `labeller` is optional. Rows without a label are left out.
@@ -122,7 +128,30 @@ def read_sheet(path: Path, answers: Answers, *, labeller: str, time: str) -> tup
             strange.append(place)
         else:
             found[about.id, _unprotected(row.get("labeller", "").strip()) or labeller].append((place, row))
-    return [_label(item, name, time, of, answers.by_id[item]) for (item, name), of in found.items()], strange
+    labels = []
+    for (item, name), rows in found.items():
+        label = _label(item, name, time, rows, answers.by_id[item])
+        before = earlier.by_item.get(item, {}).get(name)
+        labels.append(_with_earlier(label, before, rows) if before is not None else label)
+    return labels, strange
+
+
+def _with_earlier(label: Label, before: Label, rows: Sequence[tuple[str, Row]]) -> Label:
+    """Return a label with the parts of an earlier one about which the rows say nothing."""
+    if not any(_asked(row) == (ANSWER, "") and _said(row) for _, row in rows):
+        label = label.model_copy(update={"right": before.right, "truth": before.truth, "blind": before.blind})
+    notes = dict.fromkeys(filter(None, (before.note, label.note)))
+    return label.model_copy(update={"note": "; ".join(notes)}).with_extractions_of(before)
+
+
+def _asked(row: Row) -> tuple[str, str]:
+    """Return what a row is about: the answer, or the kind and name of an extracted value."""
+    kind, _, name = row.get("asked", ANSWER).strip().partition(" ")
+    return kind, name
+
+
+def _said(row: Row) -> str:
+    return next((row[name] for name in RIGHT if row.get(name, "").strip()), "")
 
 
 def _answer_of(row: Row, answers: Answers, by_question: Mapping[str, Sequence[Answer]], place: str) -> Answer | None:
@@ -150,8 +179,8 @@ def _label(item: str, labeller: str, time: str, rows: Sequence[tuple[str, Row]],
     extractions, notes = [], []
     truth = next((row["truth_id"].strip() for _, row in rows if row.get("truth_id", "").strip()), "")
     for place, row in rows:
-        said = _parse_answer(next((row[name] for name in RIGHT if row.get(name, "").strip()), ""), place)
-        kind, _, name = row.get("asked", ANSWER).strip().partition(" ")
+        said = _parse_answer(_said(row), place)
+        kind, name = _asked(row)
         if row.get("note", "").strip():
             notes.append(_unprotected(row["note"].strip()))
         if kind == ANSWER:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from typing import Final
 
-from karenina_checks.judge_check import JudgeCheck
-from karenina_checks.prompts import ABSTAINED, ABSTENTION_DETECTION, ABSTENTION_SCHEMA, abstention_request
+from karenina_checks.judge_check import (
+    ABSTAINED,
+    ABSTENTION_DETECTION,
+    ABSTENTION_SCHEMA,
+    JudgeCheck,
+    abstention_request,
+)
 from karenina_checks.settings import ChecksSettings
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Outcome, Question, Skip, VerificationConfig, VerificationContext
 from karenina_core.stages.stage import Detection
-from karenina_toolkit.skipping import skip_if_failed
+from karenina_toolkit.stage_support import skip_if_failed
 
 STOPPED: Final = Detection(True, reasoning="the provider stopped the answer")
 

@@ -6,13 +6,13 @@ from typing import ClassVar
 
 from pydantic import BaseModel, Field
 
-from karenina_core.models.from_files import FromFiles
+from karenina_core.models.settings_models import AllowedInFiles
 
 
 class ChecksSettings(BaseModel):
     """The checks of an answer before it is parsed."""
 
-    from_files: ClassVar[FromFiles] = "any"
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
     abstention_enabled: bool = Field(
         default=False, description="Ask the judge whether the answer is a refusal; refusals are not parsed."
     )

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from karenina_checks.judge_check import JudgeCheck
-from karenina_checks.prompts import SUFFICIENCY_DETECTION, SUFFICIENCY_SCHEMA, SUFFICIENT, sufficiency_request
+from karenina_checks.judge_check import (
+    SUFFICIENCY_DETECTION,
+    SUFFICIENCY_SCHEMA,
+    SUFFICIENT,
+    JudgeCheck,
+    sufficiency_request,
+)
 from karenina_checks.settings import ChecksSettings
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Outcome, Question, Skip, VerificationConfig, VerificationContext
 from karenina_core.stages.stage import Detection
-from karenina_toolkit.skipping import skip_if_failed
+from karenina_toolkit.stage_support import skip_if_failed
 
 
 class SufficiencyCheck(JudgeCheck):

@@ -1,7 +1,7 @@
 """The `karenina` command.
 
 It prints results to the standard output, and progress, warnings and errors to the error output. Its exit codes are in
-`karenina_terminal.exit_codes`.
+`karenina_terminal.screen`.
 """
 
 from __future__ import annotations

@@ -52,6 +52,6 @@ class plugin:  # noqa: N801 - the entry points' name
     @hookimpl
     def karenina_search_tools() -> Sequence[SearchTool]:
         """Offer the search tool `tavily`."""
-        from karenina_deep_judgment.tavily import TavilySearch
+        from karenina_deep_judgment.search_tools import TavilySearch
 
         return [TavilySearch()]

@@ -9,7 +9,7 @@ from karenina_core.models.ports import PortError
 from karenina_core.text import replace_surrogates
 from karenina_deep_judgment.prompts import RISK, risk_request
 from karenina_deep_judgment.search_tools import find_search_tool
-from karenina_toolkit.gather_all import gather_all
+from karenina_toolkit.stage_support import gather_all
 from karenina_toolkit.structured import ask, object_schema
 
 if TYPE_CHECKING:

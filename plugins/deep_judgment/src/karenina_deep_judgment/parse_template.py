@@ -123,7 +123,8 @@ class DeepJudgmentParseTemplate(ParsingStage):
         progress.steps.append("reasoning")
 
         form = parsing_request(context.question.question, schema, read_hints(context, bound), text)
-        found = await fill_template(context, bound, PARAMETERS, f"{conclusion(progress.reasoning)}\n\n{form}")
+        asked = f"{conclusion(progress.reasoning)}\n\n{form}"
+        found = await fill_template(context, bound, PARAMETERS, asked, text=text)
         progress.calls += found.tries
         progress.steps.append("parameters")
         return found.value

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from karenina_core.config import plugins_of
 from karenina_core.errors import ConfigError
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from karenina_core.plugins import Plugins
     from karenina_deep_judgment.settings import SearchFunction
     from karenina_toolkit.search_tool import SearchTool
+
 
 logger = logging.getLogger("karenina")
 
@@ -106,3 +109,31 @@ def _with_replay(context: VerificationContext, tool: SearchTool) -> SearchTool:
             return await context.consult(tool.name, query, lambda: tool.search(query))
 
     return Kept()
+
+
+RESULTS: Final = 5
+
+
+class TavilySearch:
+    """A search with api.tavily.com and the key in TAVILY_API_KEY. Excerpts of answers are sent to the service."""
+
+    name: ClassVar[str] = "tavily"
+
+    def unavailable(self) -> str | None:
+        """Return why the tool is not available: the client, an extra of this distribution, or the key is missing."""
+        if find_spec("tavily") is None:
+            return 'its client is not installed: pip install "karenina-deep-judgment[tavily]"'
+        if not os.environ.get("TAVILY_API_KEY"):
+            return "its API key is missing: set the environment variable TAVILY_API_KEY"
+        return None
+
+    async def search(self, query: str) -> str:
+        """Return titles, texts and addresses of the first results."""
+        from tavily import AsyncTavilyClient  # type: ignore[import-not-found, unused-ignore]  # an extra
+
+        found: dict[str, Any] = await AsyncTavilyClient(os.environ["TAVILY_API_KEY"]).search(
+            query[:400], max_results=RESULTS
+        )
+        results = found.get("results") or []
+        lines = [f"{one.get('title')}\n{one.get('content')}\n{one.get('url')}" for one in results]
+        return "\n\n".join(lines) or "The search found nothing."

@@ -17,15 +17,14 @@ from pydantic import (
     model_validator,
 )
 
-from karenina_core.models.from_files import FromFiles
-from karenina_core.models.strict_settings import StrictSettings
+from karenina_core.models.settings_models import AllowedInFiles, StrictSettings
 
 if TYPE_CHECKING:
     from karenina_core import VerificationConfig
 
 Mode = Literal["disabled", "reasoning_only", "full"]
 USUAL_TOOL: Final = "tavily"
-_NOT_FROM_FILES: Final[dict[str, JsonValue]] = {"from_files": "never"}  # a search sends text to a service
+_NOT_FROM_FILES: Final[dict[str, JsonValue]] = {"allowed_in_files": "never"}  # a search sends text to a service
 RubricMode = Literal["disabled", "enable_all", "use_checkpoint", "custom"]
 
 
@@ -65,7 +64,7 @@ class TraitFields(BaseModel):
     None means the number in the configuration.
     """
 
-    from_files: ClassVar[FromFiles] = "any"
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
     model_config = ConfigDict(frozen=True)
 
     deep_judgment_enabled: bool = Field(default=False, description="Score it from excerpts and reasoning.")
@@ -80,7 +79,7 @@ class TraitFields(BaseModel):
     deep_judgment_search_enabled: bool = Field(
         default=False,
         description="Check excerpts with a web search.",
-        json_schema_extra={"from_files": "never"},
+        json_schema_extra={"allowed_in_files": "never"},
     )
 
 
@@ -106,7 +105,7 @@ class RubricTraitSettings(StrictSettings):
 class DeepJudgmentSettings(BaseModel):
     """Settings of deep judgment, of templates and of rubric traits."""
 
-    from_files: ClassVar[FromFiles] = "any"
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
     model_config = ConfigDict(frozen=True)
 
     deep_judgment_enabled: bool = Field(

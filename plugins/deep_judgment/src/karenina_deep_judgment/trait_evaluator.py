@@ -14,7 +14,7 @@ from karenina_deep_judgment.settings import settings_of
 from karenina_deep_judgment.trait_settings import resolve_trait_settings
 from karenina_rubric.evaluators import TraitScore
 from karenina_rubric.score_schema import describe_scale, read_score, score_schema
-from karenina_toolkit.gather_all import gather_all
+from karenina_toolkit.stage_support import gather_all
 from karenina_toolkit.structured import InvalidReply, ask, object_schema
 
 if TYPE_CHECKING:

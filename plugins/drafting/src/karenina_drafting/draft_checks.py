@@ -13,8 +13,8 @@ from pydantic import ValidationError
 
 from karenina_benchmark import Benchmark
 from karenina_benchmark.template_declarations import DeclarationError, make_template_source
+from karenina_drafting.brief import boolean_in, contains_date, contains_words, date_of, numbers_in, plain_words
 from karenina_drafting.proposal import Proposal, ProposalError, declare
-from karenina_drafting.readings import boolean_in, contains_date, contains_words, date_of, numbers_in, plain_words
 from karenina_template.question_template import template_of
 from karenina_template.templates.comparison import Comparison
 

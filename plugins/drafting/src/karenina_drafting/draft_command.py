@@ -3,22 +3,124 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from shlex import quote
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from karenina_benchmark import Benchmark
+from karenina_benchmark.config.model_specs import recording_interface
+from karenina_benchmark.template_declarations import make_template_source
 from karenina_cli.input import completion_values
-from karenina_cli.input.configuration import SPEC_HELP, parse_columns, read_configuration
+from karenina_cli.input.configuration import SPEC_HELP, read_configuration
 from karenina_cli.input.options import ConfigFile, Settings
+from karenina_core.config import VerificationConfig, all_settings
+from karenina_core.data.question import Question
+from karenina_core.errors import ConfigError
+from karenina_core.text import did_you_mean
+from karenina_drafting.brief import DraftBrief, choose_others
 from karenina_terminal import completion
-from karenina_terminal.options import Columns, Encoding, JournalPath, JSONObject, NoProgress, Rows, Sheet
+from karenina_terminal.options import Columns, Encoding, JournalPath, JSONObject, NoProgress, Rows, Sheet, parse_columns
 from karenina_terminal.screen import get_screen
 from karenina_toolkit.printable import in_one_line, quantity
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from karenina_drafting.drafts import Draft
     from karenina_terminal.screen import Screen
+
+
+RUN_NAME: Final = "draft"
+_TEMPLATE: Final = {"answered": {"type": "bool", "verify_with": {"type": "TraceLength", "min": 1}}}
+"""The template of the run's items, which every answer passes: the verdict is that of the checks of the draft."""
+_OWNERS: Final = frozenset(("karenina-core", "karenina-engine", "karenina-drafting"))
+"""The owners of the settings that a run of drafts uses."""
+_FIXED: Final = frozenset(
+    (
+        *("answering_models", "replicate_count", "evaluation_mode", "parsing_only", "rubric_trait_names", "slots"),
+        *("use_full_trace_for_template", "use_full_trace_for_rubric", "draft_templates"),
+    )
+)
+"""Settings that a run of drafts chooses."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The questions of a file: those to draft, those without an answer, and the number of those with a template."""
+
+    wanted: tuple[Question, ...]
+    without_answer: tuple[Question, ...]
+    with_template: int
+
+
+def select_questions(benchmark: Benchmark, ids: Iterable[str] | None, limit: int | None) -> Selection:
+    """Return the questions to draft: `ids` or all, at most `limit`, without those that have a template of their own.
+
+    Raises `ConfigError` for an unknown id, and if no question has an answer to draft from.
+    """
+    chosen = list(dict.fromkeys(ids)) if ids is not None else list(benchmark.ids)
+    unknown = [id for id in chosen if id not in benchmark]
+    if unknown:
+        raise ConfigError([f"the file has no question {id!r}{did_you_mean(id, benchmark.ids)}" for id in unknown])
+    questions = [benchmark.get(id) for id in chosen]
+    every_open = [one for one in questions if not one.has_template or one.id in benchmark.made_templates]
+    open_ones = every_open[:limit]
+    wanted = tuple(one for one in open_ones if (one.raw_answer or "").strip())
+    if not wanted:
+        why = "all of them have a template" if questions and not open_ones else "none has an answer"
+        cure = "add a column `answer` (`raw_answer` in YAML), or map a column with --columns answer=COLUMN"
+        raise ConfigError([f"there is no question to draft a template for: {why}; {cure}"])
+    missing = tuple(one for one in open_ones if not (one.raw_answer or "").strip())
+    return Selection(wanted, missing, len(questions) - len(every_open))
+
+
+def make_benchmark(wanted: Sequence[Question], every: Sequence[Question], *, from_response: bool) -> Benchmark:
+    """Return a benchmark with the `wanted` questions; the answers that drafts must reject are from `every` question."""
+    benchmark = Benchmark.create(name="Drafts")
+    source = make_template_source(_TEMPLATE)
+    answered = [one for one in every if (one.raw_answer or "").strip()]
+    places = {one.id: place for place, one in enumerate(answered)}
+    for question in wanted:
+        brief = DraftBrief(others=choose_others(answered, places[question.id]), from_response=from_response)
+        plain = Question(
+            id=question.id,
+            question=question.question,
+            raw_answer=question.raw_answer,
+            answer_template=source,
+        )
+        benchmark.add_question(brief.attach_to(plain))
+    return benchmark
+
+
+def make_config(
+    wanted: Sequence[Question], settings: VerificationConfig, tries: int | None
+) -> tuple[VerificationConfig, list[str]]:
+    """Return the configuration of the run, and the names of given settings that have no effect on drafts.
+
+    Raises `ConfigError` unless exactly one model is configured.
+    """
+    owned = all_settings()
+    used = {name: value for name, value in settings.given().items() if owned[name].owner in _OWNERS}
+    unused = sorted(settings.given().keys() - used.keys())
+    kept = {name: value for name, value in used.items() if name not in _FIXED}
+    models = len(kept.get("parsing_models") or ())
+    if models != 1:
+        problem = "no model is given" if not models else f"{models} models are given, and drafts need one"
+        raise ConfigError([f"{problem}: name it with --model, for example --model openai:NAME"])
+    recorded: dict[str, Any] = {"id": "recorded", "interface": recording_interface(), "model_name": "recorded"}
+    values = {
+        "run_name": RUN_NAME,
+        **kept,
+        **({} if tries is None else {"draft_tries": tries}),
+        "draft_templates": True,
+        "evaluation_mode": "template_only",
+        "answering_models": [{**recorded, "manual_traces": {one.id: one.raw_answer for one in wanted}}],
+    }
+    return VerificationConfig(**values), unused
+
 
 app = typer.Typer()
 EPILOG: Final = (
@@ -102,7 +204,6 @@ def draft(
         from karenina_cli.input.named_files import load_checked
         from karenina_cli.running.run_execution import run_for_results
         from karenina_drafting.brief import DraftBrief
-        from karenina_drafting.draft_run import make_benchmark, make_config, select_questions
         from karenina_drafting.drafts import check_new, collect_drafts, write_drafts
         from karenina_engine.results.result_file import check_output, default_journal
         from karenina_engine.run.request import RunRequest
@@ -155,7 +256,9 @@ def _print(drafts: Sequence[Draft], target: Path, results: Path) -> None:
         typer.echo(
             f"Marked   {quantity(marked, 'synonym')} that the answers do not contain: keep only what is the same thing"
         )
-    typer.echo(f"Review   {target}: read every field before you use it; `karenina show {results}` prints the calls")
+    typer.echo(
+        f"Review   {target}: read every field before you use it; `karenina show {quote(str(results))}` prints the calls"
+    )
 
 
 def _json(drafts: Sequence[Draft], target: Path) -> dict[str, object]:
@@ -180,7 +283,7 @@ def _json(drafts: Sequence[Draft], target: Path) -> dict[str, object]:
 
 
 def _exit(screen: Screen, drafts: Sequence[Draft]) -> None:
-    from karenina_terminal.exit_codes import ExitCode
+    from karenina_terminal.screen import ExitCode
 
     asked = [draft for draft in drafts if draft.failed or draft.tries]
     if all(draft.failed for draft in asked):

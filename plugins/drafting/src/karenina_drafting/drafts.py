@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from karenina_benchmark.yaml.yaml_writer import dump
+from karenina_benchmark.yaml_files import dump
 from karenina_core.errors import ConfigError
+from karenina_drafting.brief import contains_words
 from karenina_drafting.draft_stage import RESULT_FIELD
-from karenina_drafting.readings import contains_words
 from karenina_toolkit.printable import in_one_line, quantity
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from karenina_drafting.readings import boolean_in, date_of, numbers_in
+from karenina_drafting.brief import boolean_in, date_of, numbers_in
 from karenina_template.templates.normalize import normalize
 
 Rule = Literal[

@@ -6,7 +6,7 @@ from typing import ClassVar, Final
 
 from pydantic import BaseModel, Field, field_validator
 
-from karenina_core.models.from_files import FromFiles
+from karenina_core.models.settings_models import AllowedInFiles
 
 DEFAULT_MODEL: Final = "all-MiniLM-L6-v2"
 
@@ -14,7 +14,7 @@ DEFAULT_MODEL: Final = "all-MiniLM-L6-v2"
 class EmbeddingSettings(BaseModel):
     """Settings of the comparison of failed fields with the truth by meaning."""
 
-    from_files: ClassVar[FromFiles] = "any"
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
     embedding_check_enabled: bool = Field(
         default=False,
         description="If fields differ from the truth, compare them by meaning, and ask the judge.",
@@ -23,7 +23,7 @@ class EmbeddingSettings(BaseModel):
     embedding_check_model: str = Field(
         default=DEFAULT_MODEL,
         description="The embedding model: a name, or a folder of sentence-transformers with a slash (./folder).",
-        json_schema_extra={"env": "EMBEDDING_CHECK_MODEL", "from_files": "name"},
+        json_schema_extra={"env": "EMBEDDING_CHECK_MODEL", "allowed_in_files": "name"},
     )
     embedding_check_threshold: float = Field(
         default=0.85,

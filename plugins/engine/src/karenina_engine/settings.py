@@ -8,8 +8,8 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationInfo, field_validator
 
-from karenina_core.models.from_files import FromFiles
 from karenina_core.models.ports import ErrorCategory
+from karenina_core.models.settings_models import AllowedInFiles
 from karenina_core.text import did_you_mean
 from karenina_engine.calls.concurrency_limits import Concurrency
 from karenina_engine.calls.retry import DEFAULT_MAX_RETRIES, RetryPolicy
@@ -17,7 +17,7 @@ from karenina_engine.cost.price_source import OwnPrice
 from karenina_engine.reference_names import translate_names
 
 _NO_CHANGE: Final[dict[str, JsonValue]] = {"changes_results": False}
-_NOT_FROM_FILES: Final[dict[str, JsonValue]] = {"changes_results": False, "from_files": "never"}
+_NOT_FROM_FILES: Final[dict[str, JsonValue]] = {"changes_results": False, "allowed_in_files": "never"}
 
 
 def _retries(default: int, description: str) -> Any:
@@ -28,7 +28,7 @@ def _retries(default: int, description: str) -> Any:
 class EngineSettings(BaseModel):
     """The settings of the engine: limits, retries, budget and prices, executor and journal."""
 
-    from_files: ClassVar[FromFiles] = "any"
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
     translate: ClassVar[Callable[[Mapping[str, Any]], dict[str, Any]]] = staticmethod(translate_names)
     model_config = ConfigDict(frozen=True, protected_namespaces=())
 
@@ -98,7 +98,7 @@ class EngineSettings(BaseModel):
         default="normal",
         description="What a power failure can lose: normal, the replies of the last moments, which are paid for again; "
         "full, nothing, but each commit waits for the disk.",
-        json_schema_extra={"changes_results": False, "from_files": "any"},
+        json_schema_extra={"changes_results": False, "allowed_in_files": "any"},
     )
 
     partial_recordings: bool = Field(

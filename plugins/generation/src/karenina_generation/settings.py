@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
 
 from karenina_core.data.question import FewShotExample
-from karenina_core.models.from_files import FromFiles
-from karenina_core.models.strict_settings import StrictSettings
+from karenina_core.models.settings_models import AllowedInFiles, StrictSettings
 
 if TYPE_CHECKING:
     from karenina_core import VerificationConfig
@@ -71,7 +70,7 @@ class FewShotConfig(StrictSettings):
 class GenerationSettings(BaseModel):
     """Settings of answer generation."""
 
-    from_files: ClassVar[FromFiles] = "any"
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
     model_config = ConfigDict(frozen=True)
 
     few_shot_config: FewShotConfig | None = Field(

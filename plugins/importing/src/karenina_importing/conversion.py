@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from karenina_benchmark.content import BenchmarkContent
 from karenina_benchmark.document import Document, Section
-from karenina_benchmark.errors import CheckpointError, explain_error
+from karenina_benchmark.errors import BenchmarkFileError, explain_error
 from karenina_benchmark.question_ids import make_question_id
 from karenina_benchmark.tables.answer_kinds import Cell, is_error_cell, is_prose
 from karenina_benchmark.tables.column_roles import TRUTH
@@ -429,7 +429,7 @@ def read_with(
         if (line := _LINE.fullmatch(row.place))
     }
     benchmark.load_notes = list(done.notes)
-    benchmark.broken = [CheckpointError(path, one.place, one.what, "") for one in done.problems]
+    benchmark.broken = [BenchmarkFileError(path, one.place, one.what, "") for one in done.problems]
     return benchmark
 
 

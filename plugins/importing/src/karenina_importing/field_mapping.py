@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from karenina_benchmark.document import Section
-from karenina_benchmark.errors import CheckpointError, Problems, read_text, suggest_key
+from karenina_benchmark.errors import BenchmarkFileError, Problems, read_text, suggest_key
 from karenina_benchmark.tables.lettered_options import CHOICE_BY
-from karenina_benchmark.yaml.yaml_reader import parse
-from karenina_benchmark.yaml.yaml_writer import dump
+from karenina_benchmark.yaml_files import dump, parse
 from karenina_core.errors import ConfigError
 
 NAMES: Final = {
@@ -130,7 +129,7 @@ class FieldMapping:
 
 
 def read_mapping(path: Path) -> tuple[str, FieldMapping]:
-    """Return the format and the mapping of a file. Raises `CheckpointError` with the line."""
+    """Return the format and the mapping of a file. Raises `BenchmarkFileError` with the line."""
     problems = Problems()
     top = parse(read_text(path), path, problems)
     problems.attempt(top.check_keys, (_HEAD, "format", *NAMES, _METADATA, *_OPTIONS))
@@ -150,7 +149,7 @@ def read_mapping(path: Path) -> tuple[str, FieldMapping]:
             choice_by=top.text("choice_by"),
         )
     except ConfigError as error:
-        raise CheckpointError(path, "", "; ".join(error.problems), "") from error
+        raise BenchmarkFileError(path, "", "; ".join(error.problems), "") from error
     return format, mapping
 
 

@@ -40,7 +40,12 @@ def choose_format(formats: Sequence[ImportFormat], key: str) -> ImportFormat:
 
 
 def detect_format(formats: Sequence[ImportFormat], path: Path) -> ImportFormat:
-    """Return the only format that a file has. Raises `ConfigError` if it has none, or could have several."""
+    """Return the only format that a file has. Raises `ConfigError` if it has none, or could have several.
+
+    Raises `BenchmarkFileError` for YAML that is not valid.
+    """
+    from karenina_importing.formats.promptfoo.files import YAML, read_document  # not for completion in a shell
+
     head = head_of(path)
     fits = {one.key: (one.detect(head), one) for one in formats}
     for least in (Fit.YES, Fit.MAYBE):
@@ -50,6 +55,8 @@ def detect_format(formats: Sequence[ImportFormat], path: Path) -> ImportFormat:
         if found:
             names = " or ".join(f"{one.key} ({one.name})" for one in found)
             raise ConfigError([f"{path} could be {names}: choose one with --from"])
+    if path.suffix.lower() in YAML:
+        read_document(path)
     known = "; ".join(f"{one.key} ({one.name})" for one in formats)
     raise ConfigError([f"the format of {path} is not known; if it is one of these, choose it with --from: {known}"])
 

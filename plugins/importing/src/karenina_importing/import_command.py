@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -287,7 +288,7 @@ def _print(screen: Screen, done: Imported, format: ImportFormat, written: Writte
         unclear = sum(one.get("right") is None for one in done.labels)
         more = f", {unclear} of them neither right nor wrong" if unclear else ""
         typer.echo(f"{quantity(len(done.labels), 'label')}{more}")
-        screen.note(f"After the run: karenina calibrate RESULTS {written.labels}")
+        screen.note(f"After the run: karenina calibrate RESULTS {quote(str(written.labels))}")
     elif done.labels:
         count = quantity(len(done.labels), "verdict")
         screen.note(f"The source has {count} of people: write them with --recordings FILE.jsonl --labels FILE.csv")

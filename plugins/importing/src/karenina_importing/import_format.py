@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
-from karenina_benchmark.errors import CheckpointError
+from karenina_benchmark.errors import BenchmarkFileError
 from karenina_benchmark.formats.format import Format
 from karenina_importing.conversion import ChooseMapping, read_with
 from karenina_importing.field_mapping import FieldMapping
@@ -31,11 +31,11 @@ class ImportFormat(Format):
     """A benchmark format that `karenina import` reads, offered by the hook `karenina_formats` as other formats are.
 
     `key` is its name for `--from`. `detect` decides from the beginning of a file whether it has this format. `rows`
-    yields the rows of a file and executes nothing in it; it raises `CheckpointError`, or yields a row with a `problem`
-    if the others can still be read. `mapping` says which values of a row are its question, truth and answer, unless the
-    user changes it; `choose` completes it by the first rows, and returns notes for the user. `rows_at` yields the rows
-    at a path of a JSON document, in an encoding. `suffixes` are those of files that have this format only, so that
-    `karenina check` and `run` take them without an import; leave them empty for `.json` and `.jsonl`.
+    yields the rows of a file and executes nothing in it; it raises `BenchmarkFileError`, or yields a row with a
+    `problem` if the others can still be read. `mapping` says which values of a row are its question, truth and answer,
+    unless the user changes it; `choose` completes it by the first rows, and returns notes for the user. `rows_at`
+    yields the rows at a path of a JSON document, in an encoding. `suffixes` are those of files that have this format
+    only, so that `karenina check` and `run` take them without an import; leave them empty for `.json` and `.jsonl`.
     """
 
     key: str
@@ -76,5 +76,5 @@ def _is_surely(detect: Callable[[FileHead], Fit], path: Path) -> bool:
 
     try:
         return detect(head_of(path)) is Fit.YES
-    except CheckpointError:  # the reader that is chosen then reports it
+    except BenchmarkFileError:  # the reader that is chosen then reports it
         return False

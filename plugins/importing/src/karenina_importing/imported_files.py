@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from karenina_benchmark.yaml.yaml_writer import dump
+from karenina_benchmark.yaml_files import dump
 from karenina_core.errors import ConfigError
 from karenina_core.text import replace_surrogates
 from karenina_engine.results.result_file import check_output

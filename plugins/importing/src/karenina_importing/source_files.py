@@ -13,7 +13,7 @@ from itertools import islice, takewhile
 from pathlib import Path
 from typing import Any, Final
 
-from karenina_benchmark.errors import CheckpointError
+from karenina_benchmark.errors import BenchmarkFileError
 from karenina_toolkit import files
 from karenina_toolkit.files import archives, bounded_files, read_records
 
@@ -68,17 +68,17 @@ class SizeLimit:
 
 @contextmanager
 def bounded(path: Path) -> Iterator[None]:
-    """Convert the errors of reading `path` to `CheckpointError`."""
+    """Convert the errors of reading `path` to `BenchmarkFileError`."""
     try:
         yield
     except bounded_files.FileError as error:
-        raise CheckpointError(error.path, error.where, error.what, error.cure) from error
+        raise BenchmarkFileError(error.path, error.where, error.what, error.cure) from error
     except OSError as error:
-        raise CheckpointError(path, "", f"it cannot be read: {error.strerror or error}", "check the file") from error
+        raise BenchmarkFileError(path, "", f"it cannot be read: {error.strerror or error}", "check the file") from error
 
 
 def read_json(path: Path) -> Any:
-    """Return the JSON value of a file. Raises `CheckpointError`."""
+    """Return the JSON value of a file. Raises `BenchmarkFileError`."""
     with bounded(path):
         return files.read_json(path, surrogates=True)
 
@@ -97,7 +97,7 @@ def read_lines(path: Path) -> Iterator[SourceRow]:
 
 @contextmanager
 def open_archive(path: Path) -> Iterator[archives.Archive]:
-    """Open a zip archive whose unpacked size is within the bounds of files. Raises `CheckpointError`."""
+    """Open a zip archive whose unpacked size is within the bounds of files. Raises `BenchmarkFileError`."""
     extra = "karenina-importing[zstd]"
     with (
         bounded(path),
@@ -108,7 +108,7 @@ def open_archive(path: Path) -> Iterator[archives.Archive]:
 
 
 def read_entry(archive: archives.Archive, name: str, path: Path) -> Any:
-    """Return the JSON value of a file in an archive. Raises `CheckpointError`."""
+    """Return the JSON value of a file in an archive. Raises `BenchmarkFileError`."""
     with bounded(path):
         return files.parse_json(archive.read(name), path, name, surrogates=True)
 
@@ -165,5 +165,5 @@ class FileHead:
             return None
         try:
             return read_json(self.path)
-        except CheckpointError:
+        except BenchmarkFileError:
             return None

@@ -2,15 +2,78 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from karenina_engine.results.summary_text import percent, undecided_text
 from karenina_report.options import config_error
 from karenina_terminal.completion import result_files
 from karenina_terminal.options import JSONObject
 from karenina_terminal.screen import get_screen
+from karenina_terminal.text_layout import Facts, Grid
+from karenina_toolkit.printable import in_one_line, quantity
+
+if TYPE_CHECKING:
+    from karenina_engine.results.rates import Rate
+    from karenina_jury.jury_statistics import JuryStatistics
+    from karenina_terminal.text_layout import Section
+
+
+def jury_sections(found: Sequence[JuryStatistics]) -> Iterator[Section]:
+    """Yield what `karenina jury` prints for each jury and answering model."""
+    for one in found:
+        yield [Facts([*_facts(one)])]
+        head = ["judge", "asked", "failed", "pass rate", "95% CI", "agrees with the jury"]
+        rows = [[in_one_line(one.jury), f"{one.answers:,}", f"{one.not_judged:,}", *_cells(one.pass_rate), "-"]]
+        for judge in one.judges:
+            name = in_one_line(judge.judge) + (" (if escalated)" if judge.decides else "")
+            rows.append([name, f"{judge.asked:,}", f"{judge.failed:,}", *_cells(judge.pass_rate), _short(judge.agrees)])
+        yield [Grid([head, *rows])]
+        fields = [[in_one_line(name), *_cells(rate), f"{rate.out_of:,}"] for name, rate in one.fields.items()]
+        yield [Grid([["field", "all judges agree", "95% CI", "answers"], *fields])]
+
+
+def _facts(one: JuryStatistics) -> Iterator[tuple[str, str]]:
+    yield "Answers", f"{one.answers:,} of {in_one_line(one.answering)}, judged by {in_one_line(one.jury)}"
+    yield "Pass rate", _long(one.pass_rate, "judged answers correct")
+    if one.not_judged:
+        why = "no quorum, undecided, or an error" if one.pass_rate.undecided else "no quorum, or an error"
+        yield "Not judged", f"{one.not_judged:,}: {why}"
+    yield "Unanimous", _long(one.unanimous, "answers")
+    if one.escalate_to is None:
+        return
+    yield "Escalated", f"{_long(one.escalated, 'answers')}, to {in_one_line(one.escalate_to)}"
+    if one.saved_calls:
+        cost = "" if one.saved_usd is None else f", ${one.saved_usd:,.4f}"
+        yield (
+            "Saved",
+            f"about {quantity(one.saved_calls, 'call')} and {quantity(one.saved_tokens, 'token')} of it{cost}",
+        )
+    else:
+        spared = one.escalated.out_of - one.escalated.hits
+        yield "Saved", f"{quantity(spared, 'answer')} without it; what it would have used is not known"
+
+
+def _long(rate: Rate, what: str) -> str:
+    if rate.value is None or rate.low is None or rate.high is None:
+        return f"none of 0 {what}{undecided_text(rate)}"
+    rough = "rough " if rate.is_rough else ""
+    bounds = f"[{percent(rate.low)}, {percent(rate.high)}]"
+    return (
+        f"{percent(rate.value)}, {rough}95% CI {bounds}: {rate.hits:,} of {rate.out_of:,} {what}{undecided_text(rate)}"
+    )
+
+
+def _cells(rate: Rate) -> list[str]:
+    bounds = "-" if rate.value is None else f"[{percent(rate.low)}, {percent(rate.high)}]"
+    return [f"{percent(rate.value)}{undecided_text(rate)}", bounds]
+
+
+def _short(rate: Rate) -> str:
+    return f"{percent(rate.value)} of {rate.out_of:,}"
 
 
 def jury(
@@ -35,7 +98,6 @@ def jury(
         if as_json:
             screen.json({"juries": [one.model_dump(mode="json") for one in found]})
             return
-        from karenina_jury.jury_text import jury_sections
         from karenina_terminal.text_layout import format_sections
 
         for line in format_sections(jury_sections(found), screen.out.width):

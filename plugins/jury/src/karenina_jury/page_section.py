@@ -50,7 +50,7 @@ def jury_sections(page: PageRuns) -> Sequence[PageSection]:
                 for row, rate in zip(rows, rates, strict=True):
                     row += [rate.undecided, rate.if_undecided_wrong]
             blocks += [
-                TextBlock(_summary(one)),
+                TextBlock(f"Run {label}, {run.name}: {_summary(one)}" if len(page.runs) > 1 else _summary(one)),
                 TableBlock(columns, rows, note=f"Run {label}: {run.name}.", plot=_PLOT),
             ]
     return [PageSection("jury", "Juries", blocks)] if blocks else ()
@@ -74,9 +74,12 @@ def jury_notes(runs: Sequence[NotedRun]) -> Sequence[RunNote]:
     """Return a note on each jury of the runs. Only the first result is read of a file without one."""
     notes = []
     for run in runs:
-        for one in describe_juries(_results(run), mean_call_costs(run.source)) if run.source is not None else ():
+        found = describe_juries(_results(run), mean_call_costs(run.source)) if run.source is not None else []
+        several = len({one.answering for one in found}) > 1
+        for one in found:
             name = f"{NAME} {run.label}" if run.label else NAME
-            notes.append(RunNote(name, _text(one), one.model_dump(mode="json")))
+            of = f"{one.answering}: " if several else ""
+            notes.append(RunNote(name, of + _text(one), one.model_dump(mode="json")))
     return notes
 
 

@@ -27,7 +27,7 @@ from karenina_jury.jury_result import JuryRecord, as_jury, combined, make_vote, 
 from karenina_jury.votes import Ballot, Count, count_fields, count_verdicts
 from karenina_template.question_template import template_of
 from karenina_template.templates.shapes.schema import is_reasoning
-from karenina_toolkit.gather_all import gather_all
+from karenina_toolkit.stage_support import gather_all
 
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig

@@ -6,8 +6,7 @@ from typing import ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from karenina_core.models.from_files import FromFiles
-from karenina_core.models.strict_settings import StrictSettings
+from karenina_core.models.settings_models import AllowedInFiles, StrictSettings
 
 Vote = Literal["field", "verdict"]
 
@@ -15,7 +14,7 @@ Vote = Literal["field", "verdict"]
 class Jury(StrictSettings):
     """How the judges of a run vote."""
 
-    from_files: ClassVar[FromFiles] = "any"
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
 
     vote: Vote = Field(default="field", description="What is voted on: the value of each field, or the verdict.")
     quorum: int | None = Field(
@@ -33,7 +32,7 @@ class Jury(StrictSettings):
 class JurySettings(BaseModel):
     """The settings of juries."""
 
-    from_files: ClassVar[FromFiles] = "any"
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
     model_config = ConfigDict(frozen=True)
 
     jury: Jury | None = Field(

@@ -9,7 +9,7 @@ from karenina_toolkit.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from karenina_mcp.settings import ServerOptions
-    from karenina_mcp.source import MCPSource
+    from karenina_mcp.tool_list import MCPSource
     from karenina_toolkit.agents.tool_sources import ToolSource
 
 __all__ = ["MCPSource", "ServerOptions", "plugin"]
@@ -22,7 +22,7 @@ class plugin:  # noqa: N801 - the entry point's name
     @hookimpl
     def karenina_tool_sources() -> list[ToolSource]:
         """Return the source of the tools of a model's MCP servers."""
-        from karenina_mcp.source import MCPSource
+        from karenina_mcp.tool_list import MCPSource
 
         return [MCPSource()]
 
@@ -30,7 +30,7 @@ class plugin:  # noqa: N801 - the entry point's name
 __getattr__ = lazy_names(
     __name__,
     {
-        "MCPSource": ".source",
+        "MCPSource": ".tool_list",
         "ServerOptions": ".settings",
     },
 )

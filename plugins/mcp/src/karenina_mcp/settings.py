@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from pydantic import ConfigDict, Field, SecretStr, ValidationError
 
 from karenina_core.models.adapters import AdapterConfigError
-from karenina_core.models.strict_settings import StrictSettings
+from karenina_core.models.settings_models import StrictSettings
 from karenina_core.text import did_you_mean
 from karenina_toolkit.http.urls import find_secret_parts, redact_url
 

@@ -1,21 +1,27 @@
-"""The tools of a model's servers as agents get them: filtered, renamed, described, and with unique names."""
+"""The tools of a model's MCP servers as agents get them: filtered, renamed, described, and with unique names."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from karenina_core.models.ports import ErrorCategory, PortError
 from karenina_core.text import did_you_mean
+from karenina_mcp.settings import has_servers, read_servers
 from karenina_toolkit.agents.tools import measure_size
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import mcp_types
 
     from karenina_core.models.model import ModelConfig
+    from karenina_core.models.ports import Tool
     from karenina_mcp.connection import Connection
+
 
 MOST_OF_TOOLS: Final = 1_000_000
 """Maximum characters and values in names, descriptions and schemas of one server's tools: each request contains
@@ -114,3 +120,36 @@ def _clash(one: MCPTool, other: MCPTool) -> str:
         f'(mcp_server_options = {{{other.connection.server.name} = {{prefix = "{other.connection.server.name}_"}}}}), '
         "or leave one out with mcp_tool_filter"
     )
+
+
+class MCPSource:
+    """The tools of the servers in `mcp_urls_dict`: a URL is reached over streamable HTTP, a command line over stdio.
+
+    A command is split like a shell command, and run without a shell, in the agents' workspace if they have one. It gets
+    a small part of the environment and no secret of it, except what `mcp_server_options` names.
+    """
+
+    name = "mcp"
+
+    def applies_to(self, model: ModelConfig) -> bool:
+        """Return whether the model names servers."""
+        return has_servers(model)
+
+    def check(self, model: ModelConfig) -> None:
+        """Raise `AdapterConfigError` for what would fail every item: a missing program, a bad URL, unknown settings,
+        empty names.
+        """
+        read_servers(model)
+
+    def open(self, model: ModelConfig, workspace: Path | None) -> AbstractAsyncContextManager[Sequence[Tool]]:
+        """Start or reach all servers at once, and return a session with their tools."""
+        return _open_session(model, workspace)
+
+
+@asynccontextmanager
+async def _open_session(model: ModelConfig, workspace: Path | None) -> AsyncIterator[Sequence[Tool]]:
+    from karenina_mcp.connection import open_connections
+    from karenina_toolkit.replies.reply_bounds import ReplyBounds
+
+    async with open_connections(read_servers(model), workspace, ReplyBounds.of(model)) as connections:
+        yield select_tools(connections, model)

@@ -6,7 +6,7 @@ from typing import ClassVar, Final
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from karenina_core.models.from_files import FromFiles
+from karenina_core.models.settings_models import AllowedInFiles
 
 _NO_CHANGE: Final[dict[str, JsonValue]] = {"changes_results": False}
 
@@ -14,7 +14,7 @@ _NO_CHANGE: Final[dict[str, JsonValue]] = {"changes_results": False}
 class OtelSettings(BaseModel):
     """The settings of tracing. The destination is configured by the variables `OTEL_*`."""
 
-    from_files: ClassVar[FromFiles] = "never"
+    allowed_in_files: ClassVar[AllowedInFiles] = "never"
     model_config = ConfigDict(frozen=True)
 
     otel: bool = Field(

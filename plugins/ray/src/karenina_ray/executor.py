@@ -38,7 +38,7 @@ class RayExecutor(Executor):
 
     def check(self, session: RunSession) -> None:
         """Check that the run can be sent to other processes. Raises `ConfigError`."""
-        from karenina_ray.serialization_checks import find_problems
+        from karenina_ray.serialization import find_problems
 
         problems = find_problems(session)
         if problems:

@@ -1,8 +1,9 @@
-"""`JournalServer`: looks up and stores replies for the workers. Of identical calls one is made, and the others wait."""
+"""What the workers share: stored replies, of which identical calls wait for one, and the budget of the run."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import deque
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
@@ -11,12 +12,16 @@ from typing import TYPE_CHECKING, Any
 from karenina_core.models.ports import PortError
 from karenina_engine.calls.call import CallOutcome
 from karenina_engine.calls.reply_json import dump_error
+from karenina_engine.cost.budget import OverBudget
 from karenina_ray import serialization
 from karenina_ray.serialization import Payload
 
 if TYPE_CHECKING:
     from karenina_engine.calls.call import CallRecord, ReplyStore
-    from karenina_ray.worker_handle import WorkerHandle
+    from karenina_engine.cost.budget import Budget
+    from karenina_ray.serialization import Payload
+    from karenina_ray.work_queue import WorkerHandle
+
 
 SendMessage = Callable[["WorkerHandle", Payload], None]
 StartTask = Callable[[Coroutine[Any, Any, None]], "asyncio.Task[None]"]
@@ -120,3 +125,56 @@ class JournalServer:
     def _respond(self, worker: WorkerHandle, number: int, outcome: CallOutcome | None) -> None:
         encoded = serialization.encode_outcome(outcome) if outcome is not None else None
         self._send(worker, {"kind": "response", "number": number, "outcome": encoded})
+
+
+_ReservationId = tuple["WorkerHandle", int]
+
+
+class BudgetServer:
+    """The budget of the run, for its workers. `send` sends a message to a worker, `start` starts a background task.
+
+    The reservations of a worker that dies are forfeited: its calls may have been answered and charged.
+    """
+
+    def __init__(self, budget: Budget, send: SendMessage, start: StartTask) -> None:
+        self._budget = budget
+        self._send = send
+        self._start = start
+        self._waiting: dict[_ReservationId, asyncio.Task[None]] = {}
+        self._reserved: dict[_ReservationId, int] = {}
+
+    def reserve(self, worker: WorkerHandle, message: Payload) -> None:
+        """Reserve the cost of a worker's call, and send the worker whether the budget covers it."""
+        id = worker, message["reserved"]
+        task = self._waiting[id] = self._start(self._reserve(id, message))
+        task.add_done_callback(lambda _: self._waiting.pop(id, None))
+
+    def holds(self, worker: WorkerHandle, message: Payload) -> None:
+        """Send the worker whether a call that was reserved some time ago may be made."""
+        self._start(self._holds((worker, message["reserved"]), message["number"]))
+
+    def release(self, worker: WorkerHandle, reserved: int) -> None:
+        """Release a reservation: the worker's call has ended, or is not made."""
+        id = worker, reserved
+        if id in self._reserved:
+            self._budget.release(self._reserved.pop(id))
+        elif id in self._waiting:
+            self._waiting[id].cancel()
+
+    def on_worker_death(self, worker: WorkerHandle) -> None:
+        """Cancel the requests of a worker that has died, and forfeit its reservations."""
+        for id in [id for id in self._waiting if id[0] is worker]:
+            self._waiting[id].cancel()
+        for id in [id for id in self._reserved if id[0] is worker]:
+            self._budget.forfeit(self._reserved.pop(id))
+
+    async def _reserve(self, id: _ReservationId, message: Payload) -> None:
+        worker = id[0]
+        with contextlib.suppress(OverBudget):
+            call = serialization.decode_call(message, worker.models[message["model"]])
+            self._reserved[id] = await self._budget.reserve(call)
+        self._send(worker, {"kind": "response", "number": message["number"], "covered": id in self._reserved})
+
+    async def _holds(self, id: _ReservationId, number: int) -> None:
+        covered = id in self._reserved and await self._budget.holds(self._reserved[id])
+        self._send(id[0], {"kind": "response", "number": number, "covered": covered})

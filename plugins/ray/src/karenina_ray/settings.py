@@ -6,13 +6,13 @@ from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from karenina_core.models.from_files import FromFiles
+from karenina_core.models.settings_models import AllowedInFiles
 
 
 class RaySettings(BaseModel):
     """The settings of the executor `ray`."""
 
-    from_files: ClassVar[FromFiles] = "never"
+    allowed_in_files: ClassVar[AllowedInFiles] = "never"
     model_config = ConfigDict(frozen=True)
 
     ray_workers: int | None = Field(

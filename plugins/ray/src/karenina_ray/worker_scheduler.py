@@ -18,11 +18,9 @@ from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import Usage
 from karenina_engine.run.executor import question_to_json
 from karenina_ray import serialization
-from karenina_ray.budget_server import BudgetServer
-from karenina_ray.journal_server import JournalServer
-from karenina_ray.work_queue import Job, WorkQueue
+from karenina_ray.journal_server import BudgetServer, JournalServer
+from karenina_ray.work_queue import Job, WorkerHandle, WorkQueue
 from karenina_ray.worker import Worker, list_plugins
-from karenina_ray.worker_handle import WorkerHandle
 
 if TYPE_CHECKING:
     from karenina_engine.run.matrix import IndexedResult

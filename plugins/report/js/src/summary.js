@@ -76,11 +76,14 @@ function Run({ head, run, at, link }) {
       <dd>${count(run.calls)}: ${count(run.input_tokens)} input and ${count(run.output_tokens)} output tokens</dd>
       <dt>Time</dt>
       <dd>${seconds(run.seconds)} in all items${run.ended && html`, ended ${run.ended.slice(0, 16).replace("T", " ")} UTC`}</dd>
-      ${run.cost_usd !== null &&
-      html`<dt>Cost</dt>
-        <dd>
-          ${run.cost_is_whole ? "" : "at least "}${usd(run.cost_usd)}${run.cost_is_shared ? ", with other models of its journal" : ""}
-        </dd>`}
+      <dt>Cost</dt>
+      <dd>
+        ${
+          run.cost_usd === null
+            ? "unknown"
+            : html`${run.cost_is_whole ? "" : "at least "}${usd(run.cost_usd)}${run.cost_is_shared ? ", with other models of its journal" : ""}`
+        }${run.missing_cost && `: ${run.missing_cost}`}
+      </dd>
       ${run.source &&
       html`<dt>File</dt>
         <dd><${Marked} text=${run.source} />${run.journal ? "" : " (no journal: calls are not shown)"}</dd>`}

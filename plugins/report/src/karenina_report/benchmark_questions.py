@@ -26,7 +26,7 @@ class BenchmarkQuestions:
 def load_benchmark(
     benchmark: str | Path | Benchmark, *, columns: Mapping[str, str] | None = None, skip_broken: bool = False
 ) -> Benchmark:
-    """Return a benchmark, which is loaded as `Benchmark.load` does if a file is given. Raises `CheckpointError`."""
+    """Return a benchmark, which is loaded as `Benchmark.load` does if a file is given. Raises `BenchmarkFileError`."""
     if not isinstance(benchmark, str | Path):
         return benchmark
     from karenina_benchmark import Benchmark as Loaded
@@ -35,7 +35,7 @@ def load_benchmark(
 
 
 def read_benchmark_questions(benchmark: str | Path | Benchmark) -> BenchmarkQuestions:
-    """Return the columns and scales of a benchmark or its file. Raises `CheckpointError`."""
+    """Return the columns and scales of a benchmark or its file. Raises `BenchmarkFileError`."""
     benchmark = load_benchmark(benchmark)
     columns: dict[str, dict[str, tuple[str, ...]]] = {}
     scales = dict(_scales(benchmark.global_rubric, benchmark.dynamic_rubric))

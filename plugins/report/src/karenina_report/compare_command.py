@@ -7,7 +7,6 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
-from typer.core import TyperCommand
 
 from karenina_report.options import (
     BenchmarkFile,
@@ -19,15 +18,19 @@ from karenina_report.options import (
     config_error,
     is_number,
     parse_report_options,
+    read_named_benchmark,
 )
-from karenina_terminal.options import JSONObject
+from karenina_terminal.lazy_commands import StrictCommand
+from karenina_terminal.options import Columns, Encoding, Exact, JSONObject, Rows, Sheet, parse_columns
 from karenina_terminal.screen import get_screen
 
 if TYPE_CHECKING:
-    from karenina_report.comparison.comparison_result import Comparison
+    from karenina_report.comparison.comparison_result import ComparedRun, Comparison
 
 FAILED: Final = 1
 """The exit code if --fail-on-regression or --require-within fails."""
+_UNNAMED: Final = "recorded"
+"""The answering model of results of one file of recordings from before recordings were named by their file."""
 _OPTIONAL: Final = "--fail-on-regression"
 app = typer.Typer()
 EPILOG: Final = (
@@ -45,7 +48,7 @@ class FlipDirection(StrEnum):
     better = "better"
 
 
-class CompareCommand(TyperCommand):
+class CompareCommand(StrictCommand):
     """A command with one option whose value is optional."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -78,6 +81,11 @@ def compare(
     cut: Cut = None,
     scale: Scale = None,
     benchmark: BenchmarkFile = None,
+    columns: Columns = None,
+    rows: Rows = None,
+    encoding: Encoding = None,
+    sheet: Sheet = None,
+    exact: Exact = False,
     any_judge: Annotated[
         bool, typer.Option("--any-judge", help="Compare runs with different judges or judge prompts.")
     ] = False,
@@ -128,10 +136,12 @@ def compare(
     with screen.report_errors():
         from karenina_report.comparison.run_comparison import compare as compare_runs
 
+        reading = parse_columns(columns, rows, encoding, sheet, exact=exact)
+        loaded = read_named_benchmark(files, benchmark, reading)
         found = compare_runs(
             *files,
             baseline=baseline,
-            **parse_report_options(by, cluster, model, cut, scale, benchmark),
+            **parse_report_options(by, cluster, model, cut, scale, loaded),
             any_judge=any_judge,
             any_template=any_template,
         )
@@ -147,7 +157,7 @@ def compare(
             for line in format_sections(comparison_sections(found, changes), screen.out.width):
                 typer.echo(line)
         if fail_on_regression is not None or require_within is not None:
-            for note in _unchecked(found):
+            for note in _notes(found):
                 screen.note(note)
         if failures:
             screen.fail("\n".join(failures), FAILED)
@@ -171,6 +181,14 @@ def _failures(found: Comparison, regression: float | None, within: float | None)
                 yield f"{what} is below {-regression or 0.0:g} points, a regression: {shown}"
             if within is not None and (limits is None or limits[0] <= -within / 100):
                 yield f"{what} is not shown to be above {-within or 0.0:g} points: {shown}"
+    if not pairs:
+        first, *others = (
+            f"{in_file[0].source} has {', '.join(run.model for run in in_file)}" for in_file in _by_file(found)
+        )
+        raise config_error(
+            f"no answering model is in both files, so the condition cannot be checked: {first}; {'; '.join(others)}. "
+            f"Compare runs of the same models{_renamed(found)}"
+        )
     if not checked:
         raise config_error(
             "no question has a verdict in both runs, so the condition cannot be checked: compare "
@@ -178,9 +196,41 @@ def _failures(found: Comparison, regression: float | None, within: float | None)
         )
 
 
-def _unchecked(found: Comparison) -> Iterator[str]:
-    """Yield a note for each run, and each answering model of the first file, that has no counterpart."""
+def _by_file(found: Comparison) -> list[list[ComparedRun]]:
+    """Return the runs of each file."""
+    files: dict[str | None, list[ComparedRun]] = {}
+    for run in found.runs:
+        files.setdefault(run.source, []).append(run)
+    return list(files.values())
+
+
+def _renamed(found: Comparison) -> str:
+    """Return the cure for results of a single file of recordings that do not have the name of the file, or nothing."""
+    old = [run.source for run in found.runs if run.model == _UNNAMED]
+    if not old:
+        return ""
+    return (
+        f"; {old[0]} has recordings under the name {_UNNAMED!r}, which are now named by their file: write it again "
+        "with `karenina run`"
+    )
+
+
+def _notes(found: Comparison) -> Iterator[str]:
+    """Yield a note for each run, and each answering model of the first file, that has no counterpart.
+
+    Also if several models are compared with one of another name.
+    """
     bases = found.bases()
+    first, *after = _by_file(found)
+    base = first[0]
+    for runs in after:
+        others = [run for run in runs if run.model != base.model and bases.get(run.label) == base.label]
+        if found.baseline is None and len(runs) > 1 and others:
+            names = ", ".join(f"{run.label} ({run.name})" for run in others)
+            yield (
+                f"{names} are compared with {base.label} ({base.name}), which is another model: {base.source} has no "
+                f"results of these models{_renamed(found)}."
+            )
     for run in found.runs:
         if run.label in bases and bases[run.label] is None:
             yield f"{run.label} ({run.name}) is not checked: {found.runs[0].source} has no results of this model."

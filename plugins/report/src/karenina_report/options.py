@@ -11,6 +11,7 @@ import typer
 from karenina_terminal.completion import benchmark_files, result_files
 
 if TYPE_CHECKING:
+    from karenina_benchmark import Benchmark
     from karenina_core.errors import ConfigError
 
 
@@ -92,7 +93,7 @@ class ReportOptions(TypedDict):
     model: str | None
     cuts: Mapping[str, float]
     scales: Mapping[str, tuple[float, float]]
-    benchmark: Path | None
+    benchmark: Benchmark | None
 
 
 def parse_report_options(
@@ -101,7 +102,7 @@ def parse_report_options(
     model: str | None,
     cut: Sequence[str] | None,
     scale: Sequence[str] | None,
-    benchmark: Path | None,
+    benchmark: Benchmark | None,
 ) -> ReportOptions:
     """Return the options of the command line as keyword arguments. Raises `ConfigError`."""
     return {
@@ -112,6 +113,27 @@ def parse_report_options(
         "scales": parse_scales(scale),
         "benchmark": benchmark,
     }
+
+
+def read_named_benchmark(
+    files: Sequence[Path], benchmark: Path | None, reading: Mapping[str, str] | None
+) -> Benchmark | None:
+    """Return the benchmark that `--benchmark` names; None without the option.
+
+    `reading` are the values of the options on how a table is read (`parse_columns`). Without any, a table is read as in
+    the user's own runs of `files` with this benchmark. Raises `BenchmarkFileError`, and `ConfigError` for `reading`
+    without a benchmark.
+    """
+    if benchmark is None:
+        if reading:
+            raise config_error(
+                "--columns, --rows, --encoding, --sheet and --exact are about the table of --benchmark: name its file"
+            )
+        return None
+    from karenina_report.benchmark_questions import load_benchmark
+    from karenina_report.rules import find_reading
+
+    return load_benchmark(benchmark, columns=reading or find_reading(files, benchmark))
 
 
 def moved_note(moved: Path | None) -> str:

@@ -7,7 +7,18 @@ from typing import Annotated
 
 import typer
 
-from karenina_report.options import BenchmarkFile, Cluster, Cut, Model, Runs, Scale, moved_note, parse_report_options
+from karenina_report.options import (
+    BenchmarkFile,
+    Cluster,
+    Cut,
+    Model,
+    Runs,
+    Scale,
+    moved_note,
+    parse_report_options,
+    read_named_benchmark,
+)
+from karenina_terminal.options import Columns, Encoding, Exact, Rows, Sheet, parse_columns
 from karenina_terminal.screen import get_screen
 
 
@@ -23,6 +34,11 @@ def report(
     cut: Cut = None,
     scale: Scale = None,
     benchmark: BenchmarkFile = None,
+    columns: Columns = None,
+    rows: Rows = None,
+    encoding: Encoding = None,
+    sheet: Sheet = None,
+    exact: Exact = False,
     any_judge: Annotated[
         bool, typer.Option("--any-judge", help="Compare runs with different judges or judge prompts.")
     ] = False,
@@ -40,8 +56,10 @@ def report(
     with screen.report_errors():
         from karenina_report.page.writer import ReportOptions, write_page
 
+        reading = parse_columns(columns, rows, encoding, sheet, exact=exact)
+        loaded = read_named_benchmark(files, benchmark, reading)
         options = ReportOptions(
-            **parse_report_options(by, cluster, model, cut, scale, benchmark),
+            **parse_report_options(by, cluster, model, cut, scale, loaded),
             any_judge=any_judge,
             any_template=any_template,
         )

@@ -57,6 +57,17 @@ def _own_benchmarks(sources: Sequence[Source]) -> Iterator[Benchmark]:
                 yield loaded
 
 
+def find_reading(sources: Sequence[Source], benchmark: Path) -> Mapping[str, str] | None:
+    """Return how the user's own runs of the sources have read a table of questions; None if none was of this one."""
+    for journal in filter(None, map(find_journal, sources)):
+        with suppress(KareninaError, OSError):
+            command = _own_command(journal)
+            path, columns = command.get("benchmark"), command.get("columns")
+            if path is not None and columns and benchmark.samefile(path):
+                return {str(name): str(column) for name, column in columns.items()}
+    return None
+
+
 @contextmanager
 def _quietly() -> Iterator[None]:
     """Log no warning on the benchmark, which its run has printed."""

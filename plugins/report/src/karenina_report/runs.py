@@ -21,7 +21,9 @@ from karenina_engine.journal.file import JournalError
 from karenina_engine.journal.view import JournalView
 from karenina_engine.results.aggregate import Totals
 from karenina_engine.results.header import read_header
+from karenina_engine.results.result_file import default_journal
 from karenina_engine.results.result_set import read_results
+from karenina_toolkit.printable import quantity
 
 if TYPE_CHECKING:
     from karenina_core.models.ports import Usage
@@ -62,7 +64,7 @@ class Run:
     """The results of one answering model.
 
     `stages` are the names, distributions and versions of the stages that ran. `rescored` says that `karenina rescore`
-    wrote the results.
+    wrote the results. `missing_cost` says why its cost is not known or not whole.
     """
 
     name: str
@@ -73,6 +75,7 @@ class Run:
     stages: set[tuple[str, str, str]] = field(default_factory=set)
     journal_info: JournalInfo = field(default_factory=JournalInfo)
     shares_journal: bool = False
+    missing_cost: str | None = None
     rescored: bool = False
 
     def add(self, result: VerificationResult) -> None:
@@ -128,8 +131,10 @@ def _runs_of(source: Source, model: str | None) -> list[Run]:
             by_model[answering].add(result)
     runs = list(by_model.values())
     info = _read_journal_info(source)
+    missing_cost = describe_missing_cost(source, info.cost)
     for run in runs:
         run.journal_info = info
+        run.missing_cost = missing_cost
         run.shares_journal = len(runs) > 1 or model is not None
         run.rescored = _is_rescored(source)
     return runs
@@ -222,6 +227,23 @@ def _read_journal_info(source: Source) -> JournalInfo:
             settings if isinstance(settings, dict) else None,
         )
     return JournalInfo()
+
+
+def describe_missing_cost(source: Source, spent: SpendCounts | None) -> str | None:
+    """Return why the cost of a source is not known, or not whole, with the cure; None if it is known.
+
+    `spent` is that of its journal, or None without one.
+    """
+    if spent is not None:
+        calls = f"{spent.unpriced:,} of {quantity(spent.calls, 'call')}"
+        return None if spent.known else f"{calls} have no price: set `prices` for their models before the next run"
+    if not isinstance(source, str | Path):
+        return "results in memory have no journal, from which it would come: name the file of the run"
+    path = Path(source)
+    if "id" not in read_header(path):
+        return f"the run of {path.name} kept no journal, from which it would come"
+    usual = default_journal(path).name
+    return f"it comes from the journal of the run, which is not in the folder of {path.name}: copy it there ({usual})"
 
 
 def answer_id(result: VerificationResult) -> str:

@@ -6,8 +6,17 @@ from typing import Annotated
 
 import typer
 
-from karenina_report.options import BenchmarkFile, Cluster, Cut, Model, Runs, Scale, parse_report_options
-from karenina_terminal.options import JSONObject
+from karenina_report.options import (
+    BenchmarkFile,
+    Cluster,
+    Cut,
+    Model,
+    Runs,
+    Scale,
+    parse_report_options,
+    read_named_benchmark,
+)
+from karenina_terminal.options import Columns, Encoding, Exact, JSONObject, Rows, Sheet, parse_columns
 from karenina_terminal.screen import get_screen
 
 
@@ -23,6 +32,11 @@ def stats(
     cut: Cut = None,
     scale: Scale = None,
     benchmark: BenchmarkFile = None,
+    columns: Columns = None,
+    rows: Rows = None,
+    encoding: Encoding = None,
+    sheet: Sheet = None,
+    exact: Exact = False,
     as_json: JSONObject = False,
 ) -> None:
     """Print statistics of a run: rates, traits, pass@k, components of variance, and agreement of judges.
@@ -34,7 +48,9 @@ def stats(
     with screen.report_errors():
         from karenina_report.statistics.run_statistics import describe
 
-        found = describe(*files, **parse_report_options(by, cluster, model, cut, scale, benchmark))
+        reading = parse_columns(columns, rows, encoding, sheet, exact=exact)
+        loaded = read_named_benchmark(files, benchmark, reading)
+        found = describe(*files, **parse_report_options(by, cluster, model, cut, scale, loaded))
         if as_json:
             screen.json({"runs": [one.model_dump(mode="json") for one in found]})
             return

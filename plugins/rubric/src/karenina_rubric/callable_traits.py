@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from karenina_core.data.rubrics import CallableRubricTrait, RubricTrait
 from karenina_core.data.trust import digest_of
 from karenina_core.errors import KareninaError, describe_error
-from karenina_rubric.concurrent_scoring import score_each
-from karenina_rubric.evaluators import TraitScore
+from karenina_rubric.evaluators import TraitScore, score_each
 
 if TYPE_CHECKING:
     from karenina_core import VerificationContext

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar, Final
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Question, Skip, Stage, VerificationConfig, VerificationContext
@@ -21,23 +22,75 @@ from karenina_core.data.rubrics import (
     trait_kinds,
 )
 from karenina_core.data.trust import Trust
-from karenina_core.errors import describe_error
+from karenina_core.errors import StructuredError, describe_error
+from karenina_core.models.ports import PortError
 from karenina_core.text import did_you_mean, join_problems
-from karenina_rubric.dynamic_traits import Presence, find_present
 from karenina_rubric.evaluators import TraitScore, find_flaw
 from karenina_rubric.hookspecs import karenina_trait_evaluators
 from karenina_rubric.llm_traits import sees_truth
-from karenina_rubric.prompts import INFORMED, METRIC, PRESENCE, RUBRIC
+from karenina_rubric.prompts import INFORMED, METRIC, PRESENCE, PRESENT, REASONING, RUBRIC, presence_request
 from karenina_rubric.regex_traits import pattern_error
 from karenina_rubric.result_fields import ERRORS, METADATA, ResultFields, summarize_deep_judgment
 from karenina_rubric.settings import RubricSettings, TraitFields
-from karenina_toolkit.gather_all import gather_all
-from karenina_toolkit.judge_input import make_judge_input
+from karenina_toolkit.stage_support import gather_all, make_judge_input
+from karenina_toolkit.structured import InvalidReply, ask, object_schema
 
 if TYPE_CHECKING:
+    from karenina_core import VerificationContext
     from karenina_core.plugins import Plugins
     from karenina_core.stages.stage import ModelNeed
     from karenina_rubric.evaluators import TraitEvaluator
+
+
+@dataclass(frozen=True, slots=True)
+class Presence:
+    """The traits to score, the reasons for skipping others, and the error if the judge failed."""
+
+    promoted: tuple[RubricTrait, ...] = ()
+    skipped: Mapping[str, str] = field(default_factory=dict)
+    error: str | None = None
+
+
+async def find_present(traits: Sequence[RubricTrait], text: str, context: VerificationContext) -> Presence:
+    """Ask the judge once which of the traits' concepts are present in `text`.
+
+    If the call fails, or the reply is invalid after one retry, no trait is promoted and none skipped.
+    """
+    request = presence_request(traits, context.question.question, text)
+
+    def validate(data: Mapping[str, Any]) -> Mapping[str, Any]:
+        for trait in traits:  # whatever else the judge wrote
+            if not data[trait.name] or data[trait.name]["present"] is None:
+                raise InvalidReply(f"{trait.name}.present must be true or false, not null")
+        return data
+
+    try:
+        found = (await ask(context, PRESENCE, request, presence_schema(traits), validate)).value
+    except (PortError, StructuredError) as error:
+        context.log.warning("the judge could not decide which dynamic traits are present: %s", error)
+        return Presence(error=f"the judge could not decide whether its concept is present: {error}")
+    return Presence(
+        promoted=tuple(trait for trait in traits if found[trait.name]["present"]),
+        skipped={
+            trait.name: _why(found[trait.name]["reasoning"]) for trait in traits if not found[trait.name]["present"]
+        },
+    )
+
+
+def presence_schema(traits: Sequence[RubricTrait]) -> dict[str, Any]:
+    """Return the schema of the reply: under each trait's name the reasoning, then whether it is present."""
+    one = object_schema(
+        {
+            "reasoning": {"type": "string", "description": REASONING},
+            "present": {"type": "boolean", "description": PRESENT},
+        }
+    )
+    return object_schema({trait.name: one for trait in traits})
+
+
+def _why(reasoning: str | None) -> str:
+    return f"concept not present: {reasoning}" if reasoning else "concept not present"
+
 
 logger = logging.getLogger("karenina")
 

@@ -1,10 +1,14 @@
-"""Trait evaluators: the contract between the rubric stage and plugins that score traits."""
+"""Trait evaluators: the contract between the rubric stage and plugins that score traits, and concurrent scoring."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
+
+from karenina_core.data.rubrics import RubricTrait
+from karenina_core.errors import describe_error
+from karenina_toolkit.stage_support import gather_all
 
 if TYPE_CHECKING:
     from karenina_core.data.rubrics.base import RubricTrait
@@ -59,3 +63,20 @@ def find_flaw(evaluator: object) -> str | None:
         return f"the trait evaluator {kind} has no precedence: set precedence to an integer (0 in standard evaluators)"
     missing = [name for name in ("claims", "evaluate") if not callable(getattr(evaluator, name, None))]
     return f"the trait evaluator {kind} has no method {missing[0]}()" if missing else None
+
+
+TraitT = TypeVar("TraitT", bound=RubricTrait)
+
+
+async def score_each(
+    traits: Sequence[TraitT], result_field: str, score: Callable[[TraitT], Awaitable[TraitScore]]
+) -> list[TraitScore]:
+    """Score all traits concurrently, and return the scores in their order; an exception is the error of its trait."""
+
+    async def one(trait: TraitT) -> TraitScore:
+        try:
+            return await score(trait)
+        except Exception as error:
+            return TraitScore(trait.name, result_field, error=describe_error(error))
+
+    return await gather_all(one(trait) for trait in traits)

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from karenina_core.data.rubrics import LLMRubricTrait, RubricTrait
 from karenina_core.models.ports import PortError
-from karenina_rubric.concurrent_scoring import score_each
-from karenina_rubric.evaluators import TraitScore
+from karenina_rubric.evaluators import TraitScore, score_each
 from karenina_rubric.prompts import INFORMED, REASONING, RUBRIC, traits_request
 from karenina_rubric.score_schema import Json, Score, ScoreSchema, read_score, score_schema, with_definitions
 from karenina_rubric.settings import RubricSettings, TraitFields

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from karenina_core.data.rubrics import MetricRubricTrait, RubricTrait
-from karenina_rubric.concurrent_scoring import score_each
-from karenina_rubric.evaluators import TraitScore
+from karenina_rubric.evaluators import TraitScore, score_each
 from karenina_rubric.prompts import EVERY_TIME, EXTRA, METRIC, ONCE, REASONING, SAID, UNWANTED, metric_request
 from karenina_toolkit.structured import InvalidReply, ask, object_schema
 

@@ -7,8 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from karenina_core.data.rubrics import RegexRubricTrait, RubricTrait
-from karenina_rubric.concurrent_scoring import score_each
-from karenina_rubric.evaluators import TraitScore
+from karenina_rubric.evaluators import TraitScore, score_each
 from karenina_toolkit.patterns import check_pattern, search
 
 if TYPE_CHECKING:

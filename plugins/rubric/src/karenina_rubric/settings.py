@@ -6,13 +6,13 @@ from typing import ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from karenina_core.models.from_files import FromFiles
+from karenina_core.models.settings_models import AllowedInFiles
 
 
 class RubricSettings(BaseModel):
     """Settings of rubric evaluation."""
 
-    from_files: ClassVar[FromFiles] = "any"
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
     rubric_evaluation_strategy: Literal["batch", "sequential"] = Field(
         default="batch",
         description="Score all LLM traits in one call to the judge, or each in its own call.",
@@ -22,7 +22,7 @@ class RubricSettings(BaseModel):
 class TraitFields(BaseModel):
     """Fields of an LLM trait that this distribution owns."""
 
-    from_files: ClassVar[FromFiles] = "any"
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
     model_config = ConfigDict(frozen=True)
 
     include_ground_truth: bool = Field(

@@ -5,14 +5,29 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from shlex import quote
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from karenina_benchmark import Benchmark
+from karenina_benchmark.config.model_specs import recording_interface
 from karenina_cli.input.configuration import read_configuration
 from karenina_cli.input.options import ConfigFile, Judges, Settings, TrustAll
+from karenina_core.config import VerificationConfig
+from karenina_core.errors import ConfigError
 from karenina_terminal import completion
-from karenina_terminal.options import JournalPath, JSONObject, NoProgress
+from karenina_terminal.options import (
+    Columns,
+    Encoding,
+    Exact,
+    JournalPath,
+    JSONObject,
+    NoProgress,
+    Rows,
+    Sheet,
+    parse_columns,
+)
 from karenina_terminal.screen import get_screen
 from karenina_toolkit.printable import in_one_line, quantity
 
@@ -23,6 +38,48 @@ if TYPE_CHECKING:
     from karenina_selftest.cases import Case
     from karenina_selftest.scores import JudgeScore
     from karenina_terminal.screen import Screen
+
+
+RUN_NAME: Final = "selftest"
+_FIXED: Final = ("answering_models", "replicate_count", "evaluation_mode")
+"""Settings that a self-test chooses."""
+
+
+def make_benchmark(cases: Sequence[Case]) -> Benchmark:
+    """Return a benchmark with one question for each case."""
+    benchmark = Benchmark.create(name="Self-test of a judge")
+    for case in cases:
+        benchmark.add_question(
+            case.question.changed(
+                id=case.id,
+                keywords=(case.family,),
+                rubric=None,
+                dynamic_rubric=None,
+                few_shot_examples=(),
+                workspace_path=None,
+            )
+        )
+    return benchmark
+
+
+def make_config(cases: Sequence[Case], settings: VerificationConfig) -> VerificationConfig:
+    """Return the configuration of a self-test: the judges and prompts of `settings`, and the answers of the cases.
+
+    Raises `ConfigError` without a judge.
+    """
+    given = {name: value for name, value in settings.given().items() if name not in _FIXED}
+    if not given.get("parsing_models"):
+        raise ConfigError(["a self-test needs a judge: add one, for example --judge openai:NAME"])
+    recorded: Mapping[str, Any] = {"id": "recorded", "interface": recording_interface(), "model_name": "recorded"}
+    return VerificationConfig(
+        **{
+            "run_name": RUN_NAME,
+            **given,
+            "evaluation_mode": "template_only",
+            "answering_models": [{**recorded, "manual_traces": {case.id: case.response for case in cases}}],
+        }
+    )
+
 
 OUTPUT: Final = Path("karenina-selftest.results.jsonl")
 FAILED: Final = 1
@@ -79,6 +136,11 @@ def selftest(
             autocompletion=completion.benchmark_files,
         ),
     ] = None,
+    columns: Columns = None,
+    rows: Rows = None,
+    encoding: Encoding = None,
+    sheet: Sheet = None,
+    exact: Exact = False,
     judges: Judges = None,
     config: ConfigFile = None,
     settings: Settings = None,
@@ -121,14 +183,13 @@ def selftest(
         from karenina_engine.check.restricted_values import require_trust, resolve_trust
         from karenina_engine.results.result_file import check_output, default_journal
         from karenina_engine.run.request import RunRequest
-        from karenina_selftest.judge_run import make_benchmark, make_config
         from karenina_selftest.scores import score_judges
 
         trust = resolve_trust("all" if trust_all else None)
-        benchmark = _load(file, trust)
+        benchmark = _load(file, trust, parse_columns(columns, rows, encoding, sheet, exact=exact))
         chosen = read_configuration(benchmark, config, settings, judges=judges)
         if benchmark is not None:
-            require_trust(benchmark, chosen, trust)
+            _, chosen = require_trust(benchmark, chosen, trust)
         cases, every = _select_cases(screen, benchmark, trust, family, limit, own_only=own_only)
         limits = Limits(min_specificity, min_sensitivity)
         limits.check(cases)
@@ -151,10 +212,12 @@ def selftest(
         _exit(screen, scores, unmet)
 
 
-def _load(file: Path | None, trust: Trust) -> Benchmark | None:
+def _load(file: Path | None, trust: Trust, reading: Mapping[str, str] | None) -> Benchmark | None:
     from karenina_cli.input.named_files import load_checked
 
-    return load_checked(file, trust) if file is not None else None
+    if file is None and reading:
+        raise ConfigError(["--columns, --rows, --encoding, --sheet and --exact are about the table FILE: name it"])
+    return load_checked(file, trust, columns=reading) if file is not None else None
 
 
 def _select_cases(
@@ -213,16 +276,18 @@ def _name_cases(file: Path | None, used: int, every: int, *, own_only: bool) -> 
 
 
 def _print(screen: Screen, scores: Sequence[JudgeScore], worst: int, output: Path) -> None:
-    from karenina_selftest.score_text import score_sections
+    from karenina_selftest.scores import score_sections
     from karenina_terminal.text_layout import format_sections
 
     for line in format_sections(score_sections(scores, worst), screen.out.width):
         typer.echo(line)
-    screen.note(f"`karenina show {output}` prints each case; `karenina report` shows these rates beside runs.")
+    screen.note(
+        f"`karenina show {quote(str(output))}` prints each case; `karenina report` shows these rates beside runs."
+    )
 
 
 def _exit(screen: Screen, scores: Sequence[JudgeScore], unmet: Sequence[str]) -> None:
-    from karenina_terminal.exit_codes import ExitCode
+    from karenina_terminal.screen import ExitCode
 
     for text in unmet:
         screen.note(text)

@@ -9,8 +9,8 @@ from pydantic import BaseModel, Field
 
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import VerificationContext
-from karenina_core.models.from_files import FromFiles
 from karenina_core.models.prompts import PromptTask
+from karenina_core.models.settings_models import AllowedInFiles
 from karenina_core.plugins import active_plugins
 from karenina_template.parsing_stage import EXTRACTION, ParsingStage, fill_template, parsing_request, read_hints
 from karenina_template.second_look.checked_values import (
@@ -48,7 +48,7 @@ PARSING: Final = PromptTask("parsing", EXTRACTION)
 class TemplateSettings(BaseModel):
     """Settings of template parsing."""
 
-    from_files: ClassVar[FromFiles] = "any"
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
     include_extraction_hints: bool = Field(
         default=True, description="Show the judge the extraction hints of templates."
     )
@@ -98,7 +98,7 @@ class ParseTemplate(ParsingStage):
         record = {"rejected": name} if name else {}
         looks_again = checks_values(context)
         check = check_years if looks_again else None
-        found = await fill_template(context, bound, task, request, form, record=record, check=check)
+        found = await fill_template(context, bound, task, request, form, record=record, check=check, text=text)
         if not looks_again:
             return found.value
         field = field_to_check(schema)

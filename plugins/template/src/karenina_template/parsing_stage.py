@@ -12,11 +12,11 @@ from karenina_core.data.outcome import Outcome
 from karenina_core.errors import StructuredError
 from karenina_core.models.prompts import fence
 from karenina_core.stages.stage import Skip, Stage
+from karenina_template.second_look.copied_dates import check_dates
 from karenina_template.templates.bound_template import ANSWER_CLASS, PARSED_ANSWER
-from karenina_toolkit.judge_input import make_judge_input
-from karenina_toolkit.skipping import skip_if_failed
+from karenina_toolkit.stage_support import make_judge_input, skip_if_failed
 from karenina_toolkit.structured import ask
-from karenina_toolkit.structured.schema_description import describe_fields
+from karenina_toolkit.structured.schema_forms import describe_fields
 
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
@@ -163,20 +163,22 @@ async def fill_template(
     schema: Mapping[str, Any] | None = None,
     record: Mapping[str, str] = MappingProxyType({}),
     check: Callable[[BaseAnswer, str], None] | None = None,
+    text: str | None = None,
 ) -> StructuredResult[BaseAnswer]:
     """Return the template, filled by the judge and bound to the question's truths.
 
     `schema` is the template's own, if the caller has it already, or that with further fields. If the first reply could
     not be used as it was, the result field `parsing` records the mode, the tries, and whether the reply was repaired;
-    further fields of the reply, named by `record`, are recorded there if they are not empty. `check` raises
-    `ValueError` for a template that does not fit the response, and the judge is asked again. Raises `PortError` and
-    `StructuredError` as `ask` does.
+    further fields of the reply, named by `record`, are recorded there if they are not empty. The judge is asked again
+    for a date if `text`, which it reads (by default the response), has none, and if `check` raises `ValueError` for a
+    template that does not fit the response. Raises `PortError` and `StructuredError` as `ask` does.
     """
     response = context.get_artifact(Keys.RAW_LLM_RESPONSE)
     form = bound.judge_schema() if schema is None else schema
 
     def bind(values: Mapping[str, Any]) -> BaseAnswer:
         answer = bound.bind(values, response)
+        check_dates(answer, response if text is None else text, context.question.question)
         if check is not None:
             check(answer, response)
         return answer

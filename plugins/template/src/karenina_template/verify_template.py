@@ -13,7 +13,7 @@ from karenina_core.data.trust import Trust
 from karenina_core.errors import ConfigError
 from karenina_core.stages.stage import ModelNeed
 from karenina_template.templates.bound_template import ANSWER_CLASS, PARSED_ANSWER
-from karenina_toolkit.skipping import skip_if_failed
+from karenina_toolkit.stage_support import skip_if_failed
 
 if TYPE_CHECKING:
     from karenina_template.templates import BaseAnswer, RegexReport

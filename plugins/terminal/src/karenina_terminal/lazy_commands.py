@@ -9,10 +9,10 @@ from pkgutil import resolve_name
 from typing import Any, Final
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from karenina_core.errors import type_and_message
-from karenina_terminal.exit_codes import ExitCode
+from karenina_terminal.screen import ExitCode
 from karenina_toolkit.printable import in_one_line
 
 logger = logging.getLogger("karenina")
@@ -30,6 +30,20 @@ class WholeSummaries(TyperGroup):
         if rows:
             with formatter.section("Commands"):
                 formatter.write_dl(rows)
+
+
+class StrictCommand(TyperCommand):
+    """A command that refuses an option given twice if it has one value, of which the last would count."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse arguments. Raises `typer.BadParameter` for an option with one value that is given twice."""
+        if not ctx.resilient_parsing:  # which is completion in a shell
+            given = self.make_parser(ctx).parse_args(args=list(args))[2]
+            for one in {id(one): one for one in given if given.count(one) > 1}.values():
+                if isinstance(one, TyperOption) and not (one.multiple or one.is_flag or one.count):
+                    raise typer.BadParameter("it is given twice, and has one value; give it once", ctx, one)
+        found: list[str] = super().parse_args(ctx, args)
+        return found
 
 
 def add_lazy_command(app: typer.Typer, name: str, target: str, summary: str) -> None:
@@ -67,15 +81,26 @@ def _load(app: typer.Typer, name: str, target: str) -> Any:
         logger.debug("the traceback of the command %s:", name, exc_info=True)
         typer.echo(f"Error: {_explain_failure(name, target, error)}", err=True)
         raise typer.Exit(ExitCode.BAD_INPUT) from error
+    _be_strict(found)
     around = typer.Typer(rich_markup_mode=app.rich_markup_mode, pretty_exceptions_short=app.pretty_exceptions_short)
     if not isinstance(found, typer.Typer):
-        around.command(name)(found)
+        around.command(name, cls=StrictCommand)(found)
     elif len(found.registered_commands) == 1 and not (found.registered_callback or found.registered_groups):
         around.add_typer(found)
     else:
         around.add_typer(found, name=name, cls=WholeSummaries)
     (command,) = typer.main.get_group(around).commands.values()
     return command
+
+
+def _be_strict(found: object) -> None:
+    """Let all commands of an app that have no class of their own be strict."""
+    if isinstance(found, typer.Typer):
+        for command in found.registered_commands:
+            if command.cls in (None, TyperCommand):
+                command.cls = StrictCommand
+        for group in found.registered_groups:
+            _be_strict(group.typer_instance)
 
 
 def _explain_failure(name: str, target: str, error: Exception) -> str:

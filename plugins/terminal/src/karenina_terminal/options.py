@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -46,3 +48,31 @@ NoProgress = Annotated[bool, typer.Option("--quiet", help="Print no progress.")]
 JournalPath = Annotated[
     Path | None, typer.Option(metavar="FILE", help="The journal. Default: next to the output.", show_default=False)
 ]
+
+_NEXT_COLUMN: Final = re.compile(r",(?=\s*[\w.]+\s*=)")
+
+
+def parse_columns(
+    given: Iterable[str] | None,
+    rows: str | None = None,
+    encoding: str | None = None,
+    sheet: str | None = None,
+    *,
+    exact: bool = False,
+) -> dict[str, str] | None:
+    """Return the columns that `--columns question=COLUMN,answer=COLUMN` maps, with the values of the other options of
+    a table.
+
+    Raises `typer.BadParameter`.
+    """
+    found: dict[str, str] = {}
+    for words in given or ():
+        for pair in _NEXT_COLUMN.split(words):
+            name, equals, column = pair.partition("=")
+            if not equals or not column.strip():
+                raise typer.BadParameter(f"--columns {pair!r}: write --columns question=COLUMN,answer=COLUMN")
+            found[name.strip()] = column.strip()
+    reading = (("rows", rows), ("encoding", encoding), ("sheet", sheet))
+    found |= {name: value for name, value in reading if value is not None}
+    found |= {"exact": "true"} if exact else {}
+    return found or None

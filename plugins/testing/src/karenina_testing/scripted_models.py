@@ -80,7 +80,7 @@ class ScriptedModels:
                 starts_tools=not self.wants_tools,
                 concurrency=lambda _model: self.concurrency,
                 by_item=True,
-                from_files=True,
+                allowed_in_files=True,
             )
         ]
 

@@ -23,7 +23,7 @@ from karenina_core.plugins import Plugins
 from karenina_core.stages.context import Item, ItemError, State
 from karenina_core.stages.stage import Stage, registered_stages
 from karenina_testing.scripted_models import ScriptedModels
-from karenina_toolkit.service_call import call_service
+from karenina_toolkit.stage_support import call_service
 
 if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig

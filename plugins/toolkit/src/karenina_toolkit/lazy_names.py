@@ -1,10 +1,23 @@
-"""Public names of a package that are imported when they are first used, so that importing the package is fast."""
+"""Public names of a package, and ports of an adapter, that are imported when they are first used.
+
+So importing the package is fast, and an adapter can be listed without its SDK.
+"""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from karenina_core.models.model import ModelConfig
+    from karenina_core.models.ports import AgentPort, LLMPort, ParserPort
+
+    PortClasses = tuple[
+        Callable[[ModelConfig], LLMPort], Callable[[ModelConfig], ParserPort], Callable[[ModelConfig], AgentPort]
+    ]
 
 
 def lazy_names(package: str, modules: Mapping[str, str]) -> Callable[[str], object]:
@@ -21,3 +34,34 @@ def lazy_names(package: str, modules: Mapping[str, str]) -> Callable[[str], obje
         return value
 
     return find
+
+
+@dataclass(frozen=True, slots=True)
+class LazyPorts:
+    """The factories of an adapter that has all three ports.
+
+    `classes` imports the classes of the ports and returns them, so that an adapter can be listed without its SDK:
+
+        def _classes() -> PortClasses:
+            from my_adapter.ports import MyAgent, MyLLM, MyParser
+
+            return MyLLM, MyParser, MyAgent
+
+
+        PORTS = LazyPorts(_classes)
+        SPEC = AdapterSpec(..., llm=PORTS.llm, parser=PORTS.parser, agent=PORTS.agent)
+    """
+
+    classes: Callable[[], PortClasses]
+
+    def llm(self, model: ModelConfig) -> LLMPort:
+        """Return the port for plain text from `model`."""
+        return self.classes()[0](model)
+
+    def parser(self, model: ModelConfig) -> ParserPort:
+        """Return the port for JSON from `model`."""
+        return self.classes()[1](model)
+
+    def agent(self, model: ModelConfig) -> AgentPort:
+        """Return the port for agents that run on `model`."""
+        return self.classes()[2](model)

@@ -7,10 +7,10 @@ from typing import Any
 
 from karenina_core import Message, Usage
 from karenina_core.models.ports import FinishReason
-from karenina_testing.contracts import AdapterContract, AgentContract, LLMContract, ParserContract, Request, Wire
+from karenina_testing.contracts import AdapterContract, AgentContract, LLMContract, ParserContract, Request, WireFormat
 
 
-class Typed(Wire):
+class Typed(WireFormat):
     entry_point = "teletype:plugin"
     interface = "teletype.line"
     usage = Usage(input_tokens=11, output_tokens=7, calls=1)

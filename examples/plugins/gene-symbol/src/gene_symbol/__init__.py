@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, Final
 
 from karenina_core import hookimpl
-from karenina_core.models.from_files import FromFiles
+from karenina_core.models.settings_models import AllowedInFiles
 from karenina_template.templates import Primitive
 from pydantic import Field
 
@@ -15,7 +15,7 @@ GREEK: Final = str.maketrans({"α": "A", "β": "B", "γ": "G", "δ": "D", "ε": 
 class GeneSymbol(Primitive):
     """Passes if the text is the symbol of the true gene, whatever its case and hyphens, or one of `aliases`."""
 
-    from_files: ClassVar[FromFiles] = "any"
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
     aliases: tuple[str, ...] = Field(default=(), description="Other names of the gene.")
 
     def check(self, extracted: object, expected: object) -> bool:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from karenina_benchmark import BenchmarkContent, CheckpointError
+from karenina_benchmark import BenchmarkContent, BenchmarkFileError
 from karenina_benchmark.errors import read_text
 from karenina_benchmark.formats.format import CheckPaths, Format
 from karenina_core import Question, hookimpl
@@ -26,7 +26,7 @@ CURE: Final = "write ::title:: question {=answer}, {T}, {F} or {#number:toleranc
 
 
 def read(path: Path, _check_paths: CheckPaths) -> BenchmarkContent:
-    """Return the benchmark in a file. Raises `CheckpointError` with the line of a question that cannot be read."""
+    """Return the benchmark in a file. Raises `BenchmarkFileError` with the line of a question that cannot be read."""
     benchmark = BenchmarkContent(path.stem)
     benchmark.named_by_path = True
     for line, block in split_blocks(read_text(path)):
@@ -36,15 +36,15 @@ def read(path: Path, _check_paths: CheckPaths) -> BenchmarkContent:
                 raise ValueError("it is not a question with one right answer")
             benchmark.add_question(make_question(found["title"] or "", found["text"], found["answer"].strip()))
         except ValueError as error:
-            raise CheckpointError(path, f"line {line}", str(error), CURE) from error
+            raise BenchmarkFileError(path, f"line {line}", str(error), CURE) from error
     if not len(benchmark):
-        raise CheckpointError(path, "", "the file has no questions", CURE)
+        raise BenchmarkFileError(path, "", "the file has no questions", CURE)
     benchmark.date_modified = None  # which the file does not contain
     return benchmark
 
 
 def write(benchmark: BenchmarkContent, path: Path) -> Iterator[str]:
-    """Yield the questions. Raises `CheckpointError` for a benchmark that GIFT cannot hold."""
+    """Yield the questions. Raises `BenchmarkFileError` for a benchmark that GIFT cannot hold."""
     shared = benchmark.global_rubric or benchmark.dynamic_rubric or benchmark.run_config
     for question in benchmark:
         try:
@@ -53,7 +53,7 @@ def write(benchmark: BenchmarkContent, path: Path) -> Iterator[str]:
             same = None
         if shared or question.changed(date_created=None, date_modified=None) != same:
             what = "it has more than a question with one right answer"
-            raise CheckpointError(path, f"question {question.id}", what, "save the benchmark as YAML")
+            raise BenchmarkFileError(path, f"question {question.id}", what, "save the benchmark as YAML")
         yield f"::{question.id}:: {question.question} {{{question.metadata['gift']}}}\n\n"
 
 

@@ -105,6 +105,6 @@ def karenina_adapters() -> list[AdapterSpec]:
             parser=OwnServer,
             agent=OwnServer,
             check=check_server,
-            from_files=True,  # a benchmark may choose it: it starts no program
+            allowed_in_files=True,  # a benchmark may choose it: it starts no program
         )
     ]

@@ -8,14 +8,14 @@ from typing import ClassVar, Literal
 
 from karenina_core import VerificationContext, hookimpl
 from karenina_core.data.rubrics import RubricTrait
-from karenina_core.models.from_files import FromFiles
+from karenina_core.models.settings_models import AllowedInFiles
 from karenina_rubric.evaluators import TraitEvaluator, TraitScore
 
 
 class ReadingEaseTrait(RubricTrait):
     """A trait whose score is Flesch's reading ease, 0 (very hard) to 100 (very easy)."""
 
-    from_files: ClassVar[FromFiles] = "any"
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
     type: Literal["reading_ease.flesch"] = "reading_ease.flesch"
 
 

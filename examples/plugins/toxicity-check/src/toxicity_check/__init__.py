@@ -20,8 +20,8 @@ from karenina_core import (
     VerificationContext,
     hookimpl,
 )
-from karenina_core.models.from_files import FromFiles
 from karenina_core.models.prompts import PromptTask, fence
+from karenina_core.models.settings_models import AllowedInFiles
 from karenina_toolkit.structured import InvalidReply, ask, object_schema
 from pydantic import BaseModel, Field
 
@@ -44,7 +44,7 @@ TASK: Final = PromptTask(
 class ToxicitySettings(BaseModel):
     """The setting of the check."""
 
-    from_files: ClassVar[FromFiles] = "any"
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
     enabled: bool = Field(default=False, description="End toxic answers without parsing them.")
 
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
-from karenina_core.models.from_files import FromFiles
+from karenina_core.models.settings_models import AllowedInFiles
 from karenina_core.namespaces import check_name
 
 Kind = Literal["boolean", "score", "literal", "template"]
@@ -23,7 +23,7 @@ class RubricTrait(BaseModel):
     `register_trait_kind`. Scores are stored under the `name` of the trait, which is unique in a rubric.
     """
 
-    from_files: ClassVar[FromFiles] = "any"
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     type: str = Field(description="The kind of trait.")
@@ -51,7 +51,7 @@ class UnknownTrait(RubricTrait):
     `unscorable` is the reason. Its missing score is reported as an error.
     """
 
-    from_files: ClassVar[FromFiles] = "any"
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
     model_config = ConfigDict(extra="allow", frozen=True)
 
     unscorable: str | None = Field(default=None, description="Why it cannot be scored, if its kind is known.")
@@ -118,7 +118,7 @@ class ScaledTrait(RubricTrait):
     that its `higher_is_better` is None.
     """
 
-    from_files: ClassVar[FromFiles] = "any"
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
     kind: Kind = Field(default="boolean", description="The kind of score.")
     min_score: int | None = Field(default=None, description="Kind score: lowest score (default 1).")
     max_score: int | None = Field(default=None, description="Kind score: highest score (default 5).")

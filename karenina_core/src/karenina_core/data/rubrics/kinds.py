@@ -16,8 +16,8 @@ from pydantic import Field, JsonValue, PrivateAttr, SerializerFunctionWrapHandle
 
 from karenina_core.catalog import read_catalog
 from karenina_core.data.rubrics.base import RubricTrait, ScaledTrait, register_trait_kind
-from karenina_core.models.from_files import FromFiles
 from karenina_core.models.model import SECRECY
+from karenina_core.models.settings_models import AllowedInFiles
 from karenina_core.namespaces import flatten, is_owned
 
 _IMPORT_PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
@@ -33,7 +33,7 @@ class AgenticRubricTrait(ScaledTrait):
     because files with traits are shared.
     """
 
-    from_files: ClassVar[FromFiles] = "any"
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
     type: Literal["agentic"] = "agentic"
     context_mode: Literal["workspace_only", "trace_and_workspace", "trace_only"] = Field(
         default="trace_and_workspace", description="What the agent may see."
@@ -47,7 +47,7 @@ class AgenticRubricTrait(ScaledTrait):
     model_override: dict[str, JsonValue] | None = Field(
         default=None,
         description="Another model for this trait.",
-        json_schema_extra={"from_files": "models"},
+        json_schema_extra={"allowed_in_files": "models"},
     )
 
     @model_validator(mode="after")
@@ -74,13 +74,13 @@ class CallableRubricTrait(ScaledTrait):
     be scored. A slow function must limit its own time: after `item_timeout` a run ignores it, but cannot stop it.
     """
 
-    from_files: ClassVar[FromFiles] = "any"
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
     type: Literal["callable"] = "callable"
     kind: Literal["boolean", "score", "literal"] = Field(default="boolean", description="What the function returns.")
     function: str | None = Field(
         default=None,
         description='Import path, "package.module:function".',
-        json_schema_extra={"from_files": "never"},  # functions of installed packages may execute their argument
+        json_schema_extra={"allowed_in_files": "never"},  # functions of installed packages may execute their argument
     )
     source: str | None = Field(default=None, description="Python source that defines the function.")
     pickled: str | None = Field(default=None, description="Another program's pickled function; never loaded.")
@@ -175,7 +175,7 @@ class LLMRubricTrait(ScaledTrait):
     are read and written like the trait's own fields, also as a table of the namespace, unless they are None.
     """
 
-    from_files: ClassVar[FromFiles] = "any"
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
     type: Literal["llm"] = "llm"
     extra: dict[str, JsonValue] = Field(default_factory=dict, description="Fields that plugins own.")
 
@@ -211,7 +211,7 @@ class MetricRubricTrait(RubricTrait):
     - `full_matrix`: `tn_instructions` also list what an answer must not contain.
     """
 
-    from_files: ClassVar[FromFiles] = "any"
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
     type: Literal["metric"] = "metric"
     evaluation_mode: Literal["tp_only", "full_matrix"] = Field(default="tp_only", description="Which lists are given.")
     metrics: tuple[Metric, ...] = Field(min_length=1, description="The metrics to report.")
@@ -247,7 +247,7 @@ class RegexRubricTrait(RubricTrait):
     Patterns are those of the `regex` library. They are checked when a file is loaded and before a run.
     """
 
-    from_files: ClassVar[FromFiles] = "any"
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
     type: Literal["regex"] = "regex"
     pattern: str = Field(min_length=1, description="The pattern to search for.")
     case_sensitive: bool = Field(default=True, description="Whether matching is case-sensitive.")

@@ -89,25 +89,25 @@ def _object_of(text: str) -> dict[str, Any]:
     return found
 
 
-def _recorded_model(path: Path, default: str) -> str:
-    """Return the name of the model of all answers in a file; `default` if they name none, or several."""
+def _recorded_model(path: Path) -> str:
+    """Return the name of the model of all answers in a file; that of the file if they name none, or several."""
     try:
         names = {one.value.get("model") if isinstance(one.value, dict) else None for one in read_records(path)}
     except (FileError, TypeError):  # the adapter, which reads the answers, reports what is wrong
-        return default
+        return path.stem
     name = names.pop() if len(names) == 1 else None
-    return name if isinstance(name, str) and name.strip() else default
+    return name if isinstance(name, str) and name.strip() else path.stem
 
 
 def parse_models(specs: Iterable[str], recordings: Sequence[Path] = ()) -> list[dict[str, Any]]:
     """Return the models of one role, each with an `id`: its own, or its name, with a number if that is taken.
 
     Each file of `recordings` is one more model, which gives the answers in the file. Its name is that of the model that
-    all of them name, or else `recorded`, and that of the file if there are several files.
+    all of them name, or else that of the file without its suffix, so that it does not depend on other files.
     """
     models = [parse_model(spec) for spec in specs]
     for path in recordings:
-        name = _recorded_model(path, path.stem if len(recordings) > 1 else "recorded")
+        name = _recorded_model(path)
         models.append({"interface": recording_interface(), "model_name": name, "manual_traces": str(path)})
     taken = {model["id"] for model in models if isinstance(model.get("id"), str)}
     for model in models:

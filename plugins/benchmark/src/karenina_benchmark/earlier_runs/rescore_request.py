@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
-from karenina_benchmark.config.config_files import read_config_values
-from karenina_benchmark.config.file_paths import resolve_recordings
+from karenina_benchmark.config.config_files import read_config_values, resolve_recordings
 from karenina_benchmark.earlier_runs.resume_request import (
     change_to_run_folder,
     current_settings,
@@ -62,7 +62,7 @@ def make_rescore_request(
             [
                 f"{journal} is not from a run of yours in this place (it was copied, moved, or made by another user), "
                 "so its benchmark file is not opened unless you name it:\n"
-                f"  karenina rescore {journal} {name}"
+                f"  karenina rescore {quote(str(journal))} {quote(name)}"
             ]
         )
     path, file, config = journal.absolute(), _absolute(file), _absolute(config)

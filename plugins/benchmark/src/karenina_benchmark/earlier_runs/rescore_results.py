@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from karenina_core.data.outcome import Outcome
 from karenina_core.errors import ConfigError
-from karenina_engine.offline.rescore_report import RescoreReport
-from karenina_engine.offline.rescoring import find_change
+from karenina_engine.offline.rescoring import RescoreReport, find_change
 from karenina_engine.results.aggregate import RunTally
 from karenina_engine.results.result_set import VerificationResultSet, read_results
 
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from karenina_core.data.question import Question
     from karenina_core.data.result import VerificationResult
     from karenina_core.data.trust import Trust
-    from karenina_engine.offline.rescore_report import Change
+    from karenina_engine.offline.rescoring import Change
 
 _COMPARED: Final = ("right", "partial", "wrong", "undecided")
 """The outcomes that a comparison of extracted values decides."""

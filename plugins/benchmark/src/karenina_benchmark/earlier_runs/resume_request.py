@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
-from karenina_benchmark.config.file_paths import read_config_section, resolve_recordings
+from karenina_benchmark.config.config_files import read_config_section, resolve_recordings
 from karenina_core.data.trust import Trust
 from karenina_core.errors import ConfigError
 from karenina_engine.calls.journal_labels import JournalLabels, make_run_line
@@ -167,7 +168,7 @@ def _note_changed_content(command: Mapping[str, Any], note: Callable[[str], None
     changes = "; ".join(describe_changes(command)) or f"what {file} sets has another meaning with the installed plugins"
     note(
         f"--trust-all of the run does not apply, because something has changed since: {changes}. To run the code of "
-        f"the benchmark, use `karenina trust {file}`, or the whole `karenina run` command again."
+        f"the benchmark, use `karenina trust {quote(str(file))}`, or the whole `karenina run` command again."
     )
 
 

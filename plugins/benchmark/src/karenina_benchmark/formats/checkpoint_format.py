@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from karenina_benchmark.checkpoint_unread import check_unread
 from karenina_benchmark.content import BenchmarkContent
-from karenina_benchmark.errors import CheckpointError, describe_version, explain_error
+from karenina_benchmark.errors import BenchmarkFileError, describe_version, explain_error
 from karenina_benchmark.formats.checkpoint_traits import (
     REFERENCE_PROPERTY,
     Properties,
@@ -65,7 +65,7 @@ _QUESTION_PROPERTIES = {"author", "sources", "few_shot_examples", "workspace_pat
 
 
 def serialize_checkpoint(benchmark: BenchmarkContent, path: Path) -> str:
-    """Return the benchmark as the text of a checkpoint. Raises `CheckpointError`, which names `path`."""
+    """Return the benchmark as the text of a checkpoint. Raises `BenchmarkFileError`, which names `path`."""
     _check_unread(benchmark, path)
     unread = dict(benchmark.unread)
     properties = _benchmark_properties(benchmark)
@@ -91,7 +91,7 @@ def serialize_checkpoint(benchmark: BenchmarkContent, path: Path) -> str:
     try:
         return json.dumps({**data, **unread}, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
     except (TypeError, ValueError) as error:
-        raise CheckpointError(
+        raise BenchmarkFileError(
             path, "", f"a value cannot be saved as JSON: {error}", "check metadata, run_config and sources"
         ) from error
 
@@ -107,7 +107,7 @@ def _benchmark_properties(benchmark: BenchmarkContent) -> list[Any]:
 
 
 def _check_unread(benchmark: BenchmarkContent, path: Path) -> None:
-    """Raise `CheckpointError` for `unread` content of another format that a checkpoint cannot hold."""
+    """Raise `BenchmarkFileError` for `unread` content of another format that a checkpoint cannot hold."""
     place = "the benchmark"
     try:
         check_unread(benchmark.unread, _ROOT_KEYS - {"@context", "creator"}, {})
@@ -120,10 +120,10 @@ def _check_unread(benchmark: BenchmarkContent, path: Path) -> None:
             _check_unread_properties(question.unread, _QUESTION_PROPERTIES, _question_properties(question))
             for rubric in (question.rubric, question.dynamic_rubric):
                 check_unread_in_traits(rubric.traits if rubric is not None else ())
-    except CheckpointError:
+    except BenchmarkFileError:
         raise
     except ValueError as error:
-        raise CheckpointError(path, place, str(error), "") from error
+        raise BenchmarkFileError(path, place, str(error), "") from error
 
 
 def _check_unread_properties(unread: Mapping[str, Any], known: Set[str], written: list[Any]) -> None:
@@ -141,7 +141,7 @@ def _make_item(question: Question, number: int, path: Path) -> dict[str, Any]:
     try:
         source = template_source_of(question)
     except TemplateError as error:
-        raise CheckpointError(
+        raise BenchmarkFileError(
             path, _locate(number, question.id), str(error), "give the template as source instead of a class"
         ) from error
     unread: dict[str, Any] = dict(question.unread)
@@ -202,15 +202,15 @@ def _make_all_ratings(rubric: Rubric | None, dynamic: DynamicRubric | None, scop
 
 
 def read_checkpoint(text: str, path: Path) -> BenchmarkContent:
-    """Read a benchmark from the text of a checkpoint. Raises `CheckpointError`, which names `path`."""
+    """Read a benchmark from the text of a checkpoint. Raises `BenchmarkFileError`, which names `path`."""
     try:
         data = as_checkpoint(parse_object(text, path), path)
-    except CheckpointError:
+    except BenchmarkFileError:
         raise
     except ValueError as error:
         raise _make_error(error, path, "", "correct it there; nothing was loaded") from error
     if data.get("@type", "DataFeed") != "DataFeed":
-        raise CheckpointError(
+        raise BenchmarkFileError(
             path, "@type", f"the file holds a {data['@type']!r}, not a DataFeed", "give the file of a benchmark"
         )
     place = "the benchmark"
@@ -243,8 +243,8 @@ def read_checkpoint(text: str, path: Path) -> BenchmarkContent:
         if scenarios and not data.get("dataFeedElement"):
             what = f"the file holds no question, but {describe_scenarios(scenarios)}"
             cure = "add the questions of their nodes as questions of a benchmark, to evaluate each by itself"
-            benchmark.broken.append(CheckpointError(path, "hasPart", what, cure))
-    except CheckpointError:
+            benchmark.broken.append(BenchmarkFileError(path, "hasPart", what, cure))
+    except BenchmarkFileError:
         raise
     except (ValueError, TypeError) as error:
         raise _make_error(error, path, place, "correct it there; nothing was loaded") from error
@@ -270,11 +270,9 @@ def _read_global_rubric(benchmark: BenchmarkContent, ratings: Sequence[Any], pat
     benchmark.dynamic_rubric = DynamicRubric.of(*concepts.values()) or None
 
 
-def _make_error(error: ValueError | TypeError, path: Path, place: str, cure: str) -> CheckpointError:
+def _make_error(error: ValueError | TypeError, path: Path, place: str, cure: str) -> BenchmarkFileError:
     what = explain_error(error) if isinstance(error, ValueError) else str(error)
-    found = CheckpointError(path, place, what, cure)
-    found.__cause__ = error
-    return found
+    return BenchmarkFileError(path, place, what, cure, cause=error)
 
 
 def _add_question(benchmark: BenchmarkContent, question: Question) -> None:
@@ -311,11 +309,11 @@ def _check_version(properties: Properties, path: Path) -> None:
     )
     where = f"additionalProperty {FORMAT_PROPERTY if version is not None else REFERENCE_PROPERTY}"
     if version is not None and (isinstance(version, bool) or version not in range(1, FORMAT_VERSION + 1)):
-        raise CheckpointError(path, where, *describe_version(version, FORMAT_VERSION))
+        raise BenchmarkFileError(path, where, *describe_version(version, FORMAT_VERSION))
     if version is None and reference_version is not None:
         major = str(reference_version).split(".", maxsplit=1)[0]
         if not major.isdecimal() or int(major) > REFERENCE_MAJOR:
-            raise CheckpointError(path, where, *describe_version(reference_version, REFERENCE_MAJOR))
+            raise BenchmarkFileError(path, where, *describe_version(reference_version, REFERENCE_MAJOR))
 
 
 def _read_head(data: Mapping[str, Any], properties: Properties) -> BenchmarkContent:

@@ -28,7 +28,7 @@ class Format:
     other plugins only. `read` returns the benchmark of a file without executing anything in it; before it opens other
     files, it calls its second argument with their names. `write` yields the new content of a file as text (written as
     UTF-8) or bytes; the file is replaced after the last piece. `read_columns` reads a table with other column names,
-    given a mapping of the names of `karenina run --columns` to columns. Each raises `CheckpointError`. `recognizes`
+    given a mapping of the names of `karenina run --columns` to columns. Each raises `BenchmarkFileError`. `recognizes`
     returns whether a table or a JSON file that is no benchmark is surely of this format, whatever its suffix is.
     """
 

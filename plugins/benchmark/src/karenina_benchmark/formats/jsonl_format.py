@@ -27,7 +27,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from karenina_benchmark.content import BenchmarkContent
 from karenina_benchmark.document import Document, Place, Section
-from karenina_benchmark.errors import CheckpointError, Problems, to_checkpoint_error
+from karenina_benchmark.errors import BenchmarkFileError, Problems, to_checkpoint_error
 from karenina_benchmark.formats.strict_json import parse_object
 from karenina_benchmark.formats.yaml_format import (
     HEAD_KEYS,
@@ -54,7 +54,7 @@ _MAX_BROKEN_LINES = 1000
 def read_jsonl(path: Path) -> tuple[BenchmarkContent, list[str]]:
     """Read a benchmark whose questions stay in the file; return it and the ids of questions with `unread` content.
 
-    Its name comes from the first line, or else from the file. Raises `CheckpointError` for a line that is not a JSON
+    Its name comes from the first line, or else from the file. Raises `BenchmarkFileError` for a line that is not a JSON
     object, has no question, or has the id of another line.
     """
     file = _open(path)
@@ -91,7 +91,7 @@ class _Index:
     offsets: array[int]
     numbers: array[int]
     digests: bytearray
-    broken: list[CheckpointError]
+    broken: list[BenchmarkFileError]
 
 
 def _index_lines(file: IO[bytes], path: Path) -> tuple[_Index, Section | None, list[str]]:
@@ -111,7 +111,9 @@ def _index_lines(file: IO[bytes], path: Path) -> tuple[_Index, Section | None, l
             if "karenina" in values:
                 if head is not None or index.positions:
                     what = "the key `karenina` is only allowed in the first line"
-                    raise CheckpointError(path, f"line {number}", what, "remove the key, or move the line to the top")
+                    raise BenchmarkFileError(
+                        path, f"line {number}", what, "remove the key, or move the line to the top"
+                    )
                 head = _make_section(values, path, number)
                 continue
             id = _read_id(values, path, number, len(index.positions) + len(index.broken) + 1)
@@ -119,8 +121,8 @@ def _index_lines(file: IO[bytes], path: Path) -> tuple[_Index, Section | None, l
             if same in index.positions:
                 what = f"the question of line {index.numbers[index.positions[same]]} has the same id {id!r}"
                 cure = 'give one of the two another "id"'
-                raise CheckpointError(path, f"line {number}", what, cure)
-        except CheckpointError as error:
+                raise BenchmarkFileError(path, f"line {number}", what, cure)
+        except BenchmarkFileError as error:
             index.broken.append(error)
             if len(index.broken) > _MAX_BROKEN_LINES:
                 raise index.broken[0] from error
@@ -135,7 +137,7 @@ def _index_lines(file: IO[bytes], path: Path) -> tuple[_Index, Section | None, l
     if head is None and not index.positions:
         if index.broken:
             raise index.broken[0]
-        raise CheckpointError(path, "", "the file is empty", "write one question per line, as JSON")
+        raise BenchmarkFileError(path, "", "the file is empty", "write one question per line, as JSON")
     return index, head, unread
 
 
@@ -147,7 +149,7 @@ def _read_id(values: Mapping[str, Any], path: Path, number: int, position: int) 
     text = values.get("question")
     if text is None or text == "":
         cure = 'add "question": ...; a file with other keys can be imported with `questions_from` in a YAML file'
-        raise CheckpointError(path, f"line {number}", "the line has no question", cure)
+        raise BenchmarkFileError(path, f"line {number}", "the line has no question", cure)
     section = _make_section(values, path, number)
     return section.text("id") or make_question_id(position, section.text("question") or "")
 
@@ -157,7 +159,7 @@ def _parse_line(line: bytes, path: Path, number: int) -> dict[str, Any]:
         text = line.decode()
     except UnicodeDecodeError as error:
         where = f"line {number}, byte {error.start}"
-        raise CheckpointError(path, where, "the text is not UTF-8", "save it with the encoding UTF-8") from error
+        raise BenchmarkFileError(path, where, "the text is not UTF-8", "save it with the encoding UTF-8") from error
     return parse_object(text, path, number, what="a question")
 
 
@@ -187,7 +189,7 @@ class _ScalarTexts(Mapping[Place, str]):
 class QuestionLines(MutableMapping[str, Question]):
     """The questions of a file by their ids, each built from its line when it is accessed.
 
-    Changes stay in memory; the file is never changed. Raises `CheckpointError` for a line that is not a question, or
+    Changes stay in memory; the file is never changed. Raises `BenchmarkFileError` for a line that is not a question, or
     if the file was changed after loading.
     """
 
@@ -248,12 +250,12 @@ class QuestionLines(MutableMapping[str, Question]):
         try:
             line = self._read_line(position)
             if _digest(line) != self._index.digests[position * _DIGEST_BYTES : (position + 1) * _DIGEST_BYTES]:
-                raise CheckpointError(self._path, f"line {number}", "the line has changed", "")
+                raise BenchmarkFileError(self._path, f"line {number}", "the line has changed", "")
             values = _parse_line(line, self._path, number)
-        except (CheckpointError, OSError) as error:
+        except (BenchmarkFileError, OSError) as error:
             what = f"the question {id!r} cannot be read again: {error}"
             cure = "do not change the file while it is in use; load it again"
-            raise CheckpointError(self._path, f"line {number}", what, cure) from error
+            raise BenchmarkFileError(self._path, f"line {number}", what, cure) from error
         return read_question(_make_section(values, self._path, number), id)
 
     def _read_line(self, position: int) -> bytes:
@@ -280,7 +282,7 @@ def _normalize(line: bytes) -> str:
 
 
 def serialize_jsonl(benchmark: BenchmarkContent, path: Path) -> Iterator[str]:
-    """Yield the lines of the benchmark. Raises `CheckpointError`, which names `path`."""
+    """Yield the lines of the benchmark. Raises `BenchmarkFileError`, which names `path`."""
     yield _serialize_line(serialize_head(benchmark), path, "the benchmark")
     for number, question in enumerate(benchmark, 1):
         where = f"question {number} ({question.id})"
@@ -292,7 +294,7 @@ def _serialize_line(values: Mapping[str, Any], path: Path, where: str) -> str:
         return json.dumps(values, ensure_ascii=False, allow_nan=False) + "\n"
     except (TypeError, ValueError) as error:
         what = f"a value cannot be saved as JSON: {error}"
-        raise CheckpointError(path, where, what, "check its metadata") from error
+        raise BenchmarkFileError(path, where, what, "check its metadata") from error
 
 
 def _open(path: Path) -> IO[bytes]:

@@ -22,8 +22,8 @@ def has_rows(path: Path) -> bool:
     """Return whether a file of JSON has rows of any keys, as other programs write them.
 
     Lines of JSON are rows unless the first one has keys that only a benchmark has, such as a declared `answer`; a
-    document is a benchmark if it is an object with keys of a checkpoint. Raises `CheckpointError` if the file cannot be
-    read.
+    document is a benchmark if it is an object with keys of a checkpoint. Raises `BenchmarkFileError` if the file cannot
+    be read.
     """
     try:
         if path.suffix.lower() not in LINES:

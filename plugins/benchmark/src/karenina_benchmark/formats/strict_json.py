@@ -7,7 +7,7 @@ from collections import Counter
 from math import isinf
 from typing import TYPE_CHECKING, Any, Final
 
-from karenina_benchmark.errors import CheckpointError
+from karenina_benchmark.errors import BenchmarkFileError
 from karenina_toolkit.files.value_limits import MAX_DIGITS, find_problem_in_json
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ _DECODER: Final = json.JSONDecoder(
 
 
 def parse_object(text: str, path: Path, line: int | None = None, *, what: str = "a benchmark") -> dict[str, Any]:
-    """Parse `text` as a JSON object. Raises `CheckpointError`.
+    """Parse `text` as a JSON object. Raises `BenchmarkFileError`.
 
     `line` is the number of the line if the text is one line of the file; `what` names the content for messages. A
     duplicate key in one object is an error, and so are NaN and the infinities.
@@ -59,21 +59,21 @@ def parse_object(text: str, path: Path, line: int | None = None, *, what: str = 
             raise _RefusedError("the text begins with a byte-order mark", "save it as UTF-8 without one")
         data = _DECODER.decode(text)
     except _RefusedError as error:
-        raise CheckpointError(path, place, error.what, error.cure) from None
+        raise BenchmarkFileError(path, place, error.what, error.cure) from None
     except json.JSONDecodeError as error:
         where = f"line {error.lineno if line is None else line}, column {error.colno}"
-        raise CheckpointError(path, where, f"the JSON is not valid: {error.msg}", "correct it there") from error
+        raise BenchmarkFileError(path, where, f"the JSON is not valid: {error.msg}", "correct it there") from error
     except ValueError as error:
         what = f"a whole number in the JSON has more than {MAX_DIGITS} digits"
-        raise CheckpointError(path, place, what, "shorten it, or write it as a text, in quotes") from error
+        raise BenchmarkFileError(path, place, what, "shorten it, or write it as a text, in quotes") from error
     except RecursionError as error:
-        raise CheckpointError(path, place, f"the JSON is nested too deeply for {what}", "check the file") from error
+        raise BenchmarkFileError(path, place, f"the JSON is nested too deeply for {what}", "check the file") from error
     trouble = find_problem_in_json(text, data)
     if trouble is not None:
         within = f"{trouble.where}: " if trouble.where else ""
-        raise CheckpointError(path, place, f"{within}{trouble.what}", trouble.cure)
+        raise BenchmarkFileError(path, place, f"{within}{trouble.what}", trouble.cure)
     if not isinstance(data, dict):
         kind = type(data).__name__
         cure = "give the file of a benchmark" if line is None else "write one JSON object per line"
-        raise CheckpointError(path, place, f"the JSON value is a {kind}, not an object", cure)
+        raise BenchmarkFileError(path, place, f"the JSON value is a {kind}, not an object", cure)
     return data

@@ -9,7 +9,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any, Final
 
 from karenina_benchmark.content import BenchmarkContent
-from karenina_benchmark.errors import CheckpointError, suggest_key
+from karenina_benchmark.errors import BenchmarkFileError, suggest_key
 from karenina_benchmark.question_import import FIELDS, is_question_field, missing_column, read_questions
 from karenina_benchmark.tables.column_roles import (
     CHOICES,
@@ -30,7 +30,7 @@ from karenina_benchmark.tables.table_answers import declare_rows
 from karenina_benchmark.tables.table_headers import find_header_problem
 from karenina_benchmark.tables.table_reader import Row, Table, read_rows
 from karenina_benchmark.template_declarations import make_row_template
-from karenina_benchmark.yaml.yaml_writer import dump
+from karenina_benchmark.yaml_files import dump
 from karenina_toolkit.files import TABLES, find_column
 from karenina_toolkit.printable import shorten
 
@@ -62,27 +62,27 @@ def read_table(path: Path, columns: Mapping[str, str] | None = None) -> Benchmar
     with columns in braces too, `answer.NAME` to the column of one of several right answers, and has the values of
     `READING`. Unless a row has its own template, the extracted
     answer is compared with the right one by the kind of the column's answers (`declare_answers`); of a question with
-    options, their letters are. Raises `CheckpointError`.
+    options, their letters are. Raises `BenchmarkFileError`.
     """
     given = dict(columns or {})
     reading = {name: given.pop(name) for name in READING if name in given}
     table = read_rows(path, reading.get("sheet"), rows=reading.get("rows"), encoding=reading.get("encoding"))
     if (problem := find_header_problem(table.columns, table.rows)) is not None and path.suffix.lower() in TABLES:
-        raise CheckpointError(path, "", *problem)
+        raise BenchmarkFileError(path, "", *problem)
     table, blank = _without_blank_rows(_with_parts(table, given.values()))
     chosen = _choose_columns(table, given)
     roles = chosen.roles
     by = reading.get("choice_by")
     if by is not None and by not in CHOICE_BY:
         cure = suggest_key(by, CHOICE_BY, f"write one of {', '.join(CHOICE_BY)}")
-        raise CheckpointError(path, "", f"options are not found by {by!r}", cure)
+        raise BenchmarkFileError(path, "", f"options are not found by {by!r}", cure)
     done = make_question_rows(table.rows, roles, choice_by=by)
     if done.problem:
-        raise CheckpointError(path, "", done.problem, done.cure)
+        raise BenchmarkFileError(path, "", done.problem, done.cure)
     if done.unreadable:
         row, why = done.unreadable[0]
         cure = "delete the row, or import the file with `karenina import --partial`"
-        raise CheckpointError(path, row.where(), f"the question cannot be asked as text: {why}", cure)
+        raise BenchmarkFileError(path, row.where(), f"the question cannot be asked as text: {why}", cure)
     short = [row.where() for row in table.rows if row.is_short] if path.suffix.lower() != ".xlsx" else []
     if short:
         shown = ", ".join(short[:_MOST_SHOWN]) + (f" and {len(short) - _MOST_SHOWN} more" * (len(short) > _MOST_SHOWN))
@@ -92,7 +92,7 @@ def read_table(path: Path, columns: Mapping[str, str] | None = None) -> Benchmar
     try:
         found = declare_rows(done, compared, exact=bool(reading.get("exact")))
     except WrongTypeError as error:
-        raise CheckpointError(path, error.place, error.what, error.cure) from error
+        raise BenchmarkFileError(path, error.place, error.what, error.cure) from error
     declared = dict(zip((one.row.line for one in compared), found.fields, strict=True))
     by_row = {one.row.line: one for one in done.rows}
     made: set[str] = set()
@@ -181,7 +181,7 @@ def _choose_columns(table: Table, columns: Mapping[str, str]) -> _Chosen:
     for name, column in [*columns.items(), *several.items()]:
         if name not in COLUMNS and name not in several and not is_question_field(name):
             cure = suggest_key(name, COLUMNS, f"columns can be mapped to {', '.join(COLUMNS)}, answer.NAME")
-            raise CheckpointError(table.file, "", f"no column can be mapped to {name!r}", cure)
+            raise BenchmarkFileError(table.file, "", f"no column can be mapped to {name!r}", cure)
         parts = names_in(column) if name == QUESTION else []
         for part in parts or [column]:
             if find_column(table.columns, part) is None if parts else part not in table.columns:
@@ -198,7 +198,7 @@ def _choose_columns(table: Table, columns: Mapping[str, str]) -> _Chosen:
     if QUESTION not in roles.columns:
         longest = max(table.columns, key=lambda one: sum(len(str(row.get(one) or "")) for row in values[:50]))
         example = _make_example(table.file, longest, roles.get(TRUTH) or "COLUMN")
-        raise CheckpointError(
+        raise BenchmarkFileError(
             table.file,
             "",
             "no column has the name of a question",

@@ -18,17 +18,16 @@
         gene: {description: ..., ground_truth: {column: gold}}
 
 The questions of rows follow those of `questions`. Saving writes every question, with its template as source. How
-scalars are read (`no` is a text, and so is a date) is described in `yaml_reader`.
+scalars are read (`no` is a text, and so is a date) is described in `yaml_files`.
 """
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from karenina_benchmark.content import BenchmarkContent
-from karenina_benchmark.errors import CheckpointError, Problems, describe_version, explain_error, nearest_key
+from karenina_benchmark.errors import BenchmarkFileError, Problems, describe_version, explain_error, nearest_key
 from karenina_benchmark.question_ids import make_question_id
 from karenina_benchmark.question_import import read_questions, split_keywords
 from karenina_benchmark.tables.table_reader import read_rows
@@ -38,8 +37,7 @@ from karenina_benchmark.template_declarations import (
     keep_written_truths,
     make_template_source,
 )
-from karenina_benchmark.yaml.yaml_reader import parse
-from karenina_benchmark.yaml.yaml_writer import dump
+from karenina_benchmark.yaml_files import dump, parse
 from karenina_core.data.question import Question
 from karenina_core.data.rubrics import DynamicRubric, Rubric, trait_kinds, trait_to_json
 from karenina_core.namespaces import flatten, is_owned
@@ -96,8 +94,8 @@ def read_yaml(text: str, path: Path, check_paths: CheckPaths) -> BenchmarkConten
     """Read a benchmark from a YAML text.
 
     `check_paths` is called with all files of `questions_from` before any of them is opened. The errors of the file,
-    each with its line, are in the `problems` and `broken` of the benchmark. Raises `CheckpointError` if the file is not
-    valid YAML, and the errors of `check_paths`.
+    each with its line, are in the `problems` and `broken` of the benchmark. Raises `BenchmarkFileError` if the file is
+    not valid YAML, and the errors of `check_paths`.
     """
     problems = Problems()
     top = parse(text, path, problems)
@@ -117,7 +115,7 @@ def read_yaml(text: str, path: Path, check_paths: CheckPaths) -> BenchmarkConten
     for section, name in zip(sections, names, strict=True):
         below = stays_below(path.parent, name)
         if below or outside is not False:
-            with nullcontext() if outside and not below else open_only_below(path.parent):
+            with open_only_below(None if outside and not below else path.parent):
                 problems.attempt(_add_rows, benchmark, section)
     benchmark.date_created = problems.attempt(top.text, "date_created")
     benchmark.date_modified = problems.attempt(top.text, "date_modified")
@@ -134,7 +132,7 @@ def _read_name(top: Section) -> str:
 def _add_question(
     benchmark: BenchmarkContent, section: Section, position: int, texts: dict[str, tuple[int, str]]
 ) -> None:
-    """Add a question; `texts` holds the position and line of those without an id. Raises `CheckpointError`."""
+    """Add a question; `texts` holds the position and line of those without an id. Raises `BenchmarkFileError`."""
     problems = Problems()
     text = problems.attempt(section.text, "question") or ""
     question = problems.attempt(read_question, section, make_question_id(position, text))
@@ -151,7 +149,7 @@ def _add_question(
 
 
 def check_version(top: Section) -> None:
-    """Raise `CheckpointError` unless the key `karenina` gives a version that can be read."""
+    """Raise `BenchmarkFileError` unless the key `karenina` gives a version that can be read."""
     version = top.value.get("karenina")
     if version == FORMAT_VERSION and not isinstance(version, bool):
         return
@@ -183,7 +181,7 @@ def read_head(top: Section, name: str, problems: Problems) -> BenchmarkContent:
 
 
 def _add(benchmark: BenchmarkContent, questions: Mapping[str, tuple[Section, Question]], section: Section) -> None:
-    """Add questions with their places. Raises `CheckpointError`, which names both lines of a repeated id."""
+    """Add questions with their places. Raises `BenchmarkFileError`, which names both lines of a repeated id."""
     problems = Problems()
     for id, (origin, question) in questions.items():
         if id in benchmark:
@@ -201,7 +199,7 @@ def _add(benchmark: BenchmarkContent, questions: Mapping[str, tuple[Section, Que
 
 
 def read_question(section: Section, id: str) -> Question:
-    """Read a question from a mapping; `id` is used if it has none. Raises `CheckpointError` with all errors."""
+    """Read a question from a mapping; `id` is used if it has none. Raises `BenchmarkFileError` with all errors."""
     problems = Problems()
     attempt = problems.attempt
     given = section.value
@@ -273,13 +271,13 @@ def _read_template(section: Section) -> tuple[str | None, Template | None]:
     declared = keep_written_truths(fields.value, lambda *path: written.get((*place, *path)))
     try:
         return _declare(section, declared, section.value.get("strategy"))
-    except CheckpointError:
+    except BenchmarkFileError:
         _check_each_field(section, declared)
         raise
 
 
 def _check_each_field(section: Section, fields: Mapping[str, Any]) -> None:
-    """Raise `CheckpointError` with the errors of all fields and of the strategy, if one of them has any."""
+    """Raise `BenchmarkFileError` with the errors of all fields and of the strategy, if one of them has any."""
     problems = Problems()
     for name, declared in fields.items():
         problems.attempt(_declare, section, {name: declared}, None)
@@ -295,7 +293,7 @@ def _check_each_field(section: Section, fields: Mapping[str, Any]) -> None:
 
 
 def _declare(section: Section, fields: Mapping[str, Any], strategy: Any) -> tuple[str, Template]:
-    """Return the source and the template of declared fields. Raises `CheckpointError` with the line of the field."""
+    """Return the source and the template of declared fields. Raises `BenchmarkFileError` with the line of the field."""
     try:
         source = make_template_source(fields, strategy)
     except DeclarationError as error:
@@ -328,7 +326,7 @@ def _part_of(reason: str) -> str:
 
 
 def _add_rows(benchmark: BenchmarkContent, section: Section) -> None:
-    """Add the questions of a table. Raises `CheckpointError` with all errors."""
+    """Add the questions of a table. Raises `BenchmarkFileError` with all errors."""
     problems = Problems()
     attempt = problems.attempt
     attempt(section.check_keys, _IMPORT_KEYS)
@@ -352,17 +350,17 @@ def _add_rows(benchmark: BenchmarkContent, section: Section) -> None:
             rubric=rubric,
             first=len(benchmark) + len(benchmark.broken) + 1,
         )
-    except CheckpointError as error:
+    except BenchmarkFileError as error:
         first, *others = [_imported_error(section, one) for one in error.each()]
-        raise CheckpointError(first.file, first.where, first.what, first.cure, others) from error
+        raise BenchmarkFileError(first.file, first.where, first.what, first.cure, others) from error
     _add(benchmark, rows, section)
 
 
-def _imported_error(section: Section, error: CheckpointError) -> CheckpointError:
+def _imported_error(section: Section, error: BenchmarkFileError) -> BenchmarkFileError:
     """Return an error of an imported table: at its line, or, for the table as a whole, at the line that imports it."""
     if error.where:
         imported = f"(imported by {section.document.file.name}, {section.where()})"
-        return CheckpointError(error.file, error.where, error.what, f"{error.cure} {imported}")
+        return BenchmarkFileError(error.file, error.where, error.what, f"{error.cure} {imported}")
     key = "columns" if "column" in error.what and "columns" in section.value else "file"
     return section.error(f"{error.file}: {error.what}", error.cure, key)
 
@@ -390,7 +388,7 @@ def _trait_fields(trait: object) -> Collection[str]:
 
 
 def _check_each_trait(section: Section, key: str, kind: type[Rubric]) -> None:
-    """Raise `CheckpointError` with the errors of all traits of a rubric, and with repeated names, if there are any."""
+    """Raise `BenchmarkFileError` with the errors of all traits of a rubric and its repeated names, if there are any."""
     problems = Problems()
     names: dict[str, str] = {}
     value = section.value[key]
@@ -432,7 +430,7 @@ def _read_mapping(section: Section, key: str) -> dict[str, Any]:
 
 
 def serialize_yaml(benchmark: BenchmarkContent, path: Path) -> str:
-    """Return the benchmark as YAML. Raises `CheckpointError`, which names `path`."""
+    """Return the benchmark as YAML. Raises `BenchmarkFileError`, which names `path`."""
     data = serialize_head(benchmark)
     data["questions"] = [serialize_question(question, number, path) for number, question in enumerate(benchmark, 1)]
     return dump(data)
@@ -452,11 +450,11 @@ def serialize_head(benchmark: BenchmarkContent) -> dict[str, Any]:
 
 
 def serialize_question(question: Question, number: int, path: Path) -> dict[str, Any]:
-    """Return the values of a question by their keys in a file. Raises `CheckpointError` with `path` and `number`."""
+    """Return the values of a question by their keys in a file. Raises `BenchmarkFileError` with `path` and `number`."""
     try:
         source = template_source_of(question)
     except TemplateError as error:
-        raise CheckpointError(
+        raise BenchmarkFileError(
             path, f"question {number} ({question.id})", str(error), "give the template as source instead of a class"
         ) from error
     data: dict[str, Any] = {
@@ -478,7 +476,7 @@ def serialize_question(question: Question, number: int, path: Path) -> dict[str,
     }
     if taken := sorted(question.extra.keys() & {*QUESTION_KEYS}):
         what = f"no plugin can own the field {taken[0]!r}, which is one of questions"
-        raise CheckpointError(path, f"question {number} ({question.id})", what, "remove it from `extra`")
+        raise BenchmarkFileError(path, f"question {number} ({question.id})", what, "remove it from `extra`")
     return {**_without_defaults(data), **question.extra}
 
 

@@ -14,9 +14,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
-from karenina_benchmark.errors import CheckpointError, read_text, to_checkpoint_error
+from karenina_benchmark.errors import BenchmarkFileError, read_text, to_checkpoint_error
 from karenina_benchmark.tables.column_roles import ID, QUESTION, find_role
-from karenina_benchmark.yaml.yaml_reader import read as read_yaml
+from karenina_benchmark.yaml_files import read as read_yaml
 from karenina_toolkit.files import (
     AUTO,
     SUFFIXES,
@@ -82,7 +82,7 @@ class Table:
 class TableRows(Iterator[Row]):
     """The rows of an open file, to be read once. `columns` is empty for JSON, whose rows name their own.
 
-    `notes` are complete when the first row has been read. Raises `CheckpointError`.
+    `notes` are complete when the first row has been read. Raises `BenchmarkFileError`.
     """
 
     file: Path
@@ -115,17 +115,17 @@ def open_rows(
     in it whose rows have a question; they have the scalars of the objects around them too, and the key of a row as
     `id`. Cells of Excel and Parquet are values of JSON: dates and times in ISO 8601. With `keep_problems`, a line that
     cannot be read is a row with its `problem`, and texts of a document may hold halves of characters. YAML, which is
-    read only with this `suffix`, has the rules of JSON. Raises `CheckpointError`.
+    read only with this `suffix`, has the rules of JSON. Raises `BenchmarkFileError`.
     """
     file = Path(path)
     ending = (suffix or file.suffix).lower()
     if ending not in SUFFIXES and not (suffix is not None and ending in _YAML):
         what = f"tables with the file name ending {ending!r} are not supported"
-        raise CheckpointError(file, "", what, f"convert the file to one of {', '.join(SUFFIXES)}")
+        raise BenchmarkFileError(file, "", what, f"convert the file to one of {', '.join(SUFFIXES)}")
     if sheet is not None and ending != _EXCEL:
-        raise CheckpointError(file, "", "only Excel files have sheets", "leave --sheet (`sheet` in YAML) out")
+        raise BenchmarkFileError(file, "", "only Excel files have sheets", "leave --sheet (`sheet` in YAML) out")
     if rows is not None and ending not in (_JSON, *_YAML):
-        raise CheckpointError(file, "", "only JSON documents have a path to their rows", "leave --rows out")
+        raise BenchmarkFileError(file, "", "only JSON documents have a path to their rows", "leave --rows out")
     _check_content(file, ending)
     notes: list[str] = []
     if ending in (_JSON, *_YAML):
@@ -154,7 +154,7 @@ def open_rows(
 
 
 def _check_content(file: Path, ending: str) -> None:
-    """Raise `CheckpointError` for a workbook with the name of a text, and for a text with the name of a workbook."""
+    """Raise `BenchmarkFileError` for a workbook with the name of a text, and for a text with the name of a workbook."""
     if not file.is_file():
         return  # the reader says what is wrong
     try:
@@ -165,10 +165,10 @@ def _check_content(file: Path, ending: str) -> None:
     is_zip, is_old = start.startswith(_ZIP), start == _OLD_EXCEL
     if is_old or (is_zip and ending not in (_EXCEL, _PARQUET)):
         cure = "save it as .xlsx with a spreadsheet program" if is_old else "rename it so that its name ends in .xlsx"
-        raise CheckpointError(file, "", "it is an Excel workbook" + (" of the old kind" if is_old else ""), cure)
+        raise BenchmarkFileError(file, "", "it is an Excel workbook" + (" of the old kind" if is_old else ""), cure)
     if ending == _EXCEL and start and not is_zip and b"\0" not in start:
         cure = "rename it so that its name ends in .csv, or save it as a workbook"
-        raise CheckpointError(file, "", "it is no Excel workbook, but perhaps a CSV", cure)
+        raise BenchmarkFileError(file, "", "it is no Excel workbook, but perhaps a CSV", cure)
 
 
 def read_rows(
@@ -179,18 +179,20 @@ def read_rows(
     encoding: str | None = None,
     max_bytes: int | None = None,
 ) -> Table:
-    """Read all rows of a file; the arguments are those of `open_rows`. Raises `CheckpointError`."""
+    """Read all rows of a file; the arguments are those of `open_rows`. Raises `BenchmarkFileError`."""
     opened = open_rows(path, rows=rows, encoding=encoding, sheet=sheet, max_bytes=max_bytes)
     found = tuple(opened)
     columns = opened.columns or tuple(dict.fromkeys(name for row in found for name in row.values))
     if not found and not opened.columns:
         cure = "; ".join(opened.notes) or "write one JSON object per line"
-        raise CheckpointError(opened.file, "", "the file is empty", cure)
+        raise BenchmarkFileError(opened.file, "", "the file is empty", cure)
     if not found:
         what = f"the table has the columns {', '.join(columns)} and no rows"
-        raise CheckpointError(opened.file, "", what, "; ".join(["write a question into the second row", *opened.notes]))
+        raise BenchmarkFileError(
+            opened.file, "", what, "; ".join(["write a question into the second row", *opened.notes])
+        )
     if not columns:
-        raise CheckpointError(opened.file, "", "all rows are empty", 'write objects such as {"question": ...}')
+        raise BenchmarkFileError(opened.file, "", "all rows are empty", 'write objects such as {"question": ...}')
     return Table(opened.file, columns, found, tuple(opened.notes), opened.warnings)
 
 

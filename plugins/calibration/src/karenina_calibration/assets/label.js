@@ -195,6 +195,7 @@ class Page {
       ...this.fact("Question", item.question, "question"),
       ...this.fact("Answer", item.answer, "answer"),
       ...(item.truth ? this.fact("Truth", item.truth, "truth") : []),
+      ...(item.why ? this.fact("Asked again", item.why, "why") : []),
       ...item.verdicts.flatMap((one) => this.fact("Verdict", one, "verdict")),
       ...visible.map((one) => this.group(item, one, replies[one.id], one.id === open?.id)),
       make("details", { open: this.labels.of(item).note !== "" }, make("summary", {}, "Note"), note),

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 from rich.text import Text
 
-from karenina_cli.input.configuration import parse_columns, read_configuration
+from karenina_cli.input.configuration import read_configuration
 from karenina_cli.input.options import ConfigFile, Settings
 from karenina_terminal import completion
-from karenina_terminal.exit_codes import ExitCode
-from karenina_terminal.options import Columns, Encoding, Exact, PrintJSON, Rows, Sheet
-from karenina_terminal.screen import Screen, get_screen
+from karenina_terminal.options import Columns, Encoding, Exact, PrintJSON, Rows, Sheet, parse_columns
+from karenina_terminal.screen import ExitCode, Screen, get_screen
 from karenina_toolkit.printable import clean, quantity
 
 if TYPE_CHECKING:

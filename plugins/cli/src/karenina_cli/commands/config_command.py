@@ -127,7 +127,7 @@ def _json(setting: Setting) -> dict[str, Any]:
         "type": type_of(setting.info),
         "default": _default(setting),
         "environment": list(setting.environment),
-        "from_files": setting.from_files,
+        "allowed_in_files": setting.allowed_in_files,
         "meaning": setting.meaning,
         "fields": {title: [field.to_json() for field in fields] for title, fields in nested_fields(setting).items()},
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -103,6 +104,6 @@ def _close(screen: Screen, results: VerificationResultSet, agreement: str, outpu
     if agreement:
         screen.note(f"\nSmall judges make mistakes. {agreement}")
     screen.note(
-        f"\nNext: `karenina show {output}` prints every stage of every answer; `karenina run FILE --answering "
-        "openai:MODEL@http://host/v1` evaluates your own model."
+        f"\nNext: `karenina show {quote(str(output))}` prints every stage of every answer; `karenina run FILE "
+        "--answering openai:MODEL@http://host/v1` evaluates your own model."
     )

@@ -22,9 +22,8 @@ from rich.text import Text
 from karenina_cli.input.configuration import read_configuration
 from karenina_cli.input.options import Answering, ConfigFile, Judges, Settings
 from karenina_core.errors import ConfigError, KareninaError
-from karenina_terminal.exit_codes import ExitCode
 from karenina_terminal.options import PrintJSON
-from karenina_terminal.screen import get_screen
+from karenina_terminal.screen import ExitCode, get_screen
 from karenina_toolkit.printable import clean, quantity
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from karenina_cli.input import completion_values
-from karenina_cli.input.configuration import SPEC_HELP, parse_columns, parse_models, read_configuration
+from karenina_cli.input.configuration import SPEC_HELP, parse_models, read_configuration
 from karenina_cli.input.options import (
     ConfigFile,
     FailUnder,
@@ -21,9 +21,8 @@ from karenina_cli.input.options import (
 )
 from karenina_cli.running.ci_reports import CIReports, Conditions
 from karenina_terminal import completion
-from karenina_terminal.exit_codes import exit_codes_help
-from karenina_terminal.options import Encoding, JournalPath, Rows, Sheet
-from karenina_terminal.screen import get_screen
+from karenina_terminal.options import Encoding, JournalPath, Rows, Sheet, parse_columns
+from karenina_terminal.screen import exit_codes_help, get_screen
 
 if TYPE_CHECKING:
     from karenina_core.data.rubrics import Rubric
@@ -132,7 +131,7 @@ def judge(
         for file_of_others in (rubric, template):
             # Its traits and fields are data of that file, not of the caller: its restricted values need trust.
             benchmark.path = file_of_others
-            require_trust(benchmark, chosen, "all" if trust_all else None)
+            _, chosen = require_trust(benchmark, chosen, "all" if trust_all else None)
         benchmark.path = None
         request = RunRequest(
             benchmark,

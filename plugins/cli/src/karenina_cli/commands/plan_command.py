@@ -9,11 +9,11 @@ import typer
 from rich.text import Text
 
 from karenina_cli.input import completion_values
-from karenina_cli.input.configuration import parse_columns, read_configuration
+from karenina_cli.input.configuration import read_configuration
 from karenina_cli.input.named_files import load_checked, select_usable
 from karenina_cli.input.options import ConfigFile, Settings
 from karenina_terminal import completion
-from karenina_terminal.options import Columns, Encoding, Exact, PrintJSON, Rows, Sheet
+from karenina_terminal.options import Columns, Encoding, Exact, PrintJSON, Rows, Sheet, parse_columns
 from karenina_terminal.screen import Screen, get_screen, print_wrapped
 from karenina_toolkit.printable import clean
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-from collections.abc import Callable
+import shlex
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import asdict
 from textwrap import indent
 from typing import TYPE_CHECKING, Annotated, Any
@@ -182,6 +184,21 @@ def _not_installed(there: set[str]) -> list[dict[str, Any]]:
     ]
 
 
+def _missing_requirements(distribution: str) -> Iterator[str]:
+    """Yield what a distribution requires and what is not installed, by the names that pip knows."""
+    from importlib.metadata import PackageNotFoundError, requires, version
+
+    from packaging.requirements import InvalidRequirement, Requirement
+
+    with suppress(PackageNotFoundError, InvalidRequirement):
+        for required in map(Requirement, requires(distribution) or ()):
+            if required.marker is None or required.marker.evaluate({"extra": ""}):
+                try:
+                    version(required.name)
+                except PackageNotFoundError:
+                    yield f"{required.name}{required.specifier}"
+
+
 def _plugin_json(info: PluginInfo) -> dict[str, Any]:
     return {
         "name": info.name,
@@ -196,7 +213,10 @@ def _plugin_json(info: PluginInfo) -> dict[str, Any]:
 
 def _details(one: dict[str, Any]) -> str:
     if one["failure"]:
-        return str(one["failure"])
+        missing = list(_missing_requirements(one["distribution"]))
+        names = ", ".join(missing)
+        cure = f"; {one['distribution']} needs {names}, not installed: pip install {shlex.join(missing)}"
+        return f"{one['failure']}{cure if missing else ''}"
     if "tier" not in one:
         return ""
     available = "available" if one["available"] else "not available"

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.text import Text
-from typer.core import TyperCommand
 
 from karenina_cli.input import completion_values
-from karenina_cli.input.configuration import parse_columns, read_configuration
+from karenina_cli.input.configuration import read_configuration
 from karenina_cli.input.options import Answering, ConfigFile, Judges, Settings, TrustAll
 from karenina_terminal import completion
-from karenina_terminal.options import Columns, Encoding, Exact, PrintJSON, Rows, Sheet
+from karenina_terminal.lazy_commands import StrictCommand
+from karenina_terminal.options import Columns, Encoding, Exact, PrintJSON, Rows, Sheet, parse_columns
 from karenina_terminal.screen import Screen, get_screen
 from karenina_toolkit.printable import clean
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 TRUTH = "contains the ground truth, by design"
 
 
-class PromptsCommand(TyperCommand):
+class PromptsCommand(StrictCommand):
     """A command whose option `--task` lists the tasks if no name follows it."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -114,7 +114,7 @@ def prompts(
         )
         chosen = read_configuration(benchmark, config, settings, answering=answering, judges=judge)
         if benchmark is not None:
-            check_restricted_values(benchmark, chosen, trust)
+            chosen = check_restricted_values(benchmark, chosen, trust)
         plugins = plugins_of(chosen)
         if task and "" in task:
             _list_tasks(screen, plugins, as_json=as_json)
@@ -158,12 +158,11 @@ def _preview(
     trust: Trust,
 ) -> PromptPreview:
     from karenina_core.errors import ConfigError
-    from karenina_engine.check.questions import select_questions, with_workspace_root
+    from karenina_engine.check.questions import select_questions
     from karenina_engine.offline.prompt_preview import PLACEHOLDER, preview_prompts
 
     if not len(benchmark):
         raise ConfigError([f"{benchmark.path} contains no question"])
-    config = with_workspace_root(benchmark, config)
     (question,) = select_questions(benchmark, config, [id if id is not None else benchmark.ids[0]])
     text = answer if answer is not None else PLACEHOLDER
     return asyncio.run(preview_prompts(question, config, plugins, trust=trust, answer=text))

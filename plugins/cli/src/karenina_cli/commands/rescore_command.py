@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,19 +13,19 @@ from rich.table import Table
 from rich.text import Text
 
 from karenina_cli.input import completion_values
-from karenina_cli.input.configuration import SPEC_HELP, parse_columns, parse_models, with_settings
+from karenina_cli.input.configuration import SPEC_HELP, parse_models, with_settings
 from karenina_cli.input.named_files import find_journal
 from karenina_cli.input.options import ConfigFile, JournalFile, Settings
 from karenina_core.errors import ConfigError
 from karenina_terminal import completion
-from karenina_terminal.options import Columns, Encoding, Exact, JSONObject, Rows, Sheet
+from karenina_terminal.options import Columns, Encoding, Exact, JSONObject, Rows, Sheet, parse_columns
 from karenina_terminal.screen import Screen, get_screen
 from karenina_toolkit.printable import clean, quantity
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from karenina_engine.offline.rescore_report import Change, RescoreReport
+    from karenina_engine.offline.rescoring import Change, RescoreReport
 
 MAX_ROWS = 200
 """The most changes that a table shows; `--json` has all."""
@@ -88,8 +89,9 @@ def rescore(
         from karenina_engine.results.result_set import is_of_reference
 
         target = output.absolute() if output is not None else None
+        reading = parse_columns(columns, rows, encoding, sheet, exact=exact)
         if is_of_reference(journal):
-            found = _rescore_reference(journal, file, target, columns=parse_columns(columns), trust_all=trust_all)
+            found = _rescore_reference(journal, file, target, columns=reading, trust_all=trust_all)
             _print(screen, found, output, diff=diff, as_json=as_json)
             return
         if judge and not ask:
@@ -103,7 +105,7 @@ def rescore(
             judges=parse_models(judge) if judge else None,
             ask=ask,
             trust_all=trust_all,
-            columns=parse_columns(columns, rows, encoding, sheet, exact=exact),
+            columns=reading,
             note=screen.note,
         )
         found = scored_again(
@@ -130,7 +132,9 @@ def _rescore_reference(
     from karenina_engine.user.trust_store import load_trust
 
     if file is None:
-        raise ConfigError([f"{results} has no journal that names a benchmark: karenina rescore {results} BENCHMARK"])
+        raise ConfigError(
+            [f"{results} has no journal that names a benchmark: karenina rescore {quote(str(results))} BENCHMARK"]
+        )
     trust = Trust.all() if trust_all else load_trust()
     return rescore_results(results, load_checked(file, trust, columns=columns), trust, output)
 
@@ -177,7 +181,7 @@ def change_json(change: Change) -> dict[str, Any]:
 
 
 def _print_changes(screen: Screen, found: RescoreReport) -> None:
-    from karenina_engine.offline.rescore_report import change_cells
+    from karenina_engine.offline.rescoring import change_cells
 
     changes = found.ordered_changes()
     if not changes:
@@ -192,7 +196,7 @@ def _print_changes(screen: Screen, found: RescoreReport) -> None:
 
 
 def _print_totals(screen: Screen, found: RescoreReport, output: Path | None) -> None:
-    from karenina_engine.offline.rescore_report import report_rows
+    from karenina_engine.offline.rescoring import report_rows
 
     grid = Table.grid(padding=(0, 2))
     grid.add_column(no_wrap=True, style="bold")

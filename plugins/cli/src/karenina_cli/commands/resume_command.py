@@ -9,8 +9,7 @@ import typer
 
 from karenina_cli.input.named_files import find_journal
 from karenina_cli.input.options import JournalFile, Quiet, ResultsJSON
-from karenina_terminal.exit_codes import exit_codes_help
-from karenina_terminal.screen import get_screen
+from karenina_terminal.screen import exit_codes_help, get_screen
 
 app = typer.Typer()
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from karenina_cli.input import completion_values
-from karenina_cli.input.configuration import parse_columns, read_configuration, select_ids
+from karenina_cli.input.configuration import read_configuration, select_ids
 from karenina_cli.input.named_files import load_checked, select_usable
 from karenina_cli.input.options import (
     Answering,
@@ -25,9 +25,8 @@ from karenina_cli.input.options import (
 )
 from karenina_cli.running.ci_reports import CIReports, Conditions
 from karenina_terminal import completion
-from karenina_terminal.exit_codes import exit_codes_help
-from karenina_terminal.options import Columns, Encoding, Exact, Rows, Sheet
-from karenina_terminal.screen import get_screen
+from karenina_terminal.options import Columns, Encoding, Exact, Rows, Sheet, parse_columns
+from karenina_terminal.screen import exit_codes_help, get_screen
 
 app = typer.Typer()
 

@@ -13,6 +13,7 @@ from karenina_core.data.outcome import Outcome
 from karenina_core.errors import ConfigError
 from karenina_core.text import compose, did_you_mean
 from karenina_terminal import completion
+from karenina_terminal.options import Columns, Encoding, Exact, Rows, Sheet, parse_columns
 from karenina_terminal.screen import get_screen
 from karenina_toolkit.printable import shorten
 
@@ -57,6 +58,11 @@ def show(
             autocompletion=completion.benchmark_files,
         ),
     ] = None,
+    columns: Columns = None,
+    rows: Rows = None,
+    encoding: Encoding = None,
+    sheet: Sheet = None,
+    exact: Exact = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print results and summary as one JSON object.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print only the summary.")] = False,
     full: Annotated[bool, typer.Option("--full", help="Print long answers and equal failures in full.")] = False,
@@ -69,11 +75,13 @@ def show(
         from karenina_cli.output.summary_output import print_summary, result_json, summary_json
         from karenina_engine.cost.ledger import make_spending_report
         from karenina_engine.results.result_set import VerificationResultSet, read_results
-        from karenina_report.benchmark_questions import load_benchmark
+        from karenina_report.options import read_named_benchmark
         from karenina_report.registered_notes import find_notes
         from karenina_report.rules import find_rules
         from karenina_report.run_notes import NotedRun
 
+        reading = parse_columns(columns, rows, encoding, sheet, exact=exact)
+        loaded = read_named_benchmark(files, benchmark, reading)
         everything = VerificationResultSet(result for file in files for result in read_results(file))
         items = list(everything)
         chosen = select_items(items, question) if question else range(len(items))
@@ -94,7 +102,7 @@ def show(
             return
         if not quiet:
             failures = Failures(screen.out, len(items))
-            rules = find_rules(files, load_benchmark(benchmark) if benchmark is not None else None)
+            rules = find_rules(files, loaded)
             if not rules and any(result.template.field_results for result in items):
                 screen.note("The rules of comparison are not known here: --benchmark FILE shows them")
             for at, result in numbered:
@@ -103,8 +111,9 @@ def show(
                     position = f"{at + 1}/{len(items)}"
                     print_result(screen.out, result, position, detailed=True, full=full, rules=of_fields)
             failures.print(files[0] if len(files) == 1 else None)
-        cost = cost_text(spent) if everything.usage().calls else None
-        print_summary(screen.out, results, cost=cost, notes=[(one.name, one.text) for one in notes])
+        cost = cost_text(files, spent) if everything.usage().calls else None
+        shown_notes = [(one.name, one.text) for one in notes]
+        print_summary(screen.out, results, cost=cost, notes=shown_notes, all_failures=True)
         if len(results) < len(items):
             screen.note(f"The summary covers the selected {len(results)} of {len(items)} results.")
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 import typer
@@ -71,7 +72,7 @@ def _lines(journal: Path, found: Status) -> Iterator[str]:
         f"{found.output_tokens:,} output tokens"
     )
     if found.pid is None and found.began is not None and (found.done < found.items or found.again):
-        yield f"  Continue  karenina resume {journal}"
+        yield f"  Continue  karenina resume {quote(str(journal))}"
 
 
 def _listed(counts: Mapping[str, int]) -> str:

@@ -115,8 +115,8 @@ def trust(
             screen.out.print(f"Trusted: {count}. Stored in {trust_path()}", soft_wrap=True, markup=False)
             if found.unopened:
                 screen.note(
-                    f"Files outside the folder were not read; run `karenina trust {file}` again to check "
-                    "their contents."
+                    f"Files outside the folder were not read; run `karenina trust {shlex.quote(str(file))}` again to "
+                    "check their contents."
                 )
         elif found.untrusted:
             screen.note("Nothing was trusted.")
@@ -125,7 +125,7 @@ def trust(
 def find_untrusted_content(file: Path) -> TrustFindings:
     """Return the contents of `file` that need trust. Executes nothing, and opens no file named by an untrusted path.
 
-    Raises `CheckpointError` if the file cannot be read.
+    Raises `BenchmarkFileError` if the file cannot be read.
     """
     from karenina_benchmark.storage import load_benchmark
     from karenina_core.data.trust import digest_of_values
@@ -160,7 +160,7 @@ def find_untrusted_content(file: Path) -> TrustFindings:
 def find_code(file: Path, benchmark: BenchmarkContent | None, stored: Trust) -> tuple[list[CodeSource], list[str]]:
     """Return the distinct sources that are code, and broken templates; without a benchmark, `file` is a template.
 
-    Executes nothing. Raises `CheckpointError` if the file cannot be read.
+    Executes nothing. Raises `BenchmarkFileError` if the file cannot be read.
     """
     from karenina_benchmark.errors import read_text
     from karenina_core.data.trust import digest_of

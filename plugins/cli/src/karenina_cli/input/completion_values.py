@@ -39,7 +39,7 @@ def preset_names(incomplete: str) -> list[str]:
 
 def question_ids(ctx: typer.Context, incomplete: str) -> list[str]:
     """Return the ids of the questions in the benchmark that the line names."""
-    from karenina_benchmark.id_completion import read_question_ids
+    from karenina_benchmark.question_ids import read_question_ids
 
     (file,) = _named_files(ctx, "file")[:1]
     return matching(read_question_ids(file), incomplete)

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
 
 SPEC_HELP = "interface:model_name, interface:model_name@base_url, or a JSON object of a model's configuration."
-_NEXT_COLUMN = re.compile(r",(?=\s*[\w.]+\s*=)")
 _NAME = re.compile(r"[A-Za-z_][\w.-]*")
 
 
@@ -48,8 +47,12 @@ def read_configuration(
     A relative `manual_traces` in a file is relative to that file, one of the command line to the working directory.
     Raises `ConfigError` (each problem with the place that it comes from) and `typer.BadParameter`.
     """
-    from karenina_benchmark.config.config_files import ConfigLayers, read_config_values
-    from karenina_benchmark.config.file_paths import read_config_section, resolve_recordings
+    from karenina_benchmark.config.config_files import (
+        ConfigLayers,
+        read_config_section,
+        read_config_values,
+        resolve_recordings,
+    )
     from karenina_core.config import read_environment
 
     layers = ConfigLayers()
@@ -144,32 +147,6 @@ def _toml_or_json(text: str) -> Any:
     if find_problem(found) is not None:
         raise ValueError("it is too deep or too large")
     return found
-
-
-def parse_columns(
-    given: Iterable[str] | None,
-    rows: str | None = None,
-    encoding: str | None = None,
-    sheet: str | None = None,
-    *,
-    exact: bool = False,
-) -> dict[str, str] | None:
-    """Return the columns that `--columns question=COLUMN,answer=COLUMN` maps, with the values of the other options of
-    a table.
-
-    Raises `typer.BadParameter`.
-    """
-    found: dict[str, str] = {}
-    for words in given or ():
-        for pair in _NEXT_COLUMN.split(words):
-            name, equals, column = pair.partition("=")
-            if not equals or not column.strip():
-                raise typer.BadParameter(f"--columns {pair!r}: write --columns question=COLUMN,answer=COLUMN")
-            found[name.strip()] = column.strip()
-    reading = (("rows", rows), ("encoding", encoding), ("sheet", sheet))
-    found |= {name: value for name, value in reading if value is not None}
-    found |= {"exact": "true"} if exact else {}
-    return found or None
 
 
 def select_ids(benchmark: Benchmark, wanted: Iterable[str] | None, limit: int | None) -> list[str]:

@@ -28,12 +28,12 @@ def load_checked(
     skip_broken: bool = False,
 ) -> Benchmark:
     """Load a benchmark. Raises `BenchmarkErrors` with all errors of the file if one of them prevents it."""
-    from karenina_benchmark import Benchmark, CheckpointError
+    from karenina_benchmark import Benchmark, BenchmarkFileError
     from karenina_benchmark.checking import check_file
 
     try:
         return Benchmark.load(file, trust, skip_broken=skip_broken, columns=columns)
-    except CheckpointError:
+    except BenchmarkFileError:
         check_file(file, trust, columns)[1].raise_errors()
         raise
 

@@ -76,13 +76,11 @@ def read_spending(files: Sequence[Path]) -> list[LedgerLine] | None:
     """
     from karenina_engine.journal.file import JournalError
     from karenina_engine.journal.view import JournalView, find_journal
-    from karenina_engine.results.header import read_header
 
-    found: list[LedgerLine] = []
-    journals = {file: find_journal(file) for file in files}
-    if any(journal is None and read_header(file).get("free") is not True for file, journal in journals.items()):
+    if _without_cost(files):
         return None
-    for journal in filter(None, dict.fromkeys(journals.values())):
+    found: list[LedgerLine] = []
+    for journal in filter(None, dict.fromkeys(map(find_journal, files))):
         try:
             with JournalView(journal) as view:
                 found += view.spent()
@@ -91,10 +89,20 @@ def read_spending(files: Sequence[Path]) -> list[LedgerLine] | None:
     return found
 
 
-def cost_text(lines: Sequence[LedgerLine] | None) -> str:
-    """Return the spending, by model, as one line."""
+def _without_cost(files: Sequence[Path]) -> list[Path]:
+    """Return the files without a journal, except those of free runs."""
+    from karenina_engine.journal.view import find_journal
+    from karenina_engine.results.header import read_header
+
+    return [file for file in files if find_journal(file) is None and read_header(file).get("free") is not True]
+
+
+def cost_text(files: Sequence[Path], lines: Sequence[LedgerLine] | None) -> str:
+    """Return the spending of the runs that wrote `files`, by model, as one line."""
     if lines is None:
-        return f"{UNKNOWN_COST}: the journal of the run is not beside its results (see `karenina status JOURNAL`)"
+        from karenina_report.runs import describe_missing_cost
+
+        return f"{UNKNOWN_COST}: {describe_missing_cost(next(iter(_without_cost(files)), files[0]), None)}"
     total = sum_counts(line.spent for line in lines)
     if not lines:
         return f"{total.format_cost()}: all models of the run are free"
@@ -127,7 +135,7 @@ def _cells(count: SpendCounts) -> tuple[str, ...]:
 def dry_run(screen: Screen, request: RunRequest, *, as_json: bool) -> None:
     """Print the expected calls, tokens and cost of a run. Makes no call and writes nothing."""
     from karenina_core.config import find_adapter, plugins_of
-    from karenina_engine.check.questions import select_questions, with_workspace_root
+    from karenina_engine.check.questions import select_questions
     from karenina_engine.check.restricted_values import require_trust
     from karenina_engine.check.run_checks import check_recordings
     from karenina_engine.check.stage_checks import check_models
@@ -135,8 +143,7 @@ def dry_run(screen: Screen, request: RunRequest, *, as_json: bool) -> None:
     from karenina_engine.offline.estimate import estimate
     from karenina_engine.settings import EngineSettings
 
-    trust = require_trust(request.benchmark, request.config, request.trust)
-    config = with_workspace_root(request.benchmark, request.config)
+    trust, config = require_trust(request.benchmark, request.config, request.trust)
     plugins = plugins_of(config)
     questions = select_questions(request.benchmark, config, request.question_ids)
     models = config.core.answering_models

@@ -27,11 +27,12 @@ def print_summary(
     *,
     cost: str | None = None,
     notes: Sequence[tuple[str, str]] = (),
+    all_failures: bool = False,
 ) -> None:
     """Print the pass rate of each group with its denominator and interval, unjudged items, bounds, and tokens.
 
     `path` is the result file, if there is one, `cost` the cost as text, and `notes` are names and texts to print below
-    the pass rate.
+    the pass rate. With `all_failures`, every reason why items were not judged is printed.
     """
     grid = Table.grid(padding=(0, 2))
     grid.add_column(no_wrap=True, style="bold")
@@ -39,7 +40,7 @@ def print_summary(
     groups = group_table(results.summary())
     if groups:
         print_rows(console, groups, GROUP_TEXTS)
-    found = [*summary_rows(results)]
+    found = [*summary_rows(results, all_failures=all_failures)]
     first = 0 if groups else 1
     rows = [
         *found[:first],

@@ -103,12 +103,12 @@ class Conditions:
         """Raise `ConfigError` if a limit is for an answering model or a judge that the run does not have."""
         from karenina_core import plugins
         from karenina_engine.run.matrix import judges_of
-        from karenina_engine.run.plugin_offers import find_panel
+        from karenina_engine.run.plugin_offers import configured_panel
 
         if not self.fail_under.by_name and not self.max_unjudged.by_name:
             return
         ids = [model.id for model in config.core.answering_models]
-        judges = judges_of(config, find_panel(plugins.active_plugins(), config))
+        judges = judges_of(config, configured_panel(plugins.active_plugins(), config))
         known = {*ids, *(group_name(id, judge.id if judge is not None else id) for id in ids for judge in judges)}
         problems = [
             f"{option} {name}=...: no answering model has the id {name!r}{did_you_mean(name, ids)}"

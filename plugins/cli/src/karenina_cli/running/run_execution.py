@@ -13,8 +13,7 @@ from rich.text import Text
 
 from karenina_cli.output.summary_output import result_json, summary_json
 from karenina_engine.progress.rich_bar import RichBar
-from karenina_terminal.exit_codes import ExitCode
-from karenina_terminal.screen import Screen
+from karenina_terminal.screen import ExitCode, Screen
 from karenina_toolkit.printable import quantity
 
 if TYPE_CHECKING:
@@ -79,7 +78,8 @@ def execute_run(
     elif len(summary.groups) > 1:
         for group in summary.groups:
             if group.not_judged == group.items:
-                screen.note(f"No item of {group.name} was judged: `karenina show {request.output}` shows the reasons.")
+                how = f"`karenina show {quote(str(request.output))}`"
+                screen.note(f"No item of {group.name} was judged: {how} shows the reasons.")
     if request.benchmark.path is not None and any("`karenina trust FILE`" in one.error for one in totals.failures()):
         screen.note(_trust_hint(request.benchmark.path))
     for message in unmet:
@@ -235,7 +235,7 @@ def _recovery_hint(session: RunSession, request: RunRequest) -> str:
     again = "run it again"
     if session.journal is not None and session.resumable and not request.replay:
         again += f", or `karenina resume {quote(str(session.journal.path))}`"
-    return f"`karenina show {request.output}` shows the reasons. Correct the cause, then {again}."
+    return f"`karenina show {quote(str(request.output))}` shows the reasons. Correct the cause, then {again}."
 
 
 def _trust_hint(file: Path) -> str:
@@ -245,7 +245,7 @@ def _trust_hint(file: Path) -> str:
 
 def _resume_hint(session: RunSession, path: Path, *, done: int, timed_out: bool) -> str:
     """Return what a run that was stopped has kept, and how to continue it."""
-    where = f", in {path}; `karenina show {path}` prints them" if done else ""
+    where = f", in {path}; `karenina show {quote(str(path))}` prints them" if done else ""
     kept = f"{done} of {quantity(len(session), 'item')} finished{where}.\n"
     if session.journal is None:
         return (

@@ -69,7 +69,9 @@ class JournalLabels:
 
         owned = all_settings()
         free = {
-            name: self.settings[name] for name in self.settings if name in owned and owned[name].from_files == "any"
+            name: self.settings[name]
+            for name in self.settings
+            if name in owned and owned[name].allowed_in_files == "any"
         }
         return free, [name for name in self.settings if name not in free]
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, overload
 
 from karenina_core.config import all_settings
@@ -19,24 +20,26 @@ MAX_IN_MEMORY = 500
 """The number of questions of a streamed file up to which they are held in memory; more are read when they are used."""
 
 
-def with_workspace_root(benchmark: QuestionSource, config: VerificationConfig) -> VerificationConfig:
+def with_workspace_root(
+    benchmark: QuestionSource, config: VerificationConfig, leads: Mapping[str, str] | None = None
+) -> VerificationConfig:
     """Return the configuration with the benchmark's own `workspace_root`, for the settings that follow it.
 
     A root in a file is relative to that file. One that leads out of the file's folder has no effect if the user's
-    configuration sets the settings; otherwise the user trusts it (`check_restricted_values`).
+    configuration sets the settings; otherwise the user trusts it (`check_restricted_values`). Links are resolved here,
+    once for the whole run; `leads` has what the check found the paths of the file to lead to.
     """
-    root = benchmark.workspace_root
-    owned = all_settings().items()
-    following = [name for name, setting in owned if setting.follows == "workspace_root" and config.has(name)]
-    if root is None or not following:
-        return config
-    if benchmark.path is not None and root == benchmark.workspace_root_in_file:
-        if not stays_below(benchmark.path.parent, str(root)) and all(
-            config.setting(name) is not None and name not in config.benchmark_names for name in following
-        ):
-            return config
-        root = (benchmark.path.resolve().parent / root).resolve()
-    return config.with_values(**dict.fromkeys(following, root))
+    root, path, owned = benchmark.workspace_root, benchmark.path, all_settings().items()
+    following = {
+        name: config.setting(name) for name, one in owned if one.follows == "workspace_root" and config.has(name)
+    }
+    if path is not None and root is not None and root == benchmark.workspace_root_in_file:
+        users = all(value is not None and name not in config.benchmark_names for name, value in following.items())
+        root = None if users and not stays_below(path.parent, str(root)) else path.parent.absolute() / root
+    roots = {name: root or value for name, value in following.items() if root or value}
+    leads = leads or {}
+    resolved = {name: leads.get(str(value.absolute())) or os.path.realpath(value) for name, value in roots.items()}
+    return config.with_values(**resolved) if resolved else config
 
 
 def default_ids(benchmark: QuestionSource) -> Sequence[str]:

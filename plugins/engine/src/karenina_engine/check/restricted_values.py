@@ -1,6 +1,6 @@
 """The check for restricted values that a benchmark sets: those that the user has not trusted are refused.
 
-A benchmark is untrusted data (see `karenina_core.models.from_files`). Its restricted values take effect only if
+A benchmark is untrusted data (see `karenina_core.models.settings_models`). Its restricted values take effect only if
 the user trusts exactly these values in exactly this file, trusts everything for one run, or gives the value again.
 """
 
@@ -12,6 +12,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from pydantic import BaseModel, SecretStr, ValidationError
@@ -23,10 +24,11 @@ from karenina_core.data.rubrics import LLMRubricTrait, Rubric, trait_kinds
 from karenina_core.data.rubrics.kinds import owned_trait_fields
 from karenina_core.data.trust import Trust, digest_of_values
 from karenina_core.errors import ConfigError, PluginError
-from karenina_core.models.from_files import FromFiles, mark_of, restricted_fields
 from karenina_core.models.model import SECRECY, ModelConfig
+from karenina_core.models.settings_models import AllowedInFiles, mark_of, restricted_fields
 from karenina_core.namespaces import third_parties
 from karenina_engine.check.owned_fields import Kind, OwnedFields, given_fields
+from karenina_engine.check.questions import with_workspace_root
 from karenina_engine.journal.named_files import NamedFile, find_data, find_programs
 from karenina_engine.user.trust_store import load_trust
 from karenina_template.question_template import primitive_kinds, primitives_in
@@ -75,7 +77,7 @@ class RestrictedValues(ConfigError):
     """The error for values of a benchmark that need the user's trust. Nothing was opened, started or sent."""
 
     def __init__(self, file: Path | None, values: Sequence[RestrictedValue]) -> None:
-        named = f"karenina trust {file}" if file is not None else 'trust="all" in Python'
+        named = f"karenina trust {quote(str(file))}" if file is not None else 'trust="all" in Python'
         source = str(file) if file is not None else "the benchmark"
         lines = "\n".join(f"  {value.in_words(_SHOWN)}" for value in values)
         super().__init__(
@@ -91,24 +93,52 @@ class RestrictedValues(ConfigError):
         self.values = tuple(values)
 
 
-def check_restricted_values(benchmark: QuestionSource, config: VerificationConfig, trust: Trust) -> None:
-    """Raise `RestrictedValues` if a restricted value of the benchmark would take effect without the user's trust.
+def check_restricted_values(benchmark: QuestionSource, config: VerificationConfig, trust: Trust) -> VerificationConfig:
+    """Return the configuration to run with, in which all that the benchmark names stays where it was found.
 
-    A value that the user's own configuration replaces does not take effect.
+    It has the benchmark's own `workspace_root`. Raises `RestrictedValues` if a restricted value of the benchmark would
+    take effect without the user's trust. A value that the user's own configuration replaces does not take effect.
     """
     if trust.everything:
-        return
-    found = find_restricted_values(benchmark)
+        return with_workspace_root(benchmark, config)
+    finder = _search(benchmark)
+    found = list(finder.found.values())
     acting = [one for one in found if _takes_effect(one, config)]
     if acting and not (benchmark.path is not None and trust.covers_values(benchmark.path, names_and_values(found))):
         raise RestrictedValues(benchmark.path, acting)
+    if benchmark.path is None:
+        return with_workspace_root(benchmark, config)
+    config = _confine_recordings(benchmark.path, config, {file for one in acting for file in one.files})
+    leads = {str(Path(file.base, file.name)): file.resolved for file in finder.data}
+    return with_workspace_root(benchmark, config, leads)
 
 
-def require_trust(benchmark: QuestionSource, config: VerificationConfig, trust: Trust | Literal["all"] | None) -> Trust:
-    """Return the trust that `trust` stands for, after `check_restricted_values`. Raises `RestrictedValues`."""
+def _confine_recordings(path: Path, config: VerificationConfig, trusted: Iterable[NamedFile]) -> VerificationConfig:
+    """Return the configuration in which recordings of the benchmark lie in its folder, or where trusted values lead.
+
+    No link that is made after the check leads them elsewhere.
+    """
+    outside = {str(Path(file.base, file.name)): Path(file.resolved).parent for file in trusted}
+    changed: dict[str, list[ModelConfig]] = {}
+    for name in config.benchmark_names & {"answering_models", "parsing_models"}:
+        changed[name] = [
+            model.model_copy(update={"files_within": outside.get(str(traces.absolute()), path.absolute().parent)})
+            if isinstance(traces := model.manual_traces, Path)
+            else model
+            for model in config.setting(name)
+        ]
+    return config.with_values(**changed).with_benchmark_names(config.benchmark_names) if changed else config
+
+
+def require_trust(
+    benchmark: QuestionSource, config: VerificationConfig, trust: Trust | Literal["all"] | None
+) -> tuple[Trust, VerificationConfig]:
+    """Return the trust that `trust` stands for, and the configuration of `check_restricted_values`.
+
+    Raises `RestrictedValues`.
+    """
     resolved = resolve_trust(trust)
-    check_restricted_values(benchmark, config, resolved)
-    return resolved
+    return resolved, check_restricted_values(benchmark, config, resolved)
 
 
 def resolve_trust(trust: Trust | Literal["all"] | None) -> Trust:
@@ -222,19 +252,19 @@ class _Finder:
             setting = self._slots.get(name)
             if setting is None:
                 continue
-            if setting.from_files == "models":
+            if setting.allowed_in_files == "models":
                 for fields in value if isinstance(value, list) else ():
                     if isinstance(fields, Mapping):
                         self._model(fields, f"config.{name}, model {str(fields.get('id'))!r}", name, ())
-            elif not self._is_free(setting.from_files, value, setting.default):
-                self._add(setting.from_files, f"config.{name}", value, setting.meaning, name, ())
+            elif not self._is_free(setting.allowed_in_files, value, setting.default):
+                self._add(setting.allowed_in_files, f"config.{name}", value, setting.meaning, name, ())
 
     def root(self, root: str) -> None:
         """Check the workspace root of a file."""
         following = [setting for setting in self._slots.values() if setting.follows == "workspace_root"]
         files = tuple(find_data(self._folder, root))
         self.data += files
-        if following and not stays_below(self._folder, root):
+        if following and not (files and files[0].inside):
             meaning, name = following[0].meaning, following[0].name
             restricted = RestrictedValue(
                 "workspace_root", _json(root), _json(root), meaning, name, yields=True, files=files
@@ -298,7 +328,7 @@ class _Finder:
         more = _restricted_by(spec, fields)
         for name, value in fields.items():
             info = ModelConfig.model_fields.get(name)
-            if info is None or (name == "interface" and (spec is None or spec.from_files)):
+            if info is None or (name == "interface" and (spec is None or spec.allowed_in_files)):
                 continue
             if name == "extra" and isinstance(value, Mapping):
                 self._extra(spec, value, f"{where}, extra", setting, places)
@@ -338,13 +368,15 @@ class _Finder:
         except PluginError:
             return None
 
-    def _is_free(self, mark: FromFiles, value: object, default: object) -> bool:
+    def _is_free(self, mark: AllowedInFiles, value: object, default: object) -> bool:
         """Return whether a file may set `value`; defaults, None and empty values change nothing and are free."""
         if mark == "any" or value is None or value == {} or value == [] or _json(value) == _json(default):
             return True
         if mark == "below":
             self.data += self._data_in(value)
-            return all(stays_below(self._folder, text) for text in _texts_in(value))
+            texts = list(_texts_in(value))
+            found = [file for text in texts for file in find_data(self._folder, text)]
+            return len(found) == len(texts) and all(file.inside for file in found)
         return mark == "name" and isinstance(value, str) and is_plain_name(value)
 
     def _data_in(self, value: object) -> list[NamedFile]:
@@ -354,7 +386,7 @@ class _Finder:
 
     def _add(
         self,
-        mark: FromFiles,
+        mark: AllowedInFiles,
         name: str,
         value: object,
         meaning: str,

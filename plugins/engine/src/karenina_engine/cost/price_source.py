@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Protocol, Self
 
 from pydantic import Field
 
-from karenina_core.models.strict_settings import StrictSettings
+from karenina_core.models.settings_models import StrictSettings
 
 if TYPE_CHECKING:
     from karenina_core.models.ports import Usage

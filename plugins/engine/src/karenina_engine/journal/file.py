@@ -14,6 +14,7 @@ import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from karenina_core.errors import RunError
@@ -60,8 +61,8 @@ class JournalDamaged(JournalError):
 
     def __init__(self, path: Path, what: str) -> None:
         super().__init__(
-            f"the journal {path} is damaged: {what}; `karenina journal repair {path}` keeps what can be read, and "
-            "the run command with --fresh starts a new journal and keeps this one under another name"
+            f"the journal {path} is damaged: {what}; `karenina journal repair {quote(str(path))}` keeps what can "
+            "be read, and the run command with --fresh starts a new journal and keeps this one under another name"
         )
 
 
@@ -290,7 +291,8 @@ def lock_journal(path: Path, *, repairing: bool = False) -> BaseFileLock:
     check_before_opening(path, writing=True)
     if not repairing and repaired_path(path).exists():
         raise JournalError(
-            f"a repair of the journal {path} was interrupted: complete it with `karenina journal repair {path}`"
+            f"a repair of the journal {path} was interrupted: complete it with `karenina journal repair "
+            f"{quote(str(path))}`"
         )
     with journal_errors(path, "opened"):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -386,7 +388,7 @@ def _check(path: Path, database: sqlite3.Connection) -> None:
     if application != APPLICATION:
         raise JournalError(
             f"{path} is a database of another program, not a journal: set --journal to another file (if it is a "
-            f"damaged journal, `karenina journal repair {path}` keeps what can be read)"
+            f"damaged journal, `karenina journal repair {quote(str(path))}` keeps what can be read)"
         )
     if version > FORMAT:
         raise JournalError(

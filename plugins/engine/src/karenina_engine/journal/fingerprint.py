@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from anyio import to_thread
 from pydantic_core import to_jsonable_python
@@ -15,9 +15,12 @@ from karenina_core.text import compose
 from karenina_core.version import __version__
 from karenina_engine.calls.panel_model import PanelModel
 from karenina_engine.calls.reply_json import dump_json_bytes
+from karenina_toolkit.files.bounded_files import FileError, open_file, open_only_below
 from karenina_toolkit.files.source_digest import digest_folders
 
 if TYPE_CHECKING:
+    from io import BufferedReader
+
     from karenina_core.config import VerificationConfig
     from karenina_core.data.question import Question
     from karenina_core.data.trust import Trust
@@ -51,9 +54,9 @@ def digest_recordings(model: ModelConfig) -> str | None:
     if not isinstance(recorded, Path):
         return digest_json(recorded).hex()
     try:
-        with recorded.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError:
+        with open_only_below(model.files_within), open_file(recorded, any_size=True) as file:
+            return hashlib.file_digest(cast("BufferedReader", file), "sha256").hexdigest()
+    except (OSError, FileError):
         return None
 
 

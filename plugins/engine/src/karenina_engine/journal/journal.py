@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any, Final, Self
 from unicodedata import normalize
 
@@ -514,7 +515,8 @@ def _missing_reply_error(path: Path, call: CallRecord, *, damaged: bool) -> NoRe
     if damaged:
         return NoRecordedReply(
             f"the journal {path} is damaged: the reply of {target} to this call{stage}{purpose} cannot be read; "
-            f"`karenina journal repair {path}` keeps what can be read, and a run without --replay makes the call again"
+            f"`karenina journal repair {quote(str(path))}` keeps what can be read, and a run without --replay makes "
+            "the call again"
         )
     return NoRecordedReply(
         f"the journal {path} holds no reply of {target} to this call{stage}{purpose}, and a replay makes no calls: "

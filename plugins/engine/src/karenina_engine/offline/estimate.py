@@ -27,10 +27,9 @@ from karenina_engine.calls.panel_model import PanelModel
 from karenina_engine.check.planner import Planner
 from karenina_engine.check.plugin_checks import check_selection, warn_about_plugins
 from karenina_engine.cost.price_source import format_cost, to_dollars
-from karenina_engine.offline.prompt_preview import Prompt, preview_prompts
-from karenina_engine.offline.schema_example import example_for_schema
+from karenina_engine.offline.prompt_preview import Prompt, example_for_schema, preview_prompts
 from karenina_engine.run.matrix import Matrix
-from karenina_engine.run.plugin_offers import find_panel
+from karenina_engine.run.plugin_offers import configured_panel
 
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
@@ -187,7 +186,7 @@ def estimate(
 
     check_selection(plugins, config)
     warn_about_plugins(plugins)
-    found = _RemainingWork(Matrix(questions, config, Planner(config, plugins), find_panel(plugins, config)))
+    found = _RemainingWork(Matrix(questions, config, Planner(config, plugins), configured_panel(plugins, config)))
     if journal is None or not journal.exists():
         found.count({})
         return run_blocking(lambda: _make_estimate(found, config, plugins, prices, trust, None, sample))

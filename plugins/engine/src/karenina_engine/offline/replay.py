@@ -249,7 +249,7 @@ def find_prompts(
         return {}
     labels = JournalLabels.read(command)
     config = VerificationConfig(**labels.free_settings()[0], **labels.models())
-    require_trust(benchmark, config, trust)
+    _, config = require_trust(benchmark, config, trust)
     replay = Replay(RunRequest(benchmark, config, trust=trust), Path(journal), by_id=True)
     ids = [id for id in benchmark.ids if id in counts]
     found: dict[str, SentPrompt] = {}

@@ -48,9 +48,9 @@ def _judges(config: VerificationConfig) -> list[str | None]:
     """Return the ids of a run's judges, or one None if it has none."""
     from karenina_core.config import plugins_of
     from karenina_engine.run.matrix import judges_of
-    from karenina_engine.run.plugin_offers import find_panel
+    from karenina_engine.run.plugin_offers import configured_panel
 
-    models = judges_of(config, find_panel(plugins_of(config), config))
+    models = judges_of(config, configured_panel(plugins_of(config), config))
     return [model.id if model is not None else None for model in models]
 
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from pydantic import ValidationError
@@ -239,13 +240,13 @@ def _check_is_result_file(line: bytes, path: Path) -> None:
     """Raise `ResultFileError` for a file of another kind, with the command that it is for."""
     if line.startswith(_SQLITE):
         raise ResultFileError(
-            f"{path} is a journal, not a file of results: `karenina status {path}` shows the progress of its run, and "
-            f"`karenina export {path}` writes its results"
+            f"{path} is a journal, not a file of results: `karenina status {quote(str(path))}` shows the progress of "
+            f"its run, and `karenina export {quote(str(path))}` writes its results"
         )
     if not line.lstrip().startswith(b"{") or path.suffix.lower() in _OF_BENCHMARKS:
         raise ResultFileError(
             f"{path} is not a file of results, which has one JSON object on each line: `karenina run` writes them"
-            + (f"; if it is a benchmark, `karenina run {path}` runs it" if path.suffix else "")
+            + (f"; if it is a benchmark, `karenina run {quote(str(path))}` runs it" if path.suffix else "")
         )
 
 

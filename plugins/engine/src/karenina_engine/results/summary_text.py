@@ -38,10 +38,11 @@ class Summarized(Protocol):
         """Return the usage of all results."""
 
 
-def summary_rows(results: Summarized) -> Iterator[tuple[str, str]]:
+def summary_rows(results: Summarized, *, all_failures: bool = False) -> Iterator[tuple[str, str]]:
     """Yield the lines of a summary, each with its name: rates, unjudged items, bounds, traits, tokens and failures.
 
-    The rates and bounds of several groups are in `group_table` instead.
+    The rates and bounds of several groups are in `group_table` instead. Without `all_failures`, the most frequent are
+    printed, with where the others are.
     """
     summary = results.summary()
     several = len(summary.groups) > 1
@@ -70,7 +71,7 @@ def summary_rows(results: Summarized) -> Iterator[tuple[str, str]]:
     if usage.calls or usage.total_tokens:
         calls = quantity(usage.calls, "call")
         yield "Tokens", f"{usage.input_tokens:,} in, {usage.output_tokens:,} out, {calls}"
-    yield from _failure_rows(results)
+    yield from _failure_rows(results.failures(), all_failures=all_failures)
     if len(summary.groups) > MAX_GROUPS:
         yield "", f"{len(summary.groups) - MAX_GROUPS} more groups of models, in `summary().groups` and --json"
 
@@ -114,10 +115,10 @@ def group_lines(summary: Summary) -> Iterator[str]:
         yield f"and {len(summary.groups) - MAX_GROUPS} more groups"
 
 
-def _failure_rows(results: Summarized) -> Iterator[tuple[str, str]]:
+def _failure_rows(failures: Sequence[Failure], *, all_failures: bool) -> Iterator[tuple[str, str]]:
     """Yield the most frequent reasons why items were not judged, each with its number of items."""
-    failures = results.failures()
     shown = MAX_FAILURES + (len(failures) == MAX_FAILURES + 1)  # a line about one more would take as much room
+    shown = len(failures) if all_failures else shown
     for number, failure in enumerate(failures[:shown]):
         yield "Failures" if number == 0 else "", f"{failure.items:,} x {in_one_line(failure.error)}"
     left = failures[shown:]

@@ -78,7 +78,7 @@ def _offered_observers(found: Offer[Callable[..., Sequence[object]]], owner: str
         return ()
 
 
-def find_panel(plugins: Plugins, config: VerificationConfig) -> Panel | None:
+def configured_panel(plugins: Plugins, config: VerificationConfig) -> Panel | None:
     """Return the panel of a run under `config`; None if each judge is asked for itself.
 
     Raises `ConfigError` for several panels, and the `KareninaError` with which a plugin refuses the configuration.

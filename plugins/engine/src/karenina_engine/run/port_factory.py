@@ -28,7 +28,7 @@ from karenina_engine.calls.journal_labels import ModelLabel
 from karenina_engine.calls.opened_port import OpenedPort, run_agent, with_zero_temperature
 from karenina_engine.calls.tool_sessions import ToolSessions
 from karenina_engine.journal.fingerprint import digest_recordings
-from karenina_toolkit.service_call import call_service
+from karenina_toolkit.stage_support import call_service
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,8 +11,8 @@ from karenina_core.config import plugins_of
 from karenina_core.errors import ConfigError
 from karenina_engine.check.planner import Planner
 from karenina_engine.check.plugin_checks import warn_about_plugins
-from karenina_engine.check.questions import select_questions, with_workspace_root
-from karenina_engine.check.restricted_values import describe_named_files, require_trust, resolve_trust
+from karenina_engine.check.questions import select_questions
+from karenina_engine.check.restricted_values import check_restricted_values, describe_named_files, resolve_trust
 from karenina_engine.check.run_checks import (
     check_budget,
     check_configured_models,
@@ -26,7 +26,7 @@ from karenina_engine.cost.ledger import Ledger
 from karenina_engine.cost.price_table import PriceTable
 from karenina_engine.run.executor import AsyncioExecutor
 from karenina_engine.run.matrix import Matrix
-from karenina_engine.run.plugin_offers import configured_executor, find_observers, find_panel
+from karenina_engine.run.plugin_offers import configured_executor, configured_panel, find_observers
 from karenina_engine.run.request import make_command
 from karenina_engine.run.run_parts import RunParts, limit_calls
 from karenina_engine.run.session import RunSession
@@ -97,8 +97,9 @@ def prepare_run(request: RunRequest, *, offline: bool = False, trust_checked: bo
     `trust_checked` says that `require_trust` was called before. Raises `ConfigError` and `PlanError`.
     """
     benchmark = request.benchmark
-    trust = resolve_trust(request.trust) if trust_checked else require_trust(benchmark, request.config, request.trust)
-    config = with_workspace_root(benchmark, request.config)
+    trust, config = resolve_trust(request.trust), request.config
+    if not trust_checked:
+        config = check_restricted_values(benchmark, config, trust)
     questions = select_questions(benchmark, config, request.question_ids)
     session = make_session(
         questions,
@@ -149,7 +150,7 @@ def make_session(
     limits = limit_calls(plugins, settings.concurrency(), policy.patience)
     session = RunSession(
         RunParts(plugins, config, trust, policy, limits, found, offline=offline),
-        Matrix(questions, config, planner, find_panel(plugins, config)),
+        Matrix(questions, config, planner, configured_panel(plugins, config)),
         ledger=ledger,
         budget=budget,
         executor=executor,

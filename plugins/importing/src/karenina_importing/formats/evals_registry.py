@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from karenina_benchmark.errors import CheckpointError
+from karenina_benchmark.errors import BenchmarkFileError
 from karenina_importing.field_mapping import FieldMapping
 from karenina_importing.formats.lm_eval_tasks import check_not_pointer
 from karenina_importing.formats.promptfoo.assertions import convert
@@ -42,7 +42,7 @@ def _rows(path: Path) -> Iterator[SourceRow]:
         if isinstance(one, Mapping) and str(one.get("class", "")).startswith(_CLASS)
     }
     if not evals:
-        raise CheckpointError(path, "", "it has no eval with a `class` of OpenAI Evals", "choose another --from")
+        raise BenchmarkFileError(path, "", "it has no eval with a `class` of OpenAI Evals", "choose another --from")
     first: dict[Path, tuple[str, Mapping[str, Any]]] = {}
     notes: dict[Path, list[str]] = {}
     for name, one in evals.items():
@@ -66,11 +66,11 @@ def _arguments(one: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _find(path: Path, name: str, arguments: Mapping[str, Any]) -> Path:
-    """Return the file of the samples of an eval. Raises `CheckpointError`."""
+    """Return the file of the samples of an eval. Raises `BenchmarkFileError`."""
     given = arguments.get("samples_jsonl")
     if not isinstance(given, str):
         what = "the eval names no file of samples (`samples_jsonl`); its program makes them"
-        raise CheckpointError(path, name, what, "run it with oaieval, and import the record")
+        raise BenchmarkFileError(path, name, what, "run it with oaieval, and import the record")
     problem = ""
     for folder in (path.parent, path.parent.parent / "data", path.parent / "data"):
         try:
@@ -80,7 +80,7 @@ def _find(path: Path, name: str, arguments: Mapping[str, Any]) -> Path:
             continue
         check_not_pointer(file)
         return file
-    raise CheckpointError(path, f"{name}, samples_jsonl", problem, "copy it beside the file of the registry")
+    raise BenchmarkFileError(path, f"{name}, samples_jsonl", problem, "copy it beside the file of the registry")
 
 
 def _row(place: str, sample: Mapping[str, Any], kind: str, arguments: Mapping[str, Any]) -> SourceRow:

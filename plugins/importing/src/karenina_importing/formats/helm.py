@@ -11,7 +11,7 @@ from pathlib import Path
 from string import ascii_uppercase
 from typing import Any, Final
 
-from karenina_benchmark.errors import CheckpointError
+from karenina_benchmark.errors import BenchmarkFileError
 from karenina_importing.field_mapping import FieldMapping
 from karenina_importing.formats.structured_values import as_metadata
 from karenina_importing.import_format import Fit, make_import_format
@@ -44,7 +44,7 @@ def _rows(path: Path) -> Iterator[SourceRow]:
         return
     states = document.get(_STATES) if isinstance(document, Mapping) else None
     if not isinstance(states, list):
-        raise CheckpointError(path, "", f"it has no list `{_STATES}` of a run of HELM", "choose another --from")
+        raise BenchmarkFileError(path, "", f"it has no list `{_STATES}` of a run of HELM", "choose another --from")
     spec = document.get("adapter_spec")
     model = spec.get("model") if isinstance(spec, Mapping) else None
     for number, state in enumerate(states, 1):

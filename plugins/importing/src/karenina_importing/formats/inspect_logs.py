@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from karenina_benchmark.errors import CheckpointError
+from karenina_benchmark.errors import BenchmarkFileError
 from karenina_importing.field_mapping import FieldMapping
 from karenina_importing.formats.inspect_samples import dataset_row, describe_log, make_row
 from karenina_importing.import_format import Fit, make_import_format
@@ -76,7 +76,7 @@ def _rows(path: Path) -> Iterator[SourceRow]:
         return
     if not isinstance(log, Mapping) or not isinstance(log.get("samples") or [], list):
         what = "it is neither a log of Inspect, which has a list `samples`, nor a list of samples"
-        raise CheckpointError(path, "", what, "choose another --from")
+        raise BenchmarkFileError(path, "", what, "choose another --from")
     samples = log.get("samples") or []
     _check_samples(path, log, len(samples))
     ids = {str(one["id"]) for one in samples if isinstance(one, Mapping) and "id" in one}
@@ -87,12 +87,12 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _check_samples(path: Path, log: Any, count: int) -> None:
-    """Raise `CheckpointError` for a log without samples."""
+    """Raise `BenchmarkFileError` for a log without samples."""
     if count:
         return
     status = log.get("status") if isinstance(log, Mapping) else None
     state = f", and its status is {status!r:.40}" if status else ""
-    raise CheckpointError(
+    raise BenchmarkFileError(
         path,
         "",
         f"the log has no samples{state}: it is only a header, or its run ended early or kept no samples",
@@ -132,7 +132,7 @@ def _archived(path: Path) -> Iterator[SourceRow]:
                     sample = {**sample, **_read_parts(archive, match[1], sample, parts, references)}
             except _TooLarge:
                 raise
-            except CheckpointError as error:
+            except BenchmarkFileError as error:
                 yield SourceRow(name, {}, error.what)
             else:
                 yield _row(name, sample, head.get("eval") if isinstance(head, Mapping) else None, notes, references)
@@ -192,14 +192,14 @@ class _References:
         self._size = SizeLimit()
 
     def count(self, place: str, part: Any) -> Any:
-        """Return a part that a sample refers to. Raises `CheckpointError`."""
+        """Return a part that a sample refers to. Raises `BenchmarkFileError`."""
         if not self._size.allows(part):
             what = "with what they refer to, the samples up to here are larger than a file may be"
             raise _TooLarge(self.path, place, what, size_limit_cure(max_file_bytes()))
         return part
 
 
-class _TooLarge(CheckpointError):
+class _TooLarge(BenchmarkFileError):
     """The error of a log that is too large with what its samples refer to."""
 
 

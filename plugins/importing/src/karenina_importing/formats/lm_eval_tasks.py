@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from karenina_benchmark.errors import CheckpointError, read_text
-from karenina_benchmark.yaml.yaml_reader import read as read_yaml
+from karenina_benchmark.errors import BenchmarkFileError, read_text
+from karenina_benchmark.yaml_files import read as read_yaml
 from karenina_importing.field_mapping import FieldMapping
 from karenina_importing.formats.promptfoo.files import YAML, Folder, NotRead
 from karenina_importing.formats.promptfoo.templates import NotFilled, fill
@@ -57,25 +57,25 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _read_task(path: Path, folder: Folder, depth: int = 0) -> dict[str, Any]:
-    """Return the keys of a task with those of the tasks that it includes. Raises `CheckpointError`."""
+    """Return the keys of a task with those of the tasks that it includes. Raises `BenchmarkFileError`."""
     found = read_yaml(_TAGGED.sub(r'\1"\2"', read_text(path)), path).value
     if not isinstance(found, Mapping):
-        raise CheckpointError(path, "", "it is not a task of lm-evaluation-harness", "choose another --from")
+        raise BenchmarkFileError(path, "", "it is not a task of lm-evaluation-harness", "choose another --from")
     included = found.get("include")
     base: dict[str, Any] = {}
     for name in included if isinstance(included, list) else [included] if included else []:
         if depth >= _MOST_INCLUDED:
-            raise CheckpointError(path, "include", "tasks include each other without an end", "remove `include`")
+            raise BenchmarkFileError(path, "include", "tasks include each other without an end", "remove `include`")
         try:
             (file,) = folder.find(str(name))
         except (NotRead, ValueError) as error:
-            raise CheckpointError(path, "include", str(error), "copy the file beside the task") from error
+            raise BenchmarkFileError(path, "include", str(error), "copy the file beside the task") from error
         base |= _read_task(file, folder, depth + 1)
     return {**base, **found}
 
 
 def _files(task: Mapping[str, Any], path: Path, folder: Folder) -> list[Path]:
-    """Return the files of a task's documents. Raises `CheckpointError`."""
+    """Return the files of a task's documents. Raises `BenchmarkFileError`."""
     name, arguments = task.get("dataset_path"), task.get("dataset_kwargs")
     for key in ("custom_dataset", "dataset_path", "dataset_kwargs"):
         _check_not_tagged(task.get(key), path, key)
@@ -86,7 +86,7 @@ def _files(task: Mapping[str, Any], path: Path, folder: Folder) -> list[Path]:
         subset = f" --subset {task['dataset_name']}" if task.get("dataset_name") else ""
         split = next((f" --split {task[key]}" for key in _SPLITS if task.get(key)), "")
         what = f"the task's documents are the dataset {name!s:.80} of Hugging Face, not a local file"
-        raise CheckpointError(path, "dataset_path", what, f"import them: karenina import hf:{name}{subset}{split}")
+        raise BenchmarkFileError(path, "dataset_path", what, f"import them: karenina import hf:{name}{subset}{split}")
     if isinstance(given, Mapping):
         split = next((str(task[key]) for key in _SPLITS if task.get(key) in given), next(iter(given), ""))
         given = given.get(split)
@@ -95,35 +95,39 @@ def _files(task: Mapping[str, Any], path: Path, folder: Folder) -> list[Path]:
     for one in given if isinstance(given, list) else [given]:
         _check_not_tagged(one, path, "dataset_kwargs.data_files")
         if "://" in str(one):
-            raise CheckpointError(path, "dataset_kwargs.data_files", "it is an address", "download the file beside it")
+            raise BenchmarkFileError(
+                path, "dataset_kwargs.data_files", "it is an address", "download the file beside it"
+            )
         try:
             found += folder.find(str(one))
         except NotRead as error:
-            raise CheckpointError(path, "dataset_kwargs.data_files", str(error), "copy it beside the task") from error
+            raise BenchmarkFileError(
+                path, "dataset_kwargs.data_files", str(error), "copy it beside the task"
+            ) from error
     for file in found:
         check_not_pointer(file)
     return found
 
 
 def _check_not_tagged(value: Any, path: Path, key: str) -> None:
-    """Raise `CheckpointError` for the documents of a function, and for those of another file."""
+    """Raise `BenchmarkFileError` for the documents of a function, and for those of another file."""
     found = _TAG.fullmatch(value) if isinstance(value, str) else None
     if found is None:
         return
     if found[1] == "include":
         what = f"the tag !include is not read, so {found[2]:.80} is not: only the key `include` names a base of a task"
-        raise CheckpointError(path, key, what, "write its content here")
+        raise BenchmarkFileError(path, key, what, "write its content here")
     what = f"the task's documents come from the function {found[2]:.80} of its module, which is not run"
     cure = "write them to a file beside the task, as lines of JSON, and name it in data_files"
-    raise CheckpointError(path, key, what, f"{_RUN_IT}; or {cure}")
+    raise BenchmarkFileError(path, key, what, f"{_RUN_IT}; or {cure}")
 
 
 def check_not_pointer(file: Path) -> None:
-    """Raise `CheckpointError` for a pointer of Git LFS, which stands for a file that was not downloaded."""
+    """Raise `BenchmarkFileError` for a pointer of Git LFS, which stands for a file that was not downloaded."""
     with bounded(file), bounded_files.open_file(file) as opened:
         start = opened.read(len(_LFS)) or b""
     if start == _LFS.encode():
-        raise CheckpointError(file, "", "it is a pointer of Git LFS, not the file itself", "git lfs pull")
+        raise BenchmarkFileError(file, "", "it is a pointer of Git LFS, not the file itself", "git lfs pull")
 
 
 def _notes(task: Mapping[str, Any]) -> list[str]:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from karenina_benchmark.errors import CheckpointError
+from karenina_benchmark.errors import BenchmarkFileError
 from karenina_importing.field_mapping import FieldMapping
 from karenina_importing.formats.promptfoo.assertions import convert
 from karenina_importing.formats.promptfoo.files import YAML, read_document
@@ -45,7 +45,7 @@ def _rows(path: Path) -> Iterator[SourceRow]:
     document = read_document(path).value
     cases = document.get("cases") if isinstance(document, Mapping) else None
     if not isinstance(cases, list):
-        raise CheckpointError(path, "", "it has no list `cases` of pydantic-evals", "choose another --from")
+        raise BenchmarkFileError(path, "", "it has no list `cases` of pydantic-evals", "choose another --from")
     shared = document.get("evaluators")
     notes = ["the report evaluators of the dataset are not carried over"] if document.get("report_evaluators") else []
     for number, case in enumerate(cases, 1):

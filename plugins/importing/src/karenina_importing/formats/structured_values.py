@@ -78,7 +78,7 @@ def objects(head: FileHead, *keys: str) -> list[Any]:
 
 
 def read_objects(path: Path, *keys: str) -> Iterator[SourceRow]:
-    """Yield the objects of a file as `objects` finds them, each with its place. Raises `CheckpointError`."""
+    """Yield the objects of a file as `objects` finds them, each with its place. Raises `BenchmarkFileError`."""
     head = FileHead(path)
     document = head.document
     listed = next((document[key] for key in keys if isinstance(document, Mapping) and key in document), document)

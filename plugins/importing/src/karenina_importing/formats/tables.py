@@ -8,12 +8,12 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Final
 
-from karenina_benchmark.errors import CheckpointError, read_text
+from karenina_benchmark.errors import BenchmarkFileError, read_text
 from karenina_benchmark.tables.column_roles import CHOICES, CONTEXT, NAMES, QUESTION, TRUTH, choose_roles
 from karenina_benchmark.tables.question_rows import ALIASES, QuestionRows, make_question_rows, name_columns, names_in
 from karenina_benchmark.tables.table_headers import find_header_problem
 from karenina_benchmark.tables.table_reader import Row, find_classes, name_classes, open_rows
-from karenina_benchmark.yaml.yaml_reader import read as read_yaml
+from karenina_benchmark.yaml_files import read as read_yaml
 from karenina_core.errors import ConfigError
 from karenina_importing.field_mapping import FieldMapping
 from karenina_importing.field_paths import TRUNCATED
@@ -73,7 +73,7 @@ def _read_yaml(path: Path) -> Any:
     """Return the value of a YAML file; None if it has none that benchmarks may have."""
     try:
         return read_yaml(read_text(path), path).value
-    except CheckpointError:
+    except BenchmarkFileError:
         return None
 
 
@@ -100,17 +100,13 @@ def _rows_at(path: Path, rows: str | None, encoding: str | None, sheet: str | No
     first = list(islice(opened, _LOOKED_AT))
     problem = find_header_problem(opened.columns, first) if opened.columns and suffix in TABLES else None
     if problem is not None:
-        raise CheckpointError(path, "", *problem)
-    notes = read = [*opened.notes, *opened.warnings]
+        raise BenchmarkFileError(path, "", *problem)
+    notes = (*opened.notes, *opened.warnings)
     for row in chain(first, opened):
         if not row.problem and all(cell in (None, "") for cell in row.values.values()) and suffix in TABLES:
             continue
-        if row.is_short and suffix != ".xlsx" and notes is read:
-            notes = [
-                *read,
-                f"{row.where()} has fewer cells than the header, and is taken to end with empty ones; look for others",
-            ]
-        yield SourceRow(row.where(), row.values, row.problem, notes=tuple(notes))
+        short = "the row has fewer cells than the header" if row.is_short and suffix != ".xlsx" else ""
+        yield SourceRow(row.where(), row.values, row.problem or short, notes=notes)
 
 
 def _suffix_of(head: FileHead) -> str:

@@ -37,6 +37,7 @@ class ComparedRun(ReportModel):
         description="The cost of all runs of its journal; a lower bound if some is not known."
     )
     cost_is_whole: bool = Field(description="Whether the cost of every call is known.")
+    missing_cost: str | None = Field(description="Why the cost is not known, or not whole, and what to do.")
     cost_is_shared: bool = Field(description="Whether the journal also contains calls of other answering models.")
 
 

@@ -40,7 +40,10 @@ def _shown(comparison: Comparison) -> Iterator[Section]:
 def comparison_sections(comparison: Comparison, most_changes: int) -> Iterator[Section]:
     """Yield what `karenina compare` prints, with at most `most_changes` changes of each kind and pair."""
     yield [Facts([(run.label, _run_name(run)) for run in comparison.runs])]
-    yield [Grid(_run_table(comparison.runs))]
+    missing = [
+        ("Cost", in_one_line(f"of {run.label}: {run.missing_cost}")) for run in comparison.runs if run.missing_cost
+    ]
+    yield [Grid(_run_table(comparison.runs)), *([Facts(missing)] if missing else [])]
     if comparison.notes:
         yield [Facts([(in_one_line(one.name), in_one_line(one.text)) for one in comparison.notes])]
     rates = {run.label: run.summary.groups for run in comparison.runs}

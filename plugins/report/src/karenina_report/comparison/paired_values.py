@@ -9,8 +9,13 @@ from statistics import fmean, variance
 from typing import TYPE_CHECKING
 
 from karenina_report.comparison.comparison_result import Bounds, Difference, Flipped, PlainInterval, Power
-from karenina_report.estimators.paired import detectable, mean_difference, questions_needed, within_question_share
-from karenina_report.estimators.sign_flip import sign_flip
+from karenina_report.estimators.paired import (
+    detectable,
+    mean_difference,
+    questions_needed,
+    sign_flip,
+    within_question_share,
+)
 from karenina_report.statistics.metrics import as_fraction
 
 if TYPE_CHECKING:

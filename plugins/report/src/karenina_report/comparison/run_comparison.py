@@ -171,6 +171,7 @@ def run_facts(run: Run, label: str) -> ComparedRun:
         seconds=run.seconds,
         cost_usd=float(to_dollars(cost.cost)) if cost is not None and known else None,
         cost_is_whole=cost is not None and cost.known,
+        missing_cost=run.missing_cost,
         cost_is_shared=run.shares_journal,
     )
 

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from karenina_core.errors import ConfigError, KareninaError, describe_error
 from karenina_core.plugins import active_plugins
+from karenina_core.text import compose
 from karenina_engine.journal.view import JournalView
 from karenina_engine.results.result_file import default_journal
 from karenina_report.benchmark_questions import BenchmarkQuestions, load_benchmark, read_benchmark_questions
 from karenina_report.comparison.run_comparison import compare_runs, run_facts, run_label
 from karenina_report.output_file import write_whole
 from karenina_report.page.document import FIRST_BYTES, PageDocument, plain_json
-from karenina_report.page.index import ItemIndex
-from karenina_report.page.items import Prompts, make_item
+from karenina_report.page.items import ItemIndex, Prompts, make_item
 from karenina_report.page.section import PageRuns, karenina_report_sections
 from karenina_report.rules import Rules, find_rules, read_rules
 from karenina_report.runs import find_journal, iterate_results, read_runs
@@ -73,10 +73,15 @@ def write_page(sources: Sequence[Source], output: Path, options: ReportOptions, 
     rules, untrusted = read_rules(benchmark) if benchmark is not None else (find_rules(sources), [])
     if untrusted:
         warn(f"the comparisons of {len(untrusted)} questions are left out: their templates are code")
-    changed = _find_changed(runs, rules, untrusted) if benchmark is not None else 0
-    if changed:
-        whose = "its template has" if changed == 1 else "their templates have"
-        warn(f"the rules of {quantity(changed, 'question')} are left out: {whose} changed since the run")
+    if benchmark is not None:
+        without = _find_changed(runs, rules, untrusted)
+        absent = without - set(map(compose, benchmark.ids))
+        if absent:
+            what = f"the rules of {quantity(len(absent), 'question')} are left out: the benchmark has no such question"
+            warn(f"{what}; a table may be read otherwise than in the run (--sheet, --rows, --columns)")
+        if changed := len(without - absent):
+            whose = "its template has" if changed == 1 else "their templates have"
+            warn(f"the rules of {quantity(changed, 'question')} are left out: {whose} changed since the run")
     prompts = _find_prompts(sources, benchmark, warn)
     comparison, problem = _compare(runs, options, questions, rules)
     page = PageRuns(runs, [run_label(number) for number in range(len(runs))], comparison)
@@ -108,17 +113,14 @@ def write_page(sources: Sequence[Source], output: Path, options: ReportOptions, 
     return write_whole(output, (FIRST_BYTES,), write)
 
 
-def _find_changed(runs: Sequence[Run], rules: Rules, untrusted: Sequence[str]) -> int:
-    """Return the number of questions with compared fields whose template is not that of the benchmark."""
-    return len(
-        {
-            one.metadata.question_id
-            for run in runs
-            for one in run.results
-            if one.template.field_results and one.metadata.template_id not in rules
-        }
-        - set(untrusted)
-    )
+def _find_changed(runs: Sequence[Run], rules: Rules, untrusted: Sequence[str]) -> set[str]:
+    """Return the questions with compared fields whose template is not that of the benchmark."""
+    return {
+        compose(one.metadata.question_id)
+        for run in runs
+        for one in run.results
+        if one.template.field_results and one.metadata.template_id not in rules
+    } - set(map(compose, untrusted))
 
 
 def _find_prompts(sources: Sequence[Source], benchmark: Benchmark | None, warn: Warn) -> Prompts:

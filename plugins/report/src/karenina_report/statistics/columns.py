@@ -15,6 +15,11 @@ if TYPE_CHECKING:
 
     JudgeNamer = Callable[[VerificationResult], str]
 
+NO_JUDGE: Final = "no judge"
+"""The name of the judge of results without one."""
+_ANSWER_USAGE: Final = ("answer_generation", "total")
+"""The entries of a result's usage that are not about a judge."""
+
 Column = Callable[["VerificationResult"], tuple[str, ...]]
 """A function that returns the values of a result in a column: none, one or several."""
 
@@ -57,11 +62,31 @@ def find_column(
 
 
 def make_judge_namer(runs: Sequence[Iterable[VerificationResult]]) -> JudgeNamer:
-    """Return a function that names the judge of a result by its model, and its id if a run has two with one model."""
+    """Return a function that names the judge of a result by its model, and its id if a run has two with one model.
+
+    Results without a judge, which are stored as judged by their answering model, have the judge `NO_JUDGE`.
+    """
     ids: dict[tuple[int, str], set[str]] = defaultdict(set)
+    called: set[str] = set()
     for place, results in enumerate(runs):
         for result in results:
             ids[place, result.metadata.parsing_model].add(result.metadata.parsing_id)
-    if all(len(names) == 1 for names in ids.values()):
-        return lambda result: result.metadata.parsing_model
-    return lambda result: f"{result.metadata.parsing_id} ({result.metadata.parsing_model})"
+            if _calls_judge(result):
+                called.add(result.metadata.parsing_id)
+    by_model = all(len(names) == 1 for names in ids.values())
+
+    def name(result: VerificationResult) -> str:
+        meta = result.metadata
+        if meta.parsing_id not in called:
+            return NO_JUDGE
+        return meta.parsing_model if by_model else f"{meta.parsing_id} ({meta.parsing_model})"
+
+    return name
+
+
+def _calls_judge(result: VerificationResult) -> bool:
+    """Return whether the result has a judge: another model, or its answering model, called for more than the answer."""
+    meta, usage = result.metadata, result.template.usage_metadata or {}
+    if meta.parsing_id != meta.answering_id or meta.parsing != meta.answering:
+        return True
+    return any(name not in _ANSWER_USAGE and one.get("calls") for name, one in usage.items())

@@ -10,7 +10,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Final
 
 from karenina_core.data.outcome import Outcome
-from karenina_report.estimators.sign_flip import MOST_PARTS
+from karenina_report.estimators.paired import MOST_PARTS
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult

@@ -12,8 +12,7 @@ import karenina_report.statistics.statistics_text  # noqa: F401 - it registers h
 from karenina_engine.results.rates import pass_rate
 from karenina_report.benchmark_questions import BenchmarkQuestions, read_benchmark_questions
 from karenina_report.estimators.agreement import Kappa, cohen_kappa, fleiss_kappa, krippendorff_alpha, raw_agreement
-from karenina_report.estimators.means import mean_interval, pass_at_k, pass_hat_k
-from karenina_report.estimators.variance_components import estimate_components
+from karenina_report.estimators.variance_components import estimate_components, mean_interval, pass_at_k, pass_hat_k
 from karenina_report.runs import Run, Source, read_runs
 from karenina_report.statistics.clusters import Units, assign_units
 from karenina_report.statistics.columns import find_column, make_judge_namer

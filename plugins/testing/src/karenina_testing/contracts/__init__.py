@@ -16,9 +16,9 @@ value of the plugin's entry point:
 - `SettingsContract`: settings models, kinds of traits and primitives declare what a benchmark may set.
 
 An adapter has a contract for itself and one for each port. Define the format of your provider's server once, in a
-subclass of `Wire`; then mix it into the contracts of the ports that the adapter has:
+subclass of `WireFormat`; then mix it into the contracts of the ports that the adapter has:
 
-    class Telegraph(Wire):
+    class Telegraph(WireFormat):
         entry_point = "telegraph:plugin"
         interface = "telegraph"
 
@@ -28,9 +28,9 @@ subclass of `Wire`; then mix it into the contracts of the ports that the adapter
     class TestAdapter(Telegraph, AdapterContract): ...
     class TestLLM(Telegraph, LLMContract): ...
 
-`ChatCompletions` and `MessagesAPI` are `Wire` classes for servers with OpenAI's and Anthropic's interfaces.
+`ChatCompletions` and `MessagesAPI` are `WireFormat` classes for servers with OpenAI's and Anthropic's interfaces.
 
-`LiveLLMContract`, `LiveParserContract` and `LiveAgentContract` need no `Wire`: they test with a real model
+`LiveLLMContract`, `LiveParserContract` and `LiveAgentContract` need no `WireFormat`: they test with a real model
 (`live` returns it) what is true of any model.
 
 In the other contracts the server is scripted, on loopback, and in a thread of its own. No test needs a pytest
@@ -70,7 +70,7 @@ from karenina_testing.contracts.primitive import PrimitiveContract  # noqa: E402
 from karenina_testing.contracts.settings import SettingsContract  # noqa: E402
 from karenina_testing.contracts.stage import StageContract  # noqa: E402
 from karenina_testing.contracts.trait import TraitContract  # noqa: E402
-from karenina_testing.contracts.wire_format import Wire  # noqa: E402
+from karenina_testing.contracts.wire_format import WireFormat  # noqa: E402
 from karenina_testing.contracts.wire_formats import ChatCompletions, MessagesAPI  # noqa: E402
 from karenina_testing.server import Reply, Request, ScriptedServer  # noqa: E402
 
@@ -96,5 +96,5 @@ __all__ = [
     "SettingsContract",
     "StageContract",
     "TraitContract",
-    "Wire",
+    "WireFormat",
 ]

@@ -17,7 +17,7 @@ from karenina_core.models.adapters import AdapterConfigError
 from karenina_core.models.ports import Port
 from karenina_testing.contracts.calls import assert_nothing_left, child_processes
 from karenina_testing.contracts.settings import find_unmarked_fields
-from karenina_testing.contracts.wire_format import KEY, Wire
+from karenina_testing.contracts.wire_format import KEY, WireFormat
 
 _LOADED = """
 import json, sys
@@ -31,8 +31,8 @@ print(json.dumps(sorted({name.partition(".")[0] for name in set(sys.modules) - b
 """
 
 
-class AdapterContract(Wire):
-    """The declaration, and the ports before any call: mix in a `Wire` (or only its part for `model`).
+class AdapterContract(WireFormat):
+    """The declaration, and the ports before any call: mix in a `WireFormat` (or only its part for `model`).
 
     `checks_extra`: whether the adapter rejects unknown settings in `ModelConfig.extra`.
     """
@@ -82,9 +82,9 @@ class AdapterContract(Wire):
         assert spec.ports, "an adapter must have at least one port"
 
     def test_the_adapter_says_whether_a_benchmark_may_choose_it(self) -> None:
-        assert self.spec.from_files is not None, (
-            "set from_files=True if it starts no program and sends requests only to servers that the user's own "
-            "environment names, else from_files=False: a benchmark that names it then needs the user's trust"
+        assert self.spec.allowed_in_files is not None, (
+            "set allowed_in_files=True if it starts no program and sends requests only to servers that the user's own "
+            "environment names, else allowed_in_files=False: a benchmark that names it then needs the user's trust"
         )
 
     def test_each_setting_says_whether_a_benchmark_may_set_it(self) -> None:

@@ -42,7 +42,7 @@ class _Gone:
 
 
 class AgentContract(CallContract):
-    """The contract for conversations with tools: mix in a `Wire`. The tools are those of the workspace."""
+    """The contract for conversations with tools: mix in a `WireFormat`. The tools are those of the workspace."""
 
     @pytest.fixture(autouse=True)
     def _workspace(self, tmp_path: Path) -> None:

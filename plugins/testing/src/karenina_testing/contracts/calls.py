@@ -21,7 +21,7 @@ from karenina_core.models.adapters import AdapterConfigError
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import ErrorCategory, FinishReason, Port, PortError, Usage
 from karenina_testing.contracts.odd_replies import OddReply
-from karenina_testing.contracts.wire_format import KEY, Wire
+from karenina_testing.contracts.wire_format import KEY, WireFormat
 from karenina_testing.server import Fault, Reply, Request, ScriptedServer, faults, refusing_url
 from karenina_testing.server.scripted import WAIT
 
@@ -56,7 +56,7 @@ class PortReply(Protocol):
         """The reason for the end."""
 
 
-class CallContract(Wire):
+class CallContract(WireFormat):
     """The part that the contracts of all ports share. `call` makes one call, `good` is a successful reply to it."""
 
     def make(self, model: ModelConfig) -> Any:

@@ -33,7 +33,7 @@ from karenina_core.models.ports import (
     StructuredMode,
 )
 from karenina_testing.contracts.calls import PortReply, assert_nothing_left, child_processes
-from karenina_testing.contracts.wire_format import Wire
+from karenina_testing.contracts.wire_format import WireFormat
 from karenina_testing.server.scripted import WAIT
 from karenina_toolkit.structured.schema_repair import find_mismatches
 
@@ -63,7 +63,7 @@ FILL: Final = (
 LOOK: Final = (Message.user("What is the code? It stands in note.txt."),)
 
 
-class LiveContract(Wire):
+class LiveContract(WireFormat):
     """The part that all ports share at a real endpoint.
 
     - `few_tokens` is a limit that cuts off a long story; `many_tokens` one that leaves time to cancel it.

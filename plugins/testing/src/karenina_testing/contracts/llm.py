@@ -25,7 +25,7 @@ CONVERSATION = (
 
 
 class LLMContract(CallContract):
-    """The contract for text: mix in a `Wire`."""
+    """The contract for text: mix in a `WireFormat`."""
 
     def make(self, model: ModelConfig) -> LLMPort:
         """Return the port under test."""

@@ -1,7 +1,7 @@
 """Replies of shapes that servers are known to send beside the usual ones, and what each comes to.
 
-`Wire.odd_replies` and `Wire.odd_forms` are such replies in the format of one provider; the contracts of the ports hold
-for every adapter that what is read of them is right.
+`WireFormat.odd_replies` and `WireFormat.odd_forms` are such replies in the format of one provider; the contracts of the
+ports hold for every adapter that what is read of them is right.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ FILLED: Final = '{"cytogenetic_band": "17q21", "is_certain": true}'
 
 
 class ParserContract(CallContract):
-    """The contract for JSON: mix in a `Wire`."""
+    """The contract for JSON: mix in a `WireFormat`."""
 
     def make(self, model: ModelConfig) -> ParserPort:
         """Return the port under test."""

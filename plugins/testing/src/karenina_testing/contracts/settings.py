@@ -9,14 +9,15 @@ from typing import ClassVar
 
 from pydantic import BaseModel
 
-from karenina_core.models.from_files import mark_of
+from karenina_core.models.settings_models import mark_of
 
 
 class SettingsContract:
-    """The `from_files` marks of a plugin's settings models, kinds of traits and primitives: list them in `models`.
+    """The `allowed_in_files` marks of a plugin's settings models, kinds of traits and primitives: list them in
+    `models`.
 
     A field without a mark is restricted: a benchmark that sets it needs the user's trust. The author decides; see
-    `karenina_core.models.from_files`.
+    `karenina_core.models.settings_models`.
     """
 
     models: ClassVar[Sequence[type[BaseModel]]]

@@ -22,7 +22,7 @@ KEY: Final = "sk-contract-4711-never-to-be-shown"
 """The API key of every model in the contracts, which nothing may show."""
 
 
-class Wire:
+class WireFormat:
     """An adapter, and the wire format of its servers.
 
     Set `entry_point` and `interface`, and write `reply` and `read`. The rest has defaults for a provider with an API

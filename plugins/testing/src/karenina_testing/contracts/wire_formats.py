@@ -8,14 +8,14 @@ from typing import Any, ClassVar
 
 from karenina_core.models.ports import FinishReason, Message, ToolCall, Usage
 from karenina_testing.contracts.odd_replies import CHAT_FORMS, CHAT_REPLIES, MESSAGES_FORMS, MESSAGES_REPLIES, OddReply
-from karenina_testing.contracts.wire_format import Wire
+from karenina_testing.contracts.wire_format import WireFormat
 from karenina_testing.server import Request, Say
 from karenina_testing.server.formats import completion_error, completion_of, message_error, message_of
 from karenina_toolkit.traces.formats.anthropic import read
 from karenina_toolkit.traces.formats.openai_chat import read_message
 
 
-class ChatCompletions(Wire):
+class ChatCompletions(WireFormat):
     """A server of chat completions. Set `entry_point` and `interface`; override what is different in your adapter.
 
     A parser that forces a tool gets a reply with a call of that tool.
@@ -47,7 +47,7 @@ class ChatCompletions(Wire):
         return completion_error(message)
 
 
-class MessagesAPI(Wire):
+class MessagesAPI(WireFormat):
     """A server of the Messages API. Set `entry_point` and `interface`; override what is different in your adapter.
 
     Part of the input is reported as written to the cache, and part as read from it: both count as input. A parser that

@@ -22,9 +22,8 @@ from karenina_core.models.ports import (
     Usage,
 )
 from karenina_toolkit.agents.agent_timeout import AgentClock
-from karenina_toolkit.agents.marked_calls import MARKS
 from karenina_toolkit.agents.tools import collect_tools, measure_size, run_tool
-from karenina_toolkit.agents.written_calls import parse_tool_calls
+from karenina_toolkit.agents.written_calls import MARKS, parse_tool_calls
 
 if TYPE_CHECKING:
     from karenina_core.models.ports import Tool

@@ -69,8 +69,11 @@ def limit_file_size(max_bytes: int | None) -> Iterator[None]:
 
 
 @contextmanager
-def open_only_below(folder: Path) -> Iterator[None]:
-    """Open only files in `folder` inside the block, also if a path is exchanged for a link after it was checked."""
+def open_only_below(folder: Path | None) -> Iterator[None]:
+    """Open only files in `folder` inside the block, also if a path is exchanged for a link after it was checked.
+
+    None allows all files.
+    """
     before = _folder.set(folder)
     try:
         yield

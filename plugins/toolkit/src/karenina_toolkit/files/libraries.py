@@ -7,11 +7,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final
 
 from karenina_toolkit.files import bounded_files
 from karenina_toolkit.files.bounded_files import FileError
 from karenina_toolkit.files.tables import CELLS_PER_ROW, Cells, cell_limit, too_many_cells_error
+
+if TYPE_CHECKING:
+    from openpyxl.reader.excel import ExcelReader
 
 EXCEL: Final = "excel"
 PARQUET: Final = "parquet"
@@ -47,17 +50,24 @@ def read_excel(path: Path, sheet: str | None, facts: SheetFacts, *, any_size: bo
     `facts` are complete when the first row is there.
     """
     try:
-        import openpyxl  # uses defusedxml if it is installed
         from defusedxml import DefusedXmlException
+
+        reader_class = _make_reader_class()
     except ImportError as error:
         raise missing_library(path, "Excel files", error, f"{package}[{EXCEL}]") from error
     try:
         with bounded_files.open_file(path, any_size=any_size) as opened:
             parts = {} if any_size else _check_parts(path, opened, package)
-            with closing(openpyxl.load_workbook(opened, read_only=True, data_only=True)) as book:
-                if sheet is not None and sheet not in book.sheetnames:
-                    cure = f"use one of its sheets: {', '.join(book.sheetnames)}"
-                    raise FileError(path, "", f"the file has no sheet {sheet!r}", cure)
+            reader = reader_class(opened, read_only=True, data_only=True)
+            reader.read()
+            with closing(reader.wb) as book:
+                names = [one.title for one in book.worksheets]
+                if not names or (sheet is not None and sheet not in names):
+                    what = "the file has no sheet with rows" if sheet is None else f"the file has no sheet {sheet!r}"
+                    if sheet in book.sheetnames:
+                        what = f"the sheet {sheet!r} is a chart, which has no rows"
+                    cure = f"use one of its sheets: {', '.join(names)}" if names else "add one"
+                    raise FileError(path, "", what, cure)
                 page = book[sheet] if sheet is not None else book.worksheets[0]
                 page.reset_dimensions()  # the dimensions that a file states may be far too large
                 for one in book.worksheets:
@@ -78,6 +88,22 @@ def read_excel(path: Path, sheet: str | None, facts: SheetFacts, *, any_size: bo
             reason = "its XML declares entities, which no spreadsheet program writes"
         cure = "save it as .xlsx or .csv with a spreadsheet program"
         raise FileError(path, "", f"the Excel file cannot be read: {reason}", cure) from error
+
+
+def _make_reader_class() -> type[ExcelReader]:
+    """Return a reader of workbooks that reads no chart sheets, some of which it cannot. Raises `ImportError`."""
+    from openpyxl import chartsheet
+    from openpyxl.reader.excel import ExcelReader  # uses defusedxml if it is installed
+
+    class Reader(ExcelReader):
+        """A reader that only keeps the places of chart sheets, by which names refer to sheets."""
+
+        def read_chartsheet(self, sheet: Any, rel: Any) -> None:
+            """Add a chart sheet without reading it."""
+            book: Any = self.wb  # its stubs do not have what its own reader uses
+            book._add_sheet(chartsheet.Chartsheet(parent=book, title=sheet.name))
+
+    return Reader
 
 
 def _shown_value(cell: Any) -> Any:

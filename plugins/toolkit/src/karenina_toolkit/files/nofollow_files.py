@@ -29,11 +29,11 @@ class NotAFileError(OSError):
 def open_folder(root: Path, folder: Path, *, make: bool = False) -> Iterator[int]:
     """Yield a descriptor of `folder`, which is `root` or lies below it; with `make`, missing folders are created.
 
-    `root` must be a resolved path. Raises `OSError`, also for a link in the path.
+    `root` must be a resolved path. Raises `OSError`, also for a link in the path, that of `root` included.
     """
     if not folder.is_relative_to(root):
         raise OSError(errno.EXDEV, f"it does not lie in {root}")
-    here = os.open(root, FOLDER)
+    here = _open_root(root)
     try:
         for part in folder.relative_to(root).parts:
             if make:
@@ -45,6 +45,21 @@ def open_folder(root: Path, folder: Path, *, make: bool = False) -> Iterator[int
         yield here
     finally:
         os.close(here)
+
+
+def _open_root(root: Path) -> int:
+    if not hasattr(os, "O_PATH"):  # macOS refuses links anywhere in a path if it is asked to
+        return os.open(root, FOLDER | getattr(os, "O_NOFOLLOW_ANY", 0))
+    # O_PATH: to pass through a folder, the permission to list it is not needed.
+    *above, last = root.absolute().parts
+    here = os.open(above[0] if above else last, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    for part, flags in [*((one, FOLDER | os.O_PATH) for one in above[1:]), (last if above else ".", FOLDER)]:
+        try:
+            below = os.open(part, flags, dir_fd=here)
+        finally:
+            os.close(here)
+        here = below
+    return here
 
 
 def open_file(root: Path, file: Path) -> IO[bytes]:

@@ -10,8 +10,7 @@ from urllib.parse import SplitResult, urlsplit
 from pydantic import ConfigDict, Field, SecretStr, field_validator
 
 from karenina_core.models.adapters import AdapterConfigError
-from karenina_core.models.from_files import FromFiles
-from karenina_core.models.strict_settings import StrictSettings
+from karenina_core.models.settings_models import AllowedInFiles, StrictSettings
 from karenina_toolkit.http.urls import complete_url, is_loopback, redact_url
 
 if TYPE_CHECKING:
@@ -27,13 +26,13 @@ class ServerExtra(StrictSettings):
     Values of `headers` are secrets, and errors do not show them.
     """
 
-    from_files: ClassVar[FromFiles] = "any"
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
     model_config = ConfigDict(hide_input_in_errors=True)
 
     headers: dict[str, SecretStr] = Field(
         default_factory=dict,
         description="HTTP headers added to each request.",
-        json_schema_extra={"from_files": "never"},
+        json_schema_extra={"allowed_in_files": "never"},
     )
     max_concurrency: int | None = Field(
         default=None, ge=1, description="Maximum number of requests at once; the run adapts it if not set."
@@ -57,7 +56,7 @@ class ServerExtra(StrictSettings):
 class ToolLoopExtra(ServerExtra):
     """Settings of a model whose adapter runs the tools of agents itself and requests JSON in several modes."""
 
-    from_files: ClassVar[FromFiles] = "any"
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
     structured: Literal["auto", "json_schema", "tool", "prompt"] = Field(
         default="auto",
         description="How JSON is requested from a judge; auto uses the best mode that the server supports.",

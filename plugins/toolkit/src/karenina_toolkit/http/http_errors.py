@@ -15,7 +15,7 @@ from karenina_toolkit.http.error_cures import NO_CREDIT, cure_for_message, has_n
 from karenina_toolkit.http.secret_masks import mask_secrets
 from karenina_toolkit.replies.reply_bounds import BrokenReply
 from karenina_toolkit.replies.reply_ends import read_choice_end
-from karenina_toolkit.traces.formats.openai_completions import usage_of
+from karenina_toolkit.traces.formats.openai_chat import usage_of
 
 SHOWN_CHARACTERS = 300
 _LOOKED_AT = 2000

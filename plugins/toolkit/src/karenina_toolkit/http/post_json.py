@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
 
     from karenina_core.models.model import ModelConfig
-    from karenina_core.models.strict_settings import StrictSettings
+    from karenina_core.models.settings_models import StrictSettings
 
 T = TypeVar("T")
 

@@ -22,7 +22,7 @@ from karenina_core.models.ports import (
 from karenina_core.models.prompts import restore_special_tokens
 from karenina_core.text import join_problems
 from karenina_toolkit.structured.reply_parser import is_complete, read_object
-from karenina_toolkit.structured.schema_description import describe_type
+from karenina_toolkit.structured.schema_forms import describe_type
 from karenina_toolkit.structured.schema_repair import repair_and_check
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ it. The functions here accept both; recorded traffic, a list of *exchanges*, has
 """
 
 from karenina_toolkit.traces.agent_metrics import AgentMetrics, measure_trace
+from karenina_toolkit.traces.blocks import TraceFormatError
 from karenina_toolkit.traces.delimited_text import is_delimited, read_delimited
 from karenina_toolkit.traces.exchanges import Exchange, convert_conversations, convert_exchanges
-from karenina_toolkit.traces.format_error import TraceFormatError
 from karenina_toolkit.traces.formats.role_text import is_transcript, read_transcript
 from karenina_toolkit.traces.reasoning import separate_reasoning, split_reasoning
 from karenina_toolkit.traces.recorded_ends import END_KEYS, add_end, find_end

@@ -1,13 +1,18 @@
-"""Blocks of a message other than text, written as text so that a trace shows them."""
+"""Blocks of a message: reading them, a turn built from them, and text for those that are not text."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from karenina_toolkit.traces.format_error import TraceFormatError
+from karenina_core.models.ports import Message, ToolCall
+
+
+class TraceFormatError(ValueError):
+    """A recording that cannot be read without losing something. The message says which entry, and what is wrong."""
+
 
 _ENCODED = re.compile(r"(?:data:[\w./+-]*;base64,)?[A-Za-z0-9+/=_-]{200,}")
 _IGNORED_KEYS = ("type", "cache_control")
@@ -55,3 +60,54 @@ def _shorten(value: Any) -> Any:
     if isinstance(value, Sequence):
         return [_shorten(item) for item in value]
     return value
+
+
+class TurnBuilder:
+    """The text, thoughts and calls of the assistant since its turn began; `close` makes them a message."""
+
+    def __init__(self) -> None:
+        self._clear()
+
+    def _clear(self) -> None:
+        self.text = ""
+        self._calls: list[ToolCall] = []
+        self._thoughts: list[str] = []
+        self._notes: list[str] = []
+        self._begun = False
+
+    @property
+    def has_calls(self) -> bool:
+        """Whether the turn has a tool call."""
+        return bool(self._calls)
+
+    def begin(self) -> None:
+        """Begin the assistant's turn, even if nothing follows: an empty message is a message too."""
+        self._begun = True
+
+    def add_text(self, text: str, *, same_line: bool = False) -> None:
+        """Add text, on a new line unless `same_line` is set."""
+        self._begun = True
+        self.text += ("" if same_line or not self.text else "\n") + text
+
+    def add_thought(self, thought: str) -> None:
+        """Add a thought outside the answer."""
+        self._begun = True
+        self._thoughts.append(thought)
+
+    def add_note(self, note: str) -> None:
+        """Add a note on a part that is not in the text."""
+        self._begun = True
+        self._notes.append(note)
+
+    def add_call(self, call: ToolCall) -> None:
+        """Add a tool call."""
+        self._begun = True
+        self._calls.append(call)
+
+    def close(self) -> Iterator[Message]:
+        """Yield the message of the turn, if one was begun, and clear the turn."""
+        if self._begun:
+            thoughts = "\n".join(thought for thought in self._thoughts if thought)
+            calls = tuple(self._calls)
+            yield Message("assistant", self.text, calls, reasoning=thoughts or None, notes=tuple(self._notes))
+        self._clear()

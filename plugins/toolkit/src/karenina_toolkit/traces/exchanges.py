@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from karenina_core.models.ports import Message
-from karenina_toolkit.traces.format_error import TraceFormatError
+from karenina_toolkit.traces.blocks import TraceFormatError
 from karenina_toolkit.traces.formats.registry import ANTHROPIC, BEDROCK, RESPONSES, Format, read_entries
 from karenina_toolkit.traces.recording import open_recording, open_reply
 

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeGuard
 from karenina_core.models.ports import FinishReason
 from karenina_toolkit.replies.reply_ends import read_choice_end, read_end
 from karenina_toolkit.traces.formats import opentelemetry
-from karenina_toolkit.traces.formats.openai_completions import refused
+from karenina_toolkit.traces.formats.openai_chat import refused
 
 END_KEYS: Final = ("finish_reason", "finishReason", "stop_reason", "stopReason", "done_reason")
 """The keys under which programs keep the reason for which a reply ended."""

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from karenina_core.models.ports import Message
-from karenina_toolkit.traces.blocks import get_entries
+from karenina_toolkit.traces.blocks import TraceFormatError, get_entries
 from karenina_toolkit.traces.delimited_text import is_delimited, read_delimited
-from karenina_toolkit.traces.format_error import TraceFormatError
 from karenina_toolkit.traces.formats import (
     autogen,
     bedrock,

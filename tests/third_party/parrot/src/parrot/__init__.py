@@ -38,6 +38,10 @@ class plugin:
         """Return one interface."""
         return [
             AdapterSpec(
-                interface="parrot.echo", description="Says its own name.", llm=Parrot, parser=Parrot, from_files=True
+                interface="parrot.echo",
+                description="Says its own name.",
+                llm=Parrot,
+                parser=Parrot,
+                allowed_in_files=True,
             )
         ]

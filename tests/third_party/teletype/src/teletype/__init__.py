@@ -38,6 +38,6 @@ class plugin:
                 parser=_port,
                 agent=_port,
                 check=_check,
-                from_files=True,
+                allowed_in_files=True,
             )
         ]

@@ -9,7 +9,7 @@ from typing import ClassVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from karenina_core import ArtifactKeys, Stage, VerificationContext, hookimpl
-from karenina_core.models.from_files import FromFiles
+from karenina_core.models.settings_models import AllowedInFiles
 from karenina_core.namespaces import read_owned
 from karenina_template.templates import Primitive
 
@@ -21,7 +21,7 @@ class Settings(BaseModel):
         default=100,
         ge=1,
         description="The highest number of words of an answer.",
-        json_schema_extra={"from_files": "any"},
+        json_schema_extra={"allowed_in_files": "any"},
     )
     words_file: Path | None = Field(default=None, description="A file with words.")
 
@@ -29,14 +29,16 @@ class Settings(BaseModel):
 class QuestionSettings(BaseModel):
     """Fields of questions: `word_rules.level` and `word_rules.list`."""
 
-    level: int = Field(default=1, ge=1, le=5, description="How hard it is.", json_schema_extra={"from_files": "any"})
+    level: int = Field(
+        default=1, ge=1, le=5, description="How hard it is.", json_schema_extra={"allowed_in_files": "any"}
+    )
     list: Path | None = Field(default=None, description="A file with words.")
 
 
 class FieldSettings(BaseModel):
     """Fields of templates: `word_rules.words` and `word_rules.stop`."""
 
-    from_files: ClassVar[FromFiles] = "any"
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
     model_config = ConfigDict(extra="ignore")
     words: int = Field(default=3, ge=1, description="The highest number of words of a value.")
     stop: tuple[str, ...] = Field(default=(), description="Words that do not count.")
@@ -45,14 +47,14 @@ class FieldSettings(BaseModel):
 class TraitSettings(BaseModel):
     """Fields of traits: `word_rules.strict`."""
 
-    from_files: ClassVar[FromFiles] = "any"
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
     strict: bool = Field(default=False, description="Whether it is strict.")
 
 
 class SameWords(Primitive):
     """Passes if the text has the words of the truth, in any order."""
 
-    from_files: ClassVar[FromFiles] = "any"
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
     ignore: tuple[str, ...] = Field(default=(), description="Words that do not matter.")
 
     def check(self, extracted: object, expected: object) -> bool:

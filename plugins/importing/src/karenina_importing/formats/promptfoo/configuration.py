@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from karenina_benchmark.document import Document
-from karenina_benchmark.errors import CheckpointError
+from karenina_benchmark.errors import BenchmarkFileError
 from karenina_benchmark.tables.message_texts import is_conversation
 from karenina_importing.formats.promptfoo.assertions import convert, expected_answer, read_part
 from karenina_importing.formats.promptfoo.files import FILE, YAML, Folder, NotRead, is_table, read_document
@@ -81,7 +81,7 @@ def is_test(value: Any) -> bool:
 
 
 def config_rows(path: Path) -> Iterator[SourceRow]:
-    """Yield the tests of a configuration, or of a file of tests. Raises `CheckpointError`."""
+    """Yield the tests of a configuration, or of a file of tests. Raises `BenchmarkFileError`."""
     folder = Folder(path.parent)
     if is_table(path):
         yield from _Config(Document(path, {}, {}, {}), {}, folder).rows(read_test_file(path, folder))
@@ -93,17 +93,17 @@ def config_rows(path: Path) -> Iterator[SourceRow]:
     wrong = misspelt(document.value) if isinstance(document.value, Mapping) else {}
     if wrong and not document.value.keys() & {"prompts", "tests", "scenarios"}:
         listed = ", ".join(f"{key!r:.40} for `{right}`" for key, right in wrong.items())
-        raise CheckpointError(path, "", f"promptfoo does not know its keys {listed}", "write them as promptfoo does")
+        raise BenchmarkFileError(path, "", f"promptfoo does not know its keys {listed}", "write them as promptfoo does")
     if not isinstance(document.value, Mapping) or not document.value.keys() & KEYS:
         what = "it is neither a configuration of promptfoo, nor a list of tests, nor results in JSON"
-        raise CheckpointError(
+        raise BenchmarkFileError(
             path, "", what, "choose another file; if it has results, write it with `promptfoo eval -o results.json`"
         )
     default = document.value.get("defaultTest")
     has_variables = isinstance(default, str) or _mapping(default).get("vars")
     if not has_variables and not any(document.value.get(key) for key in _ASKING):
         what = "the configuration has neither `prompts` nor `tests`, so there is no question in it"
-        raise CheckpointError(path, "", what, "add them, or import the configuration that has them")
+        raise BenchmarkFileError(path, "", what, "add them, or import the configuration that has them")
     config = _Config(document, document.value, folder)
     yield from config.rows(config.tests())
 
@@ -168,7 +168,7 @@ class _Config:
             try:
                 given = self._folder.value(given)
             except NotRead as error:
-                raise CheckpointError(self._document.file, "", f"defaultTest: {error}", "write it out") from error
+                raise BenchmarkFileError(self._document.file, "", f"defaultTest: {error}", "write it out") from error
         if given is not None and not isinstance(given, Mapping):
             self._notes.append("Not carried over of the configuration: defaultTest, which is no object")
         return given if isinstance(given, Mapping) else {}
@@ -252,7 +252,7 @@ class _Config:
             if ending in (*YAML, ".json"):
                 try:
                     value = self._folder.document(file).value
-                except CheckpointError as error:
+                except BenchmarkFileError as error:
                     if ending != ".json":
                         raise NotRead(str(error)) from error
                     value = self._folder.text(file)  # JSON with templates where values would be
@@ -285,7 +285,7 @@ class _Config:
             self._count += len(combinations) * max(1, len(chosen))
             if self._count > _MOST_ROWS:
                 what = f"its tests and prompts make more than {_MOST_ROWS:,} questions"
-                raise CheckpointError(self._document.file, "", what, "divide it into several files")
+                raise BenchmarkFileError(self._document.file, "", what, "divide it into several files")
             for found in combinations:
                 for prompt in chosen or [self._default_prompt(found)]:
                     filled = {**fill_variables(found), **conversation}
@@ -343,7 +343,7 @@ class _Config:
         self._size += len(str(raw))
         if self._size > _MOST_CHARACTERS:
             what = f"its questions have more than {_MOST_CHARACTERS:,} characters"
-            raise CheckpointError(self._document.file, "", what, "divide it into several files")
+            raise BenchmarkFileError(self._document.file, "", what, "divide it into several files")
         assertions = self._referred(values.get("assert"))
         transforms = [name for name in ("transform", "postprocess") if options.get(name)]
         transform = options[transforms[0]] if transforms else None

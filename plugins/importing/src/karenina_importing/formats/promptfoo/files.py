@@ -8,10 +8,11 @@ from pathlib import Path, PurePath
 from typing import Any, Final
 
 from karenina_benchmark.document import Document
-from karenina_benchmark.errors import CheckpointError, read_text
-from karenina_benchmark.yaml.yaml_reader import read as read_yaml
+from karenina_benchmark.errors import BenchmarkFileError, read_text
+from karenina_benchmark.yaml_files import read as read_yaml
 from karenina_importing.source_files import bounded, read_json
 from karenina_toolkit.files import LINES, TABLES, plain_cell, read_records
+from karenina_toolkit.files.bounded_files import open_only_below
 from karenina_toolkit.files.file_names import stays_below
 
 YAML: Final = (".yaml", ".yml")
@@ -59,15 +60,17 @@ class Folder:
         """Return the text of a file. Raises `NotRead`."""
         if path not in self._texts:
             try:
-                self._texts[path] = read_text(path)
-            except CheckpointError as error:
+                with open_only_below(self.path):
+                    self._texts[path] = read_text(path)
+            except BenchmarkFileError as error:
                 raise NotRead(str(error)) from error
         return self._texts[path]
 
     def document(self, path: Path) -> Document:
-        """Return the value of a YAML or JSON file, with its lines if it is YAML. Raises `CheckpointError`."""
+        """Return the value of a YAML or JSON file, with its lines if it is YAML. Raises `BenchmarkFileError`."""
         if path not in self._documents:
-            self._documents[path] = read_document(path)
+            with open_only_below(self.path):
+                self._documents[path] = read_document(path)
         return self._documents[path]
 
     def value(self, name: str) -> Any:
@@ -79,7 +82,7 @@ class Folder:
                 if ending in (*YAML, ".json"):
                     contents.append(self.document(path).value)
                     continue
-            except CheckpointError as error:
+            except BenchmarkFileError as error:
                 raise NotRead(str(error)) from error
             if ending not in _TEXTS:
                 raise NotRead(f"{name!r:.80} is not a text; only promptfoo reads it")
@@ -87,9 +90,11 @@ class Folder:
         return contents[0] if len(contents) == 1 else contents
 
     def rows(self, path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Yield the place and the cells of each row of a table, or the objects of lines. Raises `CheckpointError`."""
+        """Yield the place and cells of each row of a table, or the objects of lines. Raises `BenchmarkFileError`."""
         in_table = path.suffix.lower() in TABLES
-        with bounded(path), read_records(path, package="karenina-importing") as records:
+        with bounded(path), open_only_below(self.path):
+            opened = read_records(path, package="karenina-importing")
+        with bounded(path), opened as records:
             for record in records:
                 if isinstance(record.value, Mapping) and any(cell is not None for cell in record.value.values()):
                     cells = record.value.items()
@@ -97,7 +102,7 @@ class Folder:
 
 
 def read_document(path: Path) -> Document:
-    """Return the value of a YAML or JSON file. Raises `CheckpointError`."""
+    """Return the value of a YAML or JSON file. Raises `BenchmarkFileError`."""
     if path.suffix.lower() in YAML:
         return read_yaml(read_text(path), path)
     return Document(path, read_json(path), {}, {})

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from karenina_benchmark.errors import CheckpointError
+from karenina_benchmark.errors import BenchmarkFileError
 from karenina_benchmark.tables.message_texts import is_conversation
 from karenina_importing.field_mapping import FieldMapping
 from karenina_importing.formats.promptfoo.assertions import convert, expected_answer
@@ -84,7 +84,7 @@ def _results(document: Any) -> list[Any] | None:
 def _rows(path: Path) -> Iterator[SourceRow]:
     suffix = path.suffix.lower()
     if suffix in _PROGRAMS:
-        raise CheckpointError(path, "", "the configuration is a program, which is not executed", RUN_IT)
+        raise BenchmarkFileError(path, "", "the configuration is a program, which is not executed", RUN_IT)
     if suffix in (*YAML, *TABLES):
         yield from config_rows(path)
         return
@@ -103,9 +103,9 @@ def _rows(path: Path) -> Iterator[SourceRow]:
         return
     if found is None:
         what = "it has neither the results of promptfoo, in `results.results`, nor the tests of a configuration"
-        raise CheckpointError(path, "", what, "write it with `promptfoo eval -o results.json`")
+        raise BenchmarkFileError(path, "", what, "write it with `promptfoo eval -o results.json`")
     if not found:
-        raise CheckpointError(path, "", "its results are empty: no test was run", "run `promptfoo eval -o` again")
+        raise BenchmarkFileError(path, "", "its results are empty: no test was run", "run `promptfoo eval -o` again")
     for number, result in enumerate(found, 1):
         yield _row(f"result {number}", result)
 

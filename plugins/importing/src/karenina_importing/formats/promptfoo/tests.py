@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from karenina_benchmark.document import Document
-from karenina_benchmark.errors import CheckpointError
+from karenina_benchmark.errors import BenchmarkFileError
 from karenina_importing.formats.promptfoo.files import FILE, Folder, NotRead, is_table
 
 EXPECTED: Final = "__expected"
@@ -89,12 +89,12 @@ def _read_files(name: str, place: str, folder: Folder) -> Iterator[Test]:
             for test in read_test_file(file, folder):
                 named = f"{file.name}, {test.place}" if test.place else file.name
                 yield Test(named, test.values, test.problem)
-        except CheckpointError as error:
+        except BenchmarkFileError as error:
             yield Test(place, {}, str(error))
 
 
 def read_test_file(file: Path, folder: Folder) -> Iterator[Test]:
-    """Yield the tests of a file: a table, lines, or a list in YAML or JSON. Raises `CheckpointError`."""
+    """Yield the tests of a file: a table, lines, or a list in YAML or JSON. Raises `BenchmarkFileError`."""
     if is_table(file):
         for where, cells in folder.rows(file):
             yield Test(where, cells if "vars" in cells or isinstance(cells.get("assert"), list) else row_test(cells))

@@ -431,10 +431,10 @@ ${m}`)).style("margin-left",c?`${+c}px`:null).style("width",l===void 0?null:`${+
       <dd>${et(e.calls)}: ${et(e.input_tokens)} input and ${et(e.output_tokens)} output tokens</dd>
       <dt>Time</dt>
       <dd>${tn(e.seconds)} in all items${e.ended&&v`, ended ${e.ended.slice(0,16).replace("T"," ")} UTC`}</dd>
-      ${e.cost_usd!==null&&v`<dt>Cost</dt>
-        <dd>
-          ${e.cost_is_whole?"":"at least "}${$i(e.cost_usd)}${e.cost_is_shared?", with other models of its journal":""}
-        </dd>`}
+      <dt>Cost</dt>
+      <dd>
+        ${e.cost_usd===null?"unknown":v`${e.cost_is_whole?"":"at least "}${$i(e.cost_usd)}${e.cost_is_shared?", with other models of its journal":""}`}${e.missing_cost&&`: ${e.missing_cost}`}
+      </dd>
       ${e.source&&v`<dt>File</dt>
         <dd><${L} text=${e.source} />${e.journal?"":" (no journal: calls are not shown)"}</dd>`}
     </dl>

@@ -112,6 +112,11 @@ _BEFORE_TIME: Final = re.compile(r"^(?:t|,? (?:(?:at|um|kl\.?|a las|alle|as) )?)
 _LONGEST: Final = 80
 
 
+def is_month(word: str) -> bool:
+    """Return whether a word is the name of a month in one of the languages, or an abbreviation of one."""
+    return _plain_letters(word) in _MONTHS
+
+
 def read_date(value: object, format: str | None = None) -> Moment | None:
     """Return `value` as a whole date, the first of its readings; None if it is not one. See `read_dates`."""
     return next(iter(read_dates(value, format)), None)

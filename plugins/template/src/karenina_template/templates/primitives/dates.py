@@ -13,7 +13,7 @@ from typing import Annotated, ClassVar, Final, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from karenina_core.models.from_files import FromFiles
+from karenina_core.models.settings_models import AllowedInFiles
 from karenina_template.templates.primitives.base import Primitive, Undecided
 from karenina_template.templates.primitives.date_parser import Moment, read_date, read_dates
 from karenina_template.templates.primitives.values import Number, another_day, plain
@@ -62,7 +62,7 @@ class DateMatch(_DatePrimitive):
     the value is its other date. "01.02.2024" is always 1 February.
     """
 
-    from_files: ClassVar[FromFiles] = "any"
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
     format: Annotated[str | None, AfterValidator(_whole)] = None
 
     def accept(self, expected: object) -> object:
@@ -103,7 +103,7 @@ class DateTolerance(_DatePrimitive):
     written; one with and one without a time zone fail. The tolerance must be from 0 to a billion days.
     """
 
-    from_files: ClassVar[FromFiles] = "any"
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
     tolerance: Annotated[Number, Field(ge=0)]
     unit: Literal["days", "hours", "minutes"] = "days"
 
@@ -153,7 +153,7 @@ class DateRange(Primitive):
     omitted, and `min` must not be after `max`.
     """
 
-    from_files: ClassVar[FromFiles] = "any"
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
     min: Bound = None
     max: Bound = None
 

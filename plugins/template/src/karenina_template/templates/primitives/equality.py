@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, Strict, model_validator
 
-from karenina_core.models.from_files import FromFiles
+from karenina_core.models.settings_models import AllowedInFiles
 from karenina_template.templates.normalize import Normalizers, normalize
 from karenina_template.templates.primitives.base import Primitive
 from karenina_template.templates.primitives.values import OTHER_WORDS, another, items_of, key_of, plain, text_of
@@ -77,7 +77,7 @@ class SetContainment(Primitive):
     `min_overlap`.
     """
 
-    from_files: ClassVar[FromFiles] = "any"
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
     mode: Literal["exact", "subset", "superset", "overlap"] = "exact"
     min_overlap: Annotated[int, Strict(), Field(ge=1)] | None = None
     normalize: Normalizers = ()
@@ -141,7 +141,7 @@ class OrderedMatch(Primitive):
     the truth. Sets have no order: they fail, and cannot be the truth. An empty list passes only for an empty truth.
     """
 
-    from_files: ClassVar[FromFiles] = "any"
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
     normalize: Normalizers = ("lowercase", "strip")
 
     def check_expected(self, expected: object) -> None:

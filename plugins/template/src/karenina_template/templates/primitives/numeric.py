@@ -10,20 +10,91 @@ fails: bool, NaN, infinity, None, "1,200", "3.5 %".
 Those that are graded give partial credit: `check` passes or fails and decides the verdict; `score` is the credit in
 granular scores, and may be above 0 if `check` fails. The limits of full and of any credit are not rounded; the credit
 between them is a float. What is no number scores 0.
+
+The arithmetic is exact for decimals of any size: a context with a fixed number of digits rounds, and one without a
+limit fills the memory for 1E+1000000 + 1. Sums have at most as many digits as their terms here, because a term that is
+much smaller than another does not change the sign.
 """
 
 from __future__ import annotations
 
-from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
+from collections.abc import Iterable
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, Inexact
 from math import nextafter
 from typing import Annotated, ClassVar, Final, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from karenina_core.models.from_files import FromFiles
+from karenina_core.models.settings_models import AllowedInFiles
 from karenina_template.templates.primitives.base import Primitive
-from karenina_template.templates.primitives.exact_numbers import at_most, difference, product
 from karenina_template.templates.primitives.values import Number, above_by, exact, number_of
+
+_MOST_DIGITS: Final = 20_000
+_ZERO: Final = Decimal(0)
+_USUAL: Final = Context(prec=60, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[Inexact])
+"""Precise enough for nearly all numbers; raises for the others instead of rounding."""
+
+
+def product(one: Decimal, other: Decimal) -> Decimal:
+    """Return the exact product."""
+    try:
+        return _USUAL.multiply(one, other)
+    except Inexact:
+        pass
+    return _context(_digits(one) + _digits(other)).multiply(one, other)
+
+
+def difference(one: Decimal, other: Decimal) -> Decimal:
+    """Return the difference, rounded to at most 20,000 digits."""
+    try:
+        return _USUAL.subtract(one, other)
+    except Inexact:
+        pass
+    return _context(min(_digits_of_sum(one, other), _MOST_DIGITS)).subtract(one, other)
+
+
+def at_most(one: Decimal, other: Decimal, limit: Decimal) -> bool:
+    """Return whether two numbers differ by at most `limit`."""
+    try:
+        return _USUAL.subtract(one, other).copy_abs() <= limit
+    except Inexact:
+        pass
+    low, high = sorted((one, other))
+    return sign_of_sum(high, low.copy_negate(), limit.copy_negate()) <= 0
+
+
+def sign_of_sum(*terms: Decimal) -> int:
+    """Return -1, 0 or 1: the sign of the exact sum of at most three numbers."""
+    left = _by_size(terms)
+    while len(left) > 1:
+        first, second, *rest = left
+        if first.adjusted() > second.adjusted() + 1:
+            break  # the sum of the others is smaller than the first
+        left = _by_size([_context(_digits_of_sum(first, second)).add(first, second), *rest])
+    return int(left[0].compare(_ZERO)) if left else 0
+
+
+def _by_size(terms: Iterable[Decimal]) -> list[Decimal]:
+    return sorted((term for term in terms if term), key=Decimal.adjusted, reverse=True)
+
+
+def _digits(number: Decimal) -> int:
+    return max(1, number.adjusted() - _exponent(number) + 1)
+
+
+def _digits_of_sum(one: Decimal, other: Decimal) -> int:
+    return max(one.adjusted(), other.adjusted()) - min(_exponent(one), _exponent(other)) + 2
+
+
+def _exponent(number: Decimal) -> int:
+    exponent = number.as_tuple().exponent
+    assert isinstance(exponent, int), "the number is finite"
+    return exponent
+
+
+def _context(digits: int) -> Context:
+    return Context(prec=digits, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
+
 
 Mode = Literal["relative", "absolute"]
 Decay = Literal["linear", "quadratic"]
@@ -79,7 +150,7 @@ class NumericTolerance(NumericPrimitive):
     truth of 0 only 0 passes. "absolute" measures it in the field's own unit. The tolerance must be at least 0.
     """
 
-    from_files: ClassVar[FromFiles] = "any"
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
     tolerance: Annotated[Number, Field(ge=0)]
     mode: Mode = "relative"
 
@@ -100,7 +171,7 @@ class NumericRange(Primitive):
     The truth is ignored. One bound may be omitted. Bounds must be finite, and there must be a number between them.
     """
 
-    from_files: ClassVar[FromFiles] = "any"
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
     min: Number | None = None
     max: Number | None = None
     exclusive_min: bool = False
@@ -132,7 +203,7 @@ class NumericRange(Primitive):
 class NumericMinimum(NumericPrimitive):
     """Passes if the number is at least the truth, or above it if `exclusive` is set."""
 
-    from_files: ClassVar[FromFiles] = "any"
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
     exclusive: bool = False
 
     def accept(self, expected: object) -> object:
@@ -152,7 +223,7 @@ class NumericMinimum(NumericPrimitive):
 class NumericMaximum(NumericPrimitive):
     """Passes if the number is at most the truth, or below it if `exclusive` is set."""
 
-    from_files: ClassVar[FromFiles] = "any"
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
     exclusive: bool = False
 
     def accept(self, expected: object) -> object:
@@ -206,7 +277,7 @@ class NumericGraded(NumericPrimitive):
     passes within `cutoff`, the limit included. `cutoff` must be above 0 and above `full_credit`.
     """
 
-    from_files: ClassVar[FromFiles] = "any"
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
     cutoff: Positive
     full_credit: Annotated[Number, Field(ge=0)] | None = None
     mode: Mode = "relative"
@@ -248,7 +319,7 @@ class NumericRangeGraded(Primitive):
     change only `check`. `min` must be below `max`, and `margin` above 0.
     """
 
-    from_files: ClassVar[FromFiles] = "any"
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
     min: Number
     max: Number
     margin: Positive
@@ -299,7 +370,7 @@ class NumericThresholdGraded(NumericPrimitive):
     `exclusive` is set, which changes only `check`. `margin` must be above 0.
     """
 
-    from_files: ClassVar[FromFiles] = "any"
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
     direction: Annotated[Literal["min", "max", "minimum", "maximum"], BeforeValidator(_short)]
     margin: Positive
     mode: Mode = "relative"

@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 
 from pydantic import Field
 
-from karenina_core.models.from_files import FromFiles
+from karenina_core.models.settings_models import AllowedInFiles
 from karenina_template.templates.primitives.base import Primitive, Undecided
 from karenina_template.templates.primitives.quantity_parser import (
     DecimalMark,
@@ -55,7 +55,7 @@ class NumberWithUnit(Primitive):
     another number, or with a unit of another kind fails.
     """
 
-    from_files: ClassVar[FromFiles] = "any"
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
     unit: str | None = None
     decimal: DecimalMark = Field(default=".", description="The decimal mark of numbers that can be read in two ways.")
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field
 
-from karenina_core.models.from_files import FromFiles
+from karenina_core.models.settings_models import AllowedInFiles
 from karenina_template.templates.primitives.base import Primitive
 from karenina_template.templates.primitives.values import Number, text_of
 from karenina_toolkit.folding import fold
@@ -83,12 +83,12 @@ class SemanticMatch(Primitive):
     Similarity ignores negations: "toxic" and "not toxic" are similar.
     """
 
-    from_files: ClassVar[FromFiles] = "any"
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
     is_slow: ClassVar[bool] = True
 
     threshold: Annotated[Number, Field(gt=0, le=1)] = 0.85
     model: str | None = Field(
-        default=None, description="The embedding model.", json_schema_extra={"from_files": "name"}
+        default=None, description="The embedding model.", json_schema_extra={"allowed_in_files": "name"}
     )
 
     def check_expected(self, expected: object) -> None:

@@ -16,7 +16,7 @@ from typing import Annotated, ClassVar, Final, Literal, NoReturn, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, Strict, model_validator
 
-from karenina_core.models.from_files import FromFiles
+from karenina_core.models.settings_models import AllowedInFiles
 from karenina_core.text import compose
 from karenina_template.templates.normalize import Normalizers, normalize
 from karenina_template.templates.primitives.base import Primitive
@@ -50,7 +50,7 @@ class ExactMatch(Primitive):
     error, because it would equal all other such texts.
     """
 
-    from_files: ClassVar[FromFiles] = "any"
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
     normalize: Normalizers = ("lowercase", "strip")
 
     def check_expected(self, expected: object) -> None:
@@ -80,7 +80,7 @@ class ExactMatch(Primitive):
 
 
 class _Contains(Primitive):
-    from_files: ClassVar[FromFiles] = "any"
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
     substrings: Texts
     normalize: Normalizers = ()
 
@@ -135,7 +135,7 @@ class RegexMatch(Primitive):
     the others, too. A search that takes too long raises `PatternTimeout`.
     """
 
-    from_files: ClassVar[FromFiles] = "any"
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
     pattern: str
     flags: FlagNames = ()
 
@@ -181,7 +181,7 @@ class TraceRegex(TracePrimitive):
     not empty, and `count_min` at least 1. A search that takes too long raises `PatternTimeout`.
     """
 
-    from_files: ClassVar[FromFiles] = "any"
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
     pattern: str
     flags: FlagNames = ()
     count_min: Annotated[int, Strict(), Field(ge=1), BeforeValidator(_at_least_one)] = 1
@@ -205,7 +205,7 @@ class TraceContains(TracePrimitive):
     The response is searched as it is written, and both in NFC.
     """
 
-    from_files: ClassVar[FromFiles] = "any"
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
     substring: str = Field(min_length=1)
     case_sensitive: bool = True
 
@@ -225,7 +225,7 @@ class TraceLength(TracePrimitive):
     omitted, and `min` must not be above `max`.
     """
 
-    from_files: ClassVar[FromFiles] = "any"
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
     min: Count | None = None
     max: Count | None = None
     unit: Literal["chars", "words"] = "chars"
@@ -251,7 +251,7 @@ class TraceJSON(TracePrimitive):
     set. Up to 1,000 places of a response are searched.
     """
 
-    from_files: ClassVar[FromFiles] = "any"
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
     anywhere: bool = False
 
     def check_trace(self, text: str) -> bool:

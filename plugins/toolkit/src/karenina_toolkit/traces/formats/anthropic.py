@@ -8,10 +8,8 @@ from typing import Any
 
 from karenina_core.models.ports import Message, ToolCall, Usage
 from karenina_toolkit.replies.reply_sanitizer import read_token_count
-from karenina_toolkit.traces.blocks import as_json, describe_block
-from karenina_toolkit.traces.format_error import TraceFormatError
+from karenina_toolkit.traces.blocks import TraceFormatError, TurnBuilder, as_json, describe_block
 from karenina_toolkit.traces.formats.openai_chat import Parts
-from karenina_toolkit.traces.turn_builder import TurnBuilder
 
 Entry = Mapping[str, Any]
 _THOUGHTS = ("thinking", "redacted_thinking")

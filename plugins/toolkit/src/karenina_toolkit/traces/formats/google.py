@@ -8,9 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from karenina_core.models.ports import Message, ToolCall
-from karenina_toolkit.traces.blocks import as_json, describe_block, get_entries, get_name
-from karenina_toolkit.traces.format_error import TraceFormatError
-from karenina_toolkit.traces.turn_builder import TurnBuilder
+from karenina_toolkit.traces.blocks import TraceFormatError, TurnBuilder, as_json, describe_block, get_entries, get_name
 
 Entry = Mapping[str, Any]
 CODE_TOOL = "code_execution"

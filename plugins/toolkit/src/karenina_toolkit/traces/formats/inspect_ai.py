@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from karenina_core.models.ports import Message, Role, ToolCall
-from karenina_toolkit.traces.blocks import as_json, get_entries, get_name
-from karenina_toolkit.traces.format_error import TraceFormatError
+from karenina_toolkit.traces.blocks import TraceFormatError, as_json, get_entries, get_name
 from karenina_toolkit.traces.formats.openai_chat import Parts, read_arguments, read_content, split_parts
 
 Entry = Mapping[str, Any]

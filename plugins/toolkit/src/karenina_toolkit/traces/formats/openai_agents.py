@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from karenina_core.models.ports import Message
-from karenina_toolkit.traces.format_error import TraceFormatError
+from karenina_toolkit.traces.blocks import TraceFormatError
 from karenina_toolkit.traces.formats import openai_responses
 
 Entry = Mapping[str, Any]

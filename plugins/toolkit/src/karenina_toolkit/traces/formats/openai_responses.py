@@ -7,10 +7,8 @@ from itertools import count
 from typing import Any
 
 from karenina_core.models.ports import Message, ToolCall
-from karenina_toolkit.traces.blocks import as_json, describe_block
-from karenina_toolkit.traces.format_error import TraceFormatError
+from karenina_toolkit.traces.blocks import TraceFormatError, TurnBuilder, as_json, describe_block
 from karenina_toolkit.traces.formats.openai_chat import read_arguments, read_content, read_message
-from karenina_toolkit.traces.turn_builder import TurnBuilder
 
 Entry = Mapping[str, Any]
 _ITEMS = ("reasoning", "item_reference", "compaction")

@@ -7,7 +7,7 @@ from dataclasses import fields
 from typing import Any, Final
 
 from karenina_core.models.ports import Message, ToolCall
-from karenina_toolkit.traces.format_error import TraceFormatError
+from karenina_toolkit.traces.blocks import TraceFormatError
 
 Entry = Mapping[str, Any]
 _FIELDS: Final = frozenset(field.name for field in fields(Message))

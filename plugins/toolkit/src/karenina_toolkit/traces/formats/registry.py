@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 from karenina_core.models.ports import Message
-from karenina_toolkit.traces.format_error import TraceFormatError
+from karenina_toolkit.traces.blocks import TraceFormatError
 from karenina_toolkit.traces.formats import (
     anthropic,
     autogen,

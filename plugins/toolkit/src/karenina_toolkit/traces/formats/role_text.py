@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from karenina_core.models.ports import Message, ToolCall
-from karenina_toolkit.traces.format_error import TraceFormatError
+from karenina_toolkit.traces.blocks import TraceFormatError, TurnBuilder
 from karenina_toolkit.traces.formats.openai_chat import UNREADABLE_ARGUMENTS
-from karenina_toolkit.traces.turn_builder import TurnBuilder
 
 _LABELS: Final = {
     "system": ("system", "developer"),

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from karenina_core.models.ports import Message, Role, ToolCall
-from karenina_toolkit.traces.blocks import get_entries, get_name
-from karenina_toolkit.traces.format_error import TraceFormatError
+from karenina_toolkit.traces.blocks import TraceFormatError, get_entries, get_name
 from karenina_toolkit.traces.formats.openai_chat import read_content
 
 Entry = Mapping[str, Any]

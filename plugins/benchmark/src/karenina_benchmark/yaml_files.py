@@ -1,4 +1,4 @@
-"""Read YAML with line numbers and by the rules of YAML 1.2.
+"""Read YAML with line numbers and by the rules of YAML 1.2, and write what every reader of YAML reads back unchanged.
 
 Only plain values are built, fewer than `safe_load` builds. The only booleans are `true` and `false`, so `no`, `on` and
 `NO` (Norway) are texts; `010` is ten, `12:30` is a text, and a date stays the text that is written. A duplicate key is
@@ -11,15 +11,16 @@ import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from karenina_benchmark.document import Document, Place, Section
-from karenina_benchmark.errors import CheckpointError, Problems
+from karenina_benchmark.errors import BenchmarkFileError, Problems
 from karenina_toolkit.files import bounded_files
 from karenina_toolkit.files.value_limits import MAX_DEPTH, find_problem
 
 if TYPE_CHECKING:
     import yaml
+
 
 _BOOL = re.compile(r"true|True|TRUE|false|False|FALSE")
 _INT = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
@@ -48,16 +49,16 @@ class TooManyValues(Exception):
 
 
 def parse(text: str, file: Path, problems: Problems | None = None) -> Section:
-    """Parse a YAML text as a mapping; see `read`. Raises `CheckpointError` with the line."""
+    """Parse a YAML text as a mapping; see `read`. Raises `BenchmarkFileError` with the line."""
     document = read(text, file, problems)
     if not isinstance(document.value, Mapping):
         what = "the file does not hold a mapping of keys to values"
-        raise CheckpointError(file, "", what, "begin it with `karenina: 1`")
+        raise BenchmarkFileError(file, "", what, "begin it with `karenina: 1`")
     return Section(document, (), document.value)
 
 
 def read(text: str, file: Path, problems: Problems | None = None) -> Document:
-    """Parse a YAML text; the value of an empty one is None. Raises `CheckpointError` with the line.
+    """Parse a YAML text; the value of an empty one is None. Raises `BenchmarkFileError` with the line.
 
     If `problems` is given, keys that appear twice and values that cannot be read are added to it instead, and the first
     value of a key is used.
@@ -80,36 +81,36 @@ def read(text: str, file: Path, problems: Problems | None = None) -> Document:
         problem = error.problem or error.context or ""
         if "<stream end>" in problem or "end of stream" in problem:
             what = "the YAML is not valid: the file ends while a value is still open"
-            raise CheckpointError(file, where, what, "look above for an unclosed [, { or quote") from error
+            raise BenchmarkFileError(file, where, what, "look above for an unclosed [, { or quote") from error
         if "'\\t'" in problem:
             what = "the YAML is not valid: a tab begins the line"
-            raise CheckpointError(file, where, what, "indent with spaces") from error
+            raise BenchmarkFileError(file, where, what, "indent with spaces") from error
         what = f"the YAML is not valid: {problem}"
-        raise CheckpointError(file, where, what, _YAML_CURE) from error
+        raise BenchmarkFileError(file, where, what, _YAML_CURE) from error
     except yaml.YAMLError as error:
-        raise CheckpointError(file, "", f"the YAML is not valid: {error}", "remove that character") from error
+        raise BenchmarkFileError(file, "", f"the YAML is not valid: {error}", "remove that character") from error
     except RecursionError as error:
-        raise CheckpointError(file, "", "the YAML is nested too deeply", "check the file") from error
+        raise BenchmarkFileError(file, "", "the YAML is nested too deeply", "check the file") from error
     except TooManyValues as error:
         what, cure = f"the file has more than {error.limit:,} values", "write it as lines of JSON (.jsonl)"
-        raise CheckpointError(
+        raise BenchmarkFileError(
             file,
             f"line {error.line}",
             what,
             f"{cure}, or {bounded_files.size_limit_cure(bounded_files.max_file_bytes())}",
         ) from error
     except (ValueError, OverflowError) as error:  # PyYAML accepts any number in an escape such as \U
-        if isinstance(error, CheckpointError):
+        if isinstance(error, BenchmarkFileError):
             raise
         what = "an escape \\U in the YAML is not a valid character"
-        raise CheckpointError(file, "", what, "correct that escape") from error
+        raise BenchmarkFileError(file, "", what, "correct that escape") from error
     if problems is None:
         collected.raise_all()
     document = Document(file, value, reader.lines, reader.written, reader.text_lines)
     trouble = find_problem(value) if "\\u" in text or "\\U" in text or reader.deep else None
     if trouble is not None:
         line = document.line(trouble.path)
-        raise CheckpointError(file, f"line {line}" if line else "", trouble.what, trouble.cure)
+        raise BenchmarkFileError(file, f"line {line}" if line else "", trouble.what, trouble.cure)
     return document
 
 
@@ -227,8 +228,8 @@ class _Reader:
         if node.tag not in (_CORE + kind, "!"):
             raise self._error(node, f"the tag {node.tag!r} is not supported", "write plain values")
 
-    def _error(self, node: yaml.Node, what: str, cure: str) -> CheckpointError:
-        return CheckpointError(self._file, f"line {node.start_mark.line + 1}", what, cure)
+    def _error(self, node: yaml.Node, what: str, cure: str) -> BenchmarkFileError:
+        return BenchmarkFileError(self._file, f"line {node.start_mark.line + 1}", what, cure)
 
 
 def is_special(text: str) -> bool:
@@ -265,3 +266,45 @@ def _loader() -> type[yaml.SafeLoader]:
         }
 
     return Loader
+
+
+_HIDDEN: Final = re.compile("[\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f]")
+"""Characters that are invisible, or exchange the order of what is seen beside them; letters and emojis need others."""
+
+
+def dump(value: Any) -> str:
+    """Return plain values as YAML, with texts of several lines as blocks."""
+    import yaml
+
+    text: str = yaml.dump(value, Dumper=_dumper(), sort_keys=False, allow_unicode=True, width=110, indent=2)
+    return text if text.isascii() else _HIDDEN.sub(_escape, text)
+
+
+def _escape(found: re.Match[str]) -> str:
+    """Return the escape of a character, which is in quotes because it is not printable."""
+    return f"\\u{ord(found[0]):04X}"
+
+
+@cache
+def _dumper() -> type[yaml.SafeDumper]:
+    import yaml
+
+    class Dumper(yaml.SafeDumper):
+        """A dumper without aliases that quotes every text that some version of YAML would read as another value."""
+
+        def ignore_aliases(self, data: object) -> bool:
+            return True
+
+        def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
+            super().increase_indent(flow, False)
+
+    def represent_text(dumper: yaml.SafeDumper, data: str) -> yaml.ScalarNode:
+        style = None
+        if is_special(data) or not all(ch == "\n" or (ch.isprintable() and ch not in "\ufeff") for ch in data):
+            style = '"'
+        elif "\n" in data:
+            style = "|"
+        return dumper.represent_scalar("tag:yaml.org,2002:str", data, style=style)
+
+    Dumper.add_representer(str, represent_text)
+    return Dumper

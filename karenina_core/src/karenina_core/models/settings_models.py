@@ -1,0 +1,84 @@
+"""Settings models: strict ones, and marks for the values that files may set without the user's trust.
+
+A value is *restricted* if it can start a program, choose where requests or keys are sent, name a path, read the
+environment, choose plugins or the executor, search the web, or change prices. All settings, fields of a model, settings
+of an adapter, and parameters of traits and primitives are restricted unless their owner marks them:
+
+    seed: int = Field(default=0, json_schema_extra={"allowed_in_files": "any"})
+
+or, for all fields that a class itself declares, with `allowed_in_files: ClassVar[AllowedInFiles] = "any"` in its body.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any, Literal, Self, cast, get_args
+
+from pydantic import BaseModel, ConfigDict, ModelWrapValidatorHandler, ValidationError, model_validator
+from pydantic_core import InitErrorDetails, PydanticCustomError
+
+from karenina_core.text import did_you_mean
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+    from pydantic.fields import FieldInfo
+
+
+AllowedInFiles = Literal["any", "below", "name", "models", "never"]
+"""The values of a field that a file may set without the user's trust.
+
+- `any`: all.
+- `below`: paths that stay in the file's folder, links resolved.
+- `name`: words that cannot be a path, such as the name of an embedding model.
+- `models`: models, whose fields are checked one by one.
+- `never`: none. Fields without a mark are treated in this way.
+"""
+
+
+def declared(info: FieldInfo, name: str) -> Any:
+    """Return what a field declares under `name` in its `json_schema_extra`; None if it declares nothing."""
+    extra = info.json_schema_extra
+    return extra.get(name) if isinstance(extra, dict) else None
+
+
+def mark_of(model: type[BaseModel], name: str) -> AllowedInFiles | None:
+    """Return the mark of a field: its own, else that of the class that declares it, else None.
+
+    The mark of a class does not apply to fields that subclasses add. Raises `ValueError` for an unknown mark.
+    """
+    found = declared(model.model_fields[name], "allowed_in_files")
+    if found is None:
+        owner = next((one for one in model.__mro__ if name in inspect.get_annotations(one)), model)
+        found = vars(owner).get("allowed_in_files")
+    if found is not None and found not in get_args(AllowedInFiles):
+        known = ", ".join(get_args(AllowedInFiles))
+        raise ValueError(f"{model.__name__}.{name}: allowed_in_files is {found!r}, but must be one of {known}")
+    return cast("AllowedInFiles | None", found)
+
+
+def restricted_fields(model: type[BaseModel]) -> tuple[str, ...]:
+    """Return the names of the fields whose mark is not `any`, in the order of the fields."""
+    return tuple(name for name in model.model_fields if mark_of(model, name) != "any")
+
+
+class StrictSettings(BaseModel):
+    """The base of settings in tables. An unknown name is an error that suggests the nearest known name."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _suggest_names(cls, values: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        try:
+            return handler(values)
+        except ValidationError as error:
+            names = {*cls.model_fields, *(info.alias for info in cls.model_fields.values() if info.alias)}
+            lines: list[InitErrorDetails] = []
+            for one in error.errors(include_url=False):
+                kind, message = one["type"], one["msg"]
+                if kind == "extra_forbidden":
+                    kind, message = "unknown_name", f"there is no such name{did_you_mean(str(one['loc'][-1]), names)}"
+                made = PydanticCustomError(kind, message)
+                lines.append(InitErrorDetails(type=made, loc=one["loc"], input=one["input"]))
+            hidden = bool(cls.model_config.get("hide_input_in_errors"))
+            raise ValidationError.from_exception_data(cls.__name__, lines, hide_input=hidden) from None

@@ -1,1 +1,0 @@
-"""YAML with the line of each value: reading and writing."""

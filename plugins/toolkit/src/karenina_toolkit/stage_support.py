@@ -1,0 +1,115 @@
+"""What stages share: a judge's input, skipping after a failed finding, several calls at once, and calls of services."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from anyio import to_thread
+
+from karenina_core.artifacts.keys import ArtifactKeys as Keys
+from karenina_core.errors import ItemInterrupt, RunError
+from karenina_core.models.ports import ErrorCategory, PortError
+from karenina_core.stages.stage import Skip
+from karenina_toolkit.traces import render_trace
+
+if TYPE_CHECKING:
+    from karenina_core.artifacts.artifact import AnyKey
+    from karenina_core.stages.context import VerificationContext
+    from karenina_core.stages.state import Ask
+
+
+T = TypeVar("T")
+
+
+async def gather_all(works: Iterable[Awaitable[T]]) -> list[T]:
+    """Return the results of awaitables that run at once, in their order. For stages that make several calls.
+
+    If one raises, the others still run to their end before the error is raised: a call in flight is paid for, and its
+    reply is kept. (A task group would cancel them.) Of several errors the first is raised, except that a `RunError` or
+    `Unfinished`, which concerns more than the stage, goes first. If the caller is cancelled, all of them are.
+    """
+    ended = await asyncio.gather(*works, return_exceptions=True)
+    errors = [one for one in ended if isinstance(one, BaseException)]
+    if errors:
+        raise next((one for one in errors if isinstance(one, RunError | ItemInterrupt)), errors[0])
+    return [one for one in ended if not isinstance(one, BaseException)]
+
+
+@dataclass(slots=True)
+class JudgeInput:
+    """The text for a judge; or `error`, the reason why there is no final message."""
+
+    text: str
+    used_full_trace: bool
+    error: str | None = None
+
+
+def make_judge_input(context: VerificationContext, *, full_trace: bool) -> JudgeInput:
+    """Return the input of a judge, and set the result's root fields about it (the first stage that calls this sets
+    them).
+
+    A plain answer is both the conversation and its final message. The calling stage declares RAW_LLM_RESPONSE,
+    TRACE_MESSAGES and FINAL_AI_MESSAGE.
+    """
+    trace = context.find_artifact(Keys.TRACE_MESSAGES) or []
+    raw = context.get_artifact(Keys.RAW_LLM_RESPONSE)
+    if not trace:
+        found = JudgeInput(raw, full_trace)
+    elif full_trace:
+        found = JudgeInput(render_trace(trace), True)
+    else:
+        final = context.find_artifact(Keys.FINAL_AI_MESSAGE)
+        if final is None:
+            found = JudgeInput("", False, "the conversation does not end with an assistant message that has text")
+        else:
+            found = JudgeInput(final, False)
+    context.offer_result_field("used_full_trace", found.used_full_trace)
+    context.offer_result_field("evaluation_input", found.text if found.error is None else None)
+    context.offer_result_field("trace_extraction_error", found.error)
+    return found
+
+
+async def call_service(ask: Ask, limit: float) -> str:
+    """Return the result of `ask` within `limit` seconds. Raises `PortError` with the text of any other error.
+
+    A plain function runs in a thread, which is abandoned if it hangs, so that the time limit holds.
+    """
+    time_out = asyncio.timeout(limit)
+    try:
+        async with time_out:
+            waiting = await to_thread.run_sync(ask, abandon_on_cancel=True)
+            return str(await waiting if inspect.isawaitable(waiting) else waiting)
+    except PortError:
+        raise
+    except Exception as error:
+        if isinstance(error, TimeoutError) and time_out.expired():
+            message = f"TimeoutError: it did not answer within {limit:g} s (request_timeout)"
+            raise PortError(message, category=ErrorCategory.TIMEOUT) from None
+        raise PortError(f"{type(error).__name__}: {error}", category=ErrorCategory.PERMANENT) from error
+
+
+_FAILS: Final[Mapping[str, tuple[bool, str]]] = {
+    Keys.RECURSION_LIMIT_REACHED.name: (True, "the turn limit was reached"),
+    Keys.RESPONSE_REFUSED.name: (True, "the provider stopped the answer"),
+    Keys.TRACE_VALIDATION_FAILED.name: (True, "the trace does not end in an answer"),
+    Keys.ABSTENTION_DETECTED.name: (True, "the model abstained"),
+    Keys.SUFFICIENCY_DETECTED.name: (False, "the answer is insufficient"),
+}
+
+
+def skip_if_failed(context: VerificationContext, *findings: AnyKey) -> bool | Skip:
+    """Return True, or a skip with the first of these findings that failed the answer. For `Stage.should_run`.
+
+    A finding is RECURSION_LIMIT_REACHED, RESPONSE_REFUSED, TRACE_VALIDATION_FAILED, ABSTENTION_DETECTED or
+    SUFFICIENCY_DETECTED (which fails if it is False), and the calling stage declares it as optional. A missing finding
+    fails nothing.
+    """
+    for finding in findings:
+        failing, why = _FAILS[finding.name]
+        if context.find_artifact(finding) is failing:
+            return Skip(why)
+    return True
