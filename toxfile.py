@@ -29,7 +29,7 @@ CI = ("all", "local", "members", "ray", "lint", "wheels", "embedding", "py312", 
 """The environments of CI, those that take longest first, so that none of them is alone at the end."""
 OWN = ("embedding", "local", "ray")
 """The members whose tests have an environment of their own in CI: a model, a model server, and a cluster."""
-QUICK = ("core", "engine", "rubric", "template", "terminal")
+QUICK = ("core", "benchmark", "engine", "rubric", "template")
 """The members that CI tests with other versions of Python too; a release tests all but `OWN` with them."""
 VERSIONS = ("3.12", "3.13")
 TOOLS = ("hypothesis", "pytest", "pytest-socket", "pytest-timeout", "pytest-xdist")
