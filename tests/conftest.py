@@ -60,8 +60,20 @@ class Wheels:
             self._built[name] = self._build(copytree(tree, self._folder / "sources" / name, dirs_exist_ok=True))
         return self._built[name]
 
-    def package(self, name: str, version: str, entry_points: Iterable[tuple[str, str]], source: str) -> Path:
-        """Return the wheel of a package with one module of this source; entry points are (group, name)."""
+    def package(
+        self,
+        name: str,
+        version: str,
+        entry_points: Iterable[tuple[str, str]],
+        source: str,
+        *,
+        metadata: str = "",
+        typed: bool = False,
+    ) -> Path:
+        """Return the wheel of a package with one module of this source; entry points are (group, name).
+
+        `metadata` are further lines of its table `project`.
+        """
         module = name.replace("-", "_")
         points = "\n".join(
             f'[project.entry-points."{group}"]\n"{point}" = "{module}:plugin"\n' for group, point in entry_points
@@ -71,9 +83,11 @@ class Wheels:
         (tree / module / "__init__.py").write_text(source, "utf-8")
         (tree / "pyproject.toml").write_text(
             '[build-system]\nrequires = ["hatchling"]\nbuild-backend = "hatchling.build"\n'
-            f'[project]\nname = "{name}"\nversion = "{version}"\n{points}',
+            f'[project]\nname = "{name}"\nversion = "{version}"\n{metadata}\n{points}',
             "utf-8",
         )
+        if typed:
+            (tree / module / "py.typed").touch()
         return self._build(tree)
 
     def source(self, tree: Path) -> Path:

@@ -32,6 +32,20 @@ class ModelIdentity(Section):
         return f"{self.interface}:{self.model_name}"
 
 
+class KeptFile(Section):
+    """A file that a stage or an adapter gave for an item (`karenina_toolkit.kept_files`), and where its bytes are.
+
+    They are in the folder of the run's files under their digest. Without one the file was left out, for the reason
+    `left_out`.
+    """
+
+    name: str
+    media_type: str
+    size: int | None = None
+    sha256: str | None = Field(default=None, pattern=r"^[0-9a-f]{64}$")
+    left_out: str | None = None
+
+
 class VerificationResultMetadata(Section):
     """The question, models, run and time of an item, and whether it ended without errors."""
 
@@ -53,6 +67,7 @@ class VerificationResultMetadata(Section):
     error: str | None = None
     execution_time: float = Field(default=0.0, description="Seconds of work, the answer's included.")
     timestamp: str = Field(default="", description="ISO 8601 in UTC with microseconds: when the item ended.")
+    files: list[KeptFile] = Field(default=[], description="Files that stages and adapters gave for the item.")
 
     @property
     def answering_model(self) -> str:

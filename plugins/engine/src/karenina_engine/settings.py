@@ -101,6 +101,18 @@ class EngineSettings(BaseModel):
         json_schema_extra={"changes_results": False, "allowed_in_files": "any"},
     )
 
+    kept_file_bytes: int = Field(
+        default=20_000_000,
+        ge=0,
+        description="The most bytes of a file that a stage or an adapter keeps with an item; larger ones are left out.",
+        json_schema_extra=_NOT_FROM_FILES,
+    )
+    kept_files_bytes: int = Field(
+        default=1_000_000_000,
+        ge=0,
+        description="The most bytes of all files that the items of a run keep; further ones are left out.",
+        json_schema_extra=_NOT_FROM_FILES,
+    )
     partial_recordings: bool = Field(
         default=False,
         description="Run even if questions have no recorded answer (their items become errors) or recordings match no "

@@ -14,6 +14,7 @@ from karenina_core.models.ports import CallInfo, CallNotes, Message, PortError, 
 from karenina_engine.calls.reply_json import Reply, dump_json_bytes
 
 if TYPE_CHECKING:
+    from karenina_core.data.sections import KeptFile
     from karenina_core.models.adapters import AdapterSpec
     from karenina_core.models.model import ModelConfig
 
@@ -122,12 +123,14 @@ class Call:
 class CallOutcome:
     """The outcome of a call: a `reply`, or the `error` of its last attempt.
 
-    A call that was cancelled has neither; observers get its outcome, and it is not stored.
+    A call that was cancelled has neither; observers get its outcome, and it is not stored. `files` are those that its
+    adapter gave for the item.
     """
 
     reply: Reply | None
     error: PortError | None
     notes: CallNotes
+    files: tuple[KeptFile, ...] = ()
 
 
 class CallRecord(Protocol):

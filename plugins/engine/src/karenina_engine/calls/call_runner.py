@@ -18,6 +18,7 @@ from karenina_engine.calls.call import BudgetGuard, Call, CallCounts, CallLedger
 from karenina_engine.calls.concurrency_limits import ConcurrencyLimits, ServerLimiter, is_refusal
 from karenina_engine.calls.reply_json import Reply, copy_error
 from karenina_engine.calls.retry import RetryPolicy
+from karenina_engine.results.kept_files import add_call_files, collect_call_files
 from karenina_toolkit.replies.reply_ends import NO_REASON
 from karenina_toolkit.replies.reply_sanitizer import sanitize_usage
 
@@ -94,9 +95,10 @@ class CallRunner:
             outcome: CallOutcome | None = None
             began = time.monotonic()
             try:
-                reply = await self._dispatch(call, send)
+                with collect_call_files() as kept:
+                    reply = await self._dispatch(call, send)
                 self._count_reply(call, reply)
-                outcome = CallOutcome(reply, None, call.notes)
+                outcome = CallOutcome(reply, None, call.notes, kept.files if kept is not None else ())
             except PortError as error:
                 self.tally.failed += not call.composite
                 outcome = CallOutcome(None, error, call.notes)
@@ -282,6 +284,7 @@ class CallRunner:
         if cached.error is not None:
             raise copy_error(cached.error)
         assert cached.reply is not None
+        add_call_files(cached.files)
         if call.is_model_call and not call.composite:
             self.tally.cached += cached.reply.usage.calls
             self.tally.saved += cached.reply.usage

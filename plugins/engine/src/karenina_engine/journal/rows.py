@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeGuard
 
+from karenina_core.data.sections import KeptFile
 from karenina_core.errors import KareninaError
 from karenina_core.models.ports import CallNotes
 from karenina_engine.calls.call import CallOutcome
@@ -28,6 +29,7 @@ _NO_RETRIES: Final = "{}"
 _FILTER_BITS: Final = 1 << 25
 """4 MB; a million keys set one bit in thirty."""
 _TURNS: Final = "turns"
+_FILES: Final = "kept_files"
 _KEY: Final = re.compile("[0-9a-f]{64}")
 
 
@@ -69,6 +71,9 @@ def make_reply_row(call: CallRecord, outcome: CallOutcome) -> tuple[Any, ...]:
         text, finish, reusable, spent = dump_error(outcome.error), None, False, (0, 0, 0)
     if notes.keys:
         text = dump_json({**json.loads(text), _TURNS: notes.keys})
+    if outcome.files:
+        files = [file.model_dump(mode="json", exclude_none=True) for file in outcome.files]
+        text = dump_json({**json.loads(text), _FILES: files})
     row = (
         *(call.key, call.endpoint.port, model.id, model.interface, model.model_name),
         *(info.stage, info.task, info.question_id, info.replicate),
@@ -100,8 +105,11 @@ def read_reply_row(row: Sequence[Any], key: bytes) -> StoredReply | None:
         notes = CallNotes(_counts(retries) if retries != _NO_RETRIES else {}, float(waited), float(seconds))
         if port == "agent":
             notes.keys = [key for key in json.loads(text).get(_TURNS, ()) if _KEY.fullmatch(key)]
+        files = tuple(map(KeptFile.model_validate, json.loads(text).get(_FILES, ()))) if _FILES in text else ()
         outcome = (
-            CallOutcome(None, load_error(text), notes) if failed else CallOutcome(load_reply(port, text), None, notes)
+            CallOutcome(None, load_error(text), notes)
+            if failed
+            else CallOutcome(load_reply(port, text), None, notes, files)
         )
     except DECODE_ERRORS:
         return None

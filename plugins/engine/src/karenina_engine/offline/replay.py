@@ -22,6 +22,7 @@ from karenina_engine.calls.journal_labels import JournalLabels, ModelLabel
 from karenina_engine.journal.journal import REPLAY_CURE, Journal
 from karenina_engine.journal.rows import raise_damaged
 from karenina_engine.journal.view import JournalView
+from karenina_engine.results.kept_files import FileStore
 from karenina_engine.run.request import RunRequest
 from karenina_engine.settings import EngineSettings
 
@@ -41,14 +42,16 @@ _CHUNK: Final = 200
 class Replay:
     """A journal, and the benchmark, configuration and trust with which its items are replayed.
 
-    `ask` allows calls whose prompt shows a changed truth. With `by_id`, the replies of a model are found by its id
-    alone, for models that the journal names (`ModelLabel`).
+    `ask` allows calls whose prompt shows a changed truth. `files` stores the files of items; by default none is
+    written. With `by_id`, the replies of a model are found by its id alone, for models that the journal names
+    (`ModelLabel`).
     """
 
     request: RunRequest
     journal: Path
     ask: bool = False
     by_id: bool = False
+    files: FileStore = field(default_factory=FileStore.that_writes_nothing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +79,8 @@ async def replay_items(
     sync = config.section(EngineSettings).journal_sync
     if replay.by_id:
         _record_conversations(config, earlier)
-    run = prepare_run(replace(replay.request, question_ids=ids), offline=not replay.ask, trust_checked=True)
+    request = replace(replay.request, question_ids=ids)
+    run = prepare_run(request, offline=not replay.ask, trust_checked=True, files=replay.files)
     with Journal.open(replay.journal, replaying=not replay.ask, sync=sync, limits=run.limits) as journal:
         replies = ReplayReplies(journal, journal.endpoint_digests() if replay.by_id else {}, on_reply)
         session = run.with_replies(replies, _NoStoredResults())

@@ -24,10 +24,12 @@ from karenina_engine.journal.view import JournalView
 from karenina_engine.offline.replay import EarlierResult, Replay, ReplayReplies, replay_items
 from karenina_engine.results.aggregate import GroupKey, RunTally, Summary
 from karenina_engine.results.header import header_line
-from karenina_engine.results.result_file import check_output, open_line_writer, prepare_output
+from karenina_engine.results.kept_files import FileStore, files_folder
+from karenina_engine.results.result_file import check_output, default_journal, open_line_writer, prepare_output
 from karenina_engine.results.summary_text import group_lines
 from karenina_engine.run.process_pool import ProcessPool, Work, can_fork
 from karenina_engine.run.request import RunRequest
+from karenina_engine.settings import EngineSettings
 from karenina_terminal.notebook_html import SectionsView, sections_of
 from karenina_terminal.text_layout import Facts, Grid, Section, Title
 from karenina_toolkit.printable import quantity
@@ -252,7 +254,9 @@ def rescore(
     held = [header_line(loaded_distributions(plugins_of(config)), run, rescored=True)]
     with ExitStack() as stack:
         add: Callable[[Iterable[str]], None] | None = None
-        replay = Replay(RunRequest(benchmark, config, trust=trust), Path(journal), ask, by_id)
+        files = _file_store(Path(journal), Path(output), config) if output is not None else None
+        request = RunRequest(benchmark, config, trust=trust)
+        replay = Replay(request, Path(journal), ask, by_id, files or FileStore.that_writes_nothing())
         for part in _reports(_Job(replay, output is not None, ids), 1 if ask else processes):
             for group, question, was, was_granular, now, now_granular in part.scores:
                 before.add(group, was, question, was_granular)
@@ -282,6 +286,15 @@ def rescore(
     gone = sum(count for id, count in asked.items() if id not in kept) if question_ids is None else 0
     new = len(wanted) - len(ids)
     return RescoreReport(before.summary(), after.summary(), changes, gone, new, time.monotonic() - began)
+
+
+def _file_store(journal: Path, output: Path, config: VerificationConfig) -> FileStore:
+    """Return the store of the run's files, or one beside the output in another folder, to which those are copied."""
+    settings, earlier = config.section(EngineSettings), files_folder(journal)
+    if output.absolute().parent == journal.absolute().parent:
+        return FileStore(earlier, settings.kept_file_bytes, settings.kept_files_bytes)
+    folder = files_folder(default_journal(output))
+    return FileStore(folder, settings.kept_file_bytes, settings.kept_files_bytes, earlier=earlier)
 
 
 @contextmanager

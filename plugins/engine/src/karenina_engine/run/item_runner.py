@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 from karenina_core.stages.context import Item
 from karenina_engine.cost.budget import OverBudget
 from karenina_engine.progress.observers import ItemStarted
+from karenina_engine.results.kept_files import ItemFiles
 from karenina_engine.run.panel import PanelAnswer
 from karenina_engine.run.port_factory import PortFactory
+from karenina_toolkit.kept_files import keeping_files
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
@@ -57,12 +59,17 @@ class ItemRunner:
         whole = self._item(task)
         try:
             with self._parts.observers.answer_events(whole):
-                answer = await task.pipeline.answer(whole)
+                given = ItemFiles(self._parts.files, whole.question.id)
+                with keeping_files(given):
+                    answer = await task.pipeline.answer(whole)
                 try:
                     if len(judges) == 1:
-                        yield judges[0], await self._judge(task, answer, judges[0])
+                        files = given.for_judge()
+                        with keeping_files(files):
+                            judged = await self._judge(task, answer, judges[0])
+                        yield judges[0], files.list_in(judged)
                     else:
-                        async with aclosing(self._judge_all(task, answer, judges)) as results:
+                        async with aclosing(self._judge_all(task, answer, judges, given)) as results:
                             async for result in results:
                                 yield result
                 finally:
@@ -71,10 +78,10 @@ class ItemRunner:
             logger.debug("[%s] not run, or not by every judge: the budget is spent", task.question.id)
 
     async def _judge_all(
-        self, task: AnswerTask, answer: State, judges: Sequence[int]
+        self, task: AnswerTask, answer: State, judges: Sequence[int], given: ItemFiles
     ) -> AsyncGenerator[tuple[int, VerificationResult]]:
         """Let the judges evaluate an answer at once, and yield their results as they come."""
-        judging = [asyncio.create_task(self._judge_if_covered(task, answer, judge)) for judge in judges]
+        judging = [asyncio.create_task(self._judge_if_covered(task, answer, judge, given)) for judge in judges]
         try:
             for ended in asyncio.as_completed(judging):
                 found = await ended
@@ -86,11 +93,14 @@ class ItemRunner:
             await asyncio.gather(*judging, return_exceptions=True)
 
     async def _judge_if_covered(
-        self, task: AnswerTask, answer: State, judge: int
+        self, task: AnswerTask, answer: State, judge: int, given: ItemFiles
     ) -> tuple[int, VerificationResult] | None:
         """Return the result of a judge; None if the budget does not cover it, since other judges may cost less."""
         try:
-            return judge, await self._judge(task, answer, judge)
+            files = given.for_judge()
+            with keeping_files(files):
+                result = await self._judge(task, answer, judge)
+            return judge, files.list_in(result)
         except* OverBudget:
             logger.debug("[%s] not judged: the budget is spent", task.question.id)
         return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from karenina_core.config import plugins_of
@@ -24,6 +25,8 @@ from karenina_engine.check.stage_checks import check_judges
 from karenina_engine.cost.budget import Budget
 from karenina_engine.cost.ledger import Ledger
 from karenina_engine.cost.price_table import PriceTable
+from karenina_engine.results.kept_files import FileStore, files_folder
+from karenina_engine.results.result_file import default_journal
 from karenina_engine.run.executor import AsyncioExecutor
 from karenina_engine.run.matrix import Matrix
 from karenina_engine.run.plugin_offers import configured_executor, configured_panel, find_observers
@@ -33,6 +36,8 @@ from karenina_engine.run.session import RunSession
 from karenina_engine.settings import EngineSettings
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from karenina_core.config import VerificationConfig
     from karenina_core.data.question import Question
     from karenina_core.data.trust import Trust
@@ -85,16 +90,21 @@ def prepare_session(
     all of this.
     """
     offline = journal is not None and journal.replaying
+    if journal is not None:
+        request = replace(request, journal=journal.path)
     session = prepare_run(request, offline=offline)
     if not offline:
         check_recordings(session.parts.plugins, session.config, session.matrix.questions, request.benchmark)
     return session if journal is None else session.with_journal(journal, command)
 
 
-def prepare_run(request: RunRequest, *, offline: bool = False, trust_checked: bool = False) -> RunSession:
+def prepare_run(
+    request: RunRequest, *, offline: bool = False, trust_checked: bool = False, files: FileStore | None = None
+) -> RunSession:
     """Return the session of the requested run after all checks; `offline` says that no model may be called.
 
-    `trust_checked` says that `require_trust` was called before. Raises `ConfigError` and `PlanError`.
+    `trust_checked` says that `require_trust` was called before. `files` replaces the store beside the journal.
+    Raises `ConfigError` and `PlanError`.
     """
     benchmark = request.benchmark
     trust, config = resolve_trust(request.trust), request.config
@@ -109,6 +119,7 @@ def prepare_run(request: RunRequest, *, offline: bool = False, trust_checked: bo
         policy=request.policy,
         offline=offline,
         observers=request.observers,
+        files=files if files is not None else _file_store(request.journal, request.output, config),
     )
     if not offline or not config.core.parsing_models:
         check_judges(session.parts.plugins, config, questions, trust, session.matrix.planner)
@@ -124,10 +135,13 @@ def make_session(
     policy: RetryPolicy | None = None,
     offline: bool = False,
     observers: Sequence[object] = (),
+    files: FileStore | None = None,
 ) -> RunSession:
     """Check a run over these questions for everything that would fail every item, and return its session.
 
-    `observers` are called in addition to those of plugins. Raises `ConfigError` if a model cannot be used, and
+    `observers` are called in addition to those of plugins, and `files` stores the files of items.
+
+    Raises `ConfigError` if a model cannot be used, and
     `PlanError` if a question has no plan.
     """
     core, settings = config.core, config.section(EngineSettings)
@@ -149,7 +163,16 @@ def make_session(
     policy = policy or settings.retry_policy()
     limits = limit_calls(plugins, settings.concurrency(), policy.patience)
     session = RunSession(
-        RunParts(plugins, config, trust, policy, limits, found, offline=offline),
+        RunParts(
+            plugins,
+            config,
+            trust,
+            policy,
+            limits,
+            found,
+            files=files if files is not None else FileStore(None, 0, 0),
+            offline=offline,
+        ),
         Matrix(questions, config, planner, configured_panel(plugins, config)),
         ledger=ledger,
         budget=budget,
@@ -161,6 +184,14 @@ def make_session(
         why = f"the executor {settings.executor!r} does not support a budget"
         raise ConfigError([f'{why}: remove the budget, or set executor = "{AsyncioExecutor.name}"'])
     return session
+
+
+def _file_store(journal: Path | None, output: Path | None, config: VerificationConfig) -> FileStore:
+    """Return the store of the files of items: beside the journal, or without one where the default journal would be."""
+    settings = config.section(EngineSettings)
+    journal = journal or (default_journal(output) if output is not None else None)
+    folder = files_folder(journal) if journal is not None else None
+    return FileStore(folder, settings.kept_file_bytes, settings.kept_files_bytes)
 
 
 def _warn_of_other_questions(benchmark: QuestionSource, journal: Journal) -> None:

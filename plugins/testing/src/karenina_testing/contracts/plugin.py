@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from karenina_core.plugins import Plugins
+from karenina_toolkit.package_check.check import check_package
 
 
 class PluginContract:
@@ -22,3 +23,12 @@ class PluginContract:
         assert found, f"no entry point is {self.entry_point!r}: install the package (pip install -e .)"
         assert {info.name: info.failure for info in found if info.state != "loaded"} == {}
         assert {info.name: info.ignored for info in found if info.ignored} == {}
+
+    def test_the_installed_package_passes_its_check(self) -> None:
+        assert problems_of_package(self.entry_point) == []
+
+
+def problems_of_package(entry_point: str) -> list[str]:
+    """Return what `karenina plugins --check` finds wrong with the installed package of an entry point."""
+    _, findings = check_package(entry_point.partition(":")[0])
+    return [f"{one.area}: {one.text}" for one in findings if one.state == "problem"]
