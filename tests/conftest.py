@@ -106,13 +106,12 @@ class Environment:
         self._packages = folder / "site"
 
     def install(self, *wheels: Path) -> None:
-        """Install with pip, from the files alone."""
-        options = ["-q", "--no-deps", "--no-index", "--target", self._packages]
-        self._run([sys.executable, "-m", "pip", "install", *options, *wheels]).check_returncode()
+        """Install from the files alone."""
+        options = ["-q", "--no-deps", "--no-index", "--python", sys.executable, "--target", self._packages]
+        self._run([sys.executable, "-m", "uv", "pip", "install", *options, *wheels]).check_returncode()
 
     def karenina(self, *arguments: str | Path, script: bool = False) -> subprocess.CompletedProcess[str]:
-        """Run the command; `script` starts a new interpreter for it, as installed packages need it."""
-        script = script or self._packages.exists()
+        """Run the command; `script` starts a new interpreter for it."""
         return preloaded.run(arguments, folder=self.folder, environment=self._environment, timeout=120, script=script)
 
     def printed(self, *arguments: str | Path, code: int = 0) -> Any:
@@ -121,9 +120,11 @@ class Environment:
         assert done.returncode == code, done.stderr
         return json.loads(done.stdout)
 
-    def python(self, program: str) -> Any:
-        """Return the JSON that a program prints."""
-        done = self._run([sys.executable, "-c", program])
+    def python(self, program: str, *, script: bool = False) -> Any:
+        """Return the JSON that a program prints; `script` starts a new interpreter for it."""
+        done = preloaded.run(
+            [], folder=self.folder, environment=self._environment, timeout=120, program=program, script=script
+        )
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 

@@ -13,6 +13,7 @@ from conftest import Environment, Wheels
 from karenina_scaffold.kinds import KINDS
 
 ROOT = Path(__file__).parents[1]
+pytestmark = pytest.mark.timeout(900)  # building and checking packages takes minutes on a busy machine
 
 
 @pytest.fixture(scope="module")

@@ -318,7 +318,7 @@ def test_a_broken_plugin_of_ours_is_not_called_missing(site: Environment) -> Non
     package.mkdir(parents=True)
     (package / "__init__.py").write_text("raise ImportError('the wrong library')")
 
-    done = site.karenina("plan", "--set", "abstention_enabled=true")
+    done = site.karenina("plan", "--set", "abstention_enabled=true", script=True)
 
     assert done.returncode == 2
     assert "abstention_enabled: its plugin is missing: karenina-checks" in done.stderr

@@ -27,6 +27,8 @@ from karenina_core.stages import hookspecs
 from karenina_core.stages.stage import registered_stages
 from karenina_engine.check.planner import Planner
 
+pytestmark = pytest.mark.alone
+
 STAGES = "karenina.stages"
 ADAPTERS = "karenina.adapters"
 OTHERS = "karenina.plugins"

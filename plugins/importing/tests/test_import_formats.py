@@ -15,6 +15,8 @@ from karenina_benchmark.formats.format_registry import list_formats
 from karenina_core.plugins import Plugins
 from karenina_importing import ImportFormat
 
+pytestmark = pytest.mark.alone
+
 RECORD = ("--recordings", "answers.jsonl")
 
 

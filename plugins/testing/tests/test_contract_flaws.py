@@ -28,6 +28,8 @@ from karenina_testing.contracts import (
     TraitContract,
 )
 
+pytestmark = pytest.mark.alone
+
 WORDS = ArtifactKey("flaws.words", int)
 TASK = PromptTask("flaws", "You count the words of a response.")
 SCHEMA = {"type": "object", "properties": {"words": {"type": "integer"}}, "required": ["words"]}

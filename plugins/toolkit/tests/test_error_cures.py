@@ -19,6 +19,8 @@ from karenina_toolkit.http.error_cures import (
 )
 from karenina_toolkit.http.http_errors import HTTPStatusError, not_json_error, status_error
 
+pytestmark = pytest.mark.alone
+
 PAGE = """<!DOCTYPE html>
 <html><head><title>Open WebUI</title><style>p {color: red}</style><script>if (1 < 2) start()</script></head>
 <body><!-- made by hand --><h1 class="x">Welcome &amp; hello</h1></body></html>"""
