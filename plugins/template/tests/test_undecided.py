@@ -365,7 +365,7 @@ def test_a_primitive_that_answers_something_else_is_named(reply: object) -> None
     class Answer(BaseAnswer):
         gene: str | None = VerifiedField("", ground_truth="x", verify_with=Sloppy(reply=reply))
 
-    message = rf"primitive Sloppy of {__name__} answered {reply!r}.*must return True, False or Undecided"
+    message = rf"primitive Sloppy of {__name__} returned {reply!r}.*must return True, False or Undecided"
     with pytest.raises(InvalidAnswer, match=message):
         Answer(gene="x").verify()
     with pytest.raises(InvalidAnswer, match=message):
