@@ -47,7 +47,10 @@ class TraitWorkspace:
 async def open_trait_workspace(
     trait: AgenticRubricTrait, response: str | None, context: VerificationContext
 ) -> AsyncIterator[TraitWorkspace]:
-    """Yield the workspace of one trait's agent; it is removed when the block ends. Raises `WorkspaceError`."""
+    """Yield the workspace for a trait's agent, which is removed when the block ends. Raises `WorkspaceError`.
+
+    `response` is written to a file there if the trait asks for it; None means that the agent must not see it.
+    """
     as_file = trait.materialize_trace and response is not None
     if trait.context_mode == "trace_only" and not as_file:
         yield TraitWorkspace()
@@ -179,7 +182,7 @@ def _check_programs(model: ModelConfig, trait: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _TraitOutcome:
-    """The outcome of one trait: a verdict or an error, and the trace of its investigation."""
+    """The outcome for one trait: a verdict or an error, and the trace of the investigation."""
 
     name: str
     verdict: Verdict | None = None

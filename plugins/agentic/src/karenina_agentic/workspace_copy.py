@@ -60,7 +60,7 @@ def check_links(folder: Path, root: Path) -> None:
 
 
 class _Copying:
-    """The making of one copy, within limits, because a few links between folders could fill any disk.
+    """One copy operation, with limits, because a few links between folders could fill any disk.
 
     Folders and files are opened relative to their parent and never through a link, because an agent may still be
     changing the original.

@@ -103,7 +103,7 @@ def conclusion(reasoning: Mapping[str, str]) -> str:
 
 
 def score_request(question: str, response: str, trait: str, scale: str, reasoning: Mapping[str, str]) -> str:
-    """Return the request for the score of one trait."""
+    """Return the request for a trait's score; `scale` describes the scale, and `reasoning` is the step before."""
     parts = [
         f"Question: {question}",
         f"Quality: {trait}",

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """A judge's score of one trait, with its reasoning."""
+    """A judge's score for one trait, with the reasoning."""
 
     score: Score
     reasoning: str

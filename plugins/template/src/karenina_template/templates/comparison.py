@@ -97,7 +97,7 @@ class Comparison:
         return self._compared
 
     def _undecided_fields(self) -> dict[str, Result]:
-        """Return the results of undecided fields, for a class with methods of its own.
+        """Return the results of undecided fields, for a class with its own methods.
 
         Raises `InvalidAnswer` if `field_results()` raises.
         """

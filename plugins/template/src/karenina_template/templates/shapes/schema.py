@@ -117,7 +117,7 @@ def with_description(part: Json, text: str) -> Json:
 
 
 class _Cleaning:
-    """The cleaning of one schema. `unshown` collects the constraints that are left out, by definition and root field.
+    """A cleaner for one schema. `unshown` collects the constraints that are left out, by definition and root field.
 
     `tags` are pairs of definition and property: discriminators, whose single values distinguish the options of a union,
     and which are kept.
