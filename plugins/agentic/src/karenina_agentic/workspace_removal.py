@@ -159,7 +159,7 @@ class CleanupList:
             )
 
     def discard(self, folder: CreatedFolder) -> None:
-        """Record that a folder was removed."""
+        """Remove a folder from the list, because it was removed; delete the file if the list is empty."""
         with self._lock:
             if folder.path not in self._paths:
                 return

@@ -48,7 +48,7 @@ class SufficiencyCheck(JudgeCheck):
         return config.section(ChecksSettings).sufficiency_enabled or Skip("sufficiency_enabled is false")
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
-        """Skip answers that an earlier stage failed, and templates that need no judge."""
+        """Skip answers that failed in an earlier stage, and templates that need no judge."""
         not_failed = skip_if_failed(
             context,
             Keys.RECURSION_LIMIT_REACHED,
@@ -63,7 +63,7 @@ class SufficiencyCheck(JudgeCheck):
         return True
 
     def triggers(self, detected: bool) -> bool:
-        """Return whether the answer is not sufficient."""
+        """Return whether the judge found the answer insufficient."""
         return not detected
 
     def request(self, context: VerificationContext, response: str) -> str:

@@ -66,7 +66,7 @@ class DeepJudgmentAutoFail(AutoFailStage):
         return f"nothing in the response supports {', '.join(missing)} (retries: {retries})"
 
     def on_fail(self, context: VerificationContext) -> None:
-        """Set the field result to False."""
+        """Set the field result to False if it is True."""
         if context.find_artifact(Keys.FIELD_VERIFICATION_RESULT):
             context.revise_artifact(Keys.FIELD_VERIFICATION_RESULT, False, "attributes without excerpts")
 

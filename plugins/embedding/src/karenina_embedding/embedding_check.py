@@ -192,7 +192,10 @@ def canonical(values: Mapping[str, Any]) -> str:
 
 
 def _would_pass(bound: BoundTemplate, answer: BaseAnswer, found: Mapping[str, Any]) -> bool:
-    """Return whether the fields would pass if every extracted value had the same meaning as its truth."""
+    """Return whether the fields would pass if every extracted value had the same meaning as its truth.
+
+    True is assumed for a class with its own `verify`, or without verified fields.
+    """
     key = bound.template.key
     if bound.composition is None:
         return True

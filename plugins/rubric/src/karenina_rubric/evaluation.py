@@ -225,7 +225,10 @@ class RubricEvaluation(Stage):
 
 
 async def score_all(traits: Sequence[RubricTrait], text: str, context: VerificationContext) -> ResultFields:
-    """Score `traits` with all evaluators concurrently, and merge the scores in the order of the traits."""
+    """Score `traits` with all evaluators concurrently, and merge the scores in the order of the traits.
+
+    A trait that is unscorable, unclaimed or failed gets an error, and a warning is logged.
+    """
     merged = ResultFields()
     shares: dict[int, list[RubricTrait]] = {}
     evaluators = trait_evaluators(context.plugins)

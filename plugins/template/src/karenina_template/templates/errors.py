@@ -26,7 +26,7 @@ class TemplateError(KareninaError, ValueError):
         self.template = template
 
     def at(self, line: int | None = None, template: str | None = None) -> TemplateError:
-        """Return the same error with the place added that it did not know yet."""
+        """Return a copy of the error with `line` and `template` filled in where they were unknown."""
         return TemplateError(
             self.reason,
             line=self.line if self.line is not None else line,
@@ -50,7 +50,7 @@ class UntrustedTemplate(TemplateError):
         self.digest = digest
 
     def at(self, line: int | None = None, template: str | None = None) -> UntrustedTemplate:
-        """Return the same error with the place added that it did not know yet."""
+        """Return a copy of the error with `line` and `template` filled in where they were unknown."""
         return UntrustedTemplate(
             self.code,
             digest=self.digest,

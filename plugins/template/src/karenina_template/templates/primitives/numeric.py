@@ -45,7 +45,7 @@ def product(one: Decimal, other: Decimal) -> Decimal:
 
 
 def difference(one: Decimal, other: Decimal) -> Decimal:
-    """Return the difference, rounded to at most 20,000 digits."""
+    """Return the difference, exact up to 20,000 digits and rounded beyond."""
     try:
         return _USUAL.subtract(one, other)
     except Inexact:
@@ -290,7 +290,7 @@ class NumericGraded(NumericPrimitive):
         return self
 
     def mutate(self, expected: object) -> object:
-        """Return a number above every credit."""
+        """Return a number that is too high to earn any credit."""
         truth = self._truth(expected)
         return above_by(expected, product(exact(self.cutoff), unit(self.mode, truth)))
 
@@ -335,7 +335,7 @@ class NumericRangeGraded(Primitive):
         return self
 
     def mutate(self, expected: object) -> object:
-        """Return a number above every credit."""
+        """Return a number that is too high to earn any credit."""
         width = product(exact(self.margin), unit(self.mode, difference(exact(self.max), exact(self.min))))
         return above_by(self.max, width)
 

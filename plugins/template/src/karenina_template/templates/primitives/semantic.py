@@ -52,7 +52,7 @@ def provide_similarity(provider: SimilarityProvider, *, ready: SimilarityReady |
 
 
 def withdraw_similarity() -> None:
-    """Remove the registered provider, if there is one."""
+    """Remove the registered similarity function, if there is one."""
     _providers.clear()
     _ready.clear()
 

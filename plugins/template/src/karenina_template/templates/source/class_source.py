@@ -116,7 +116,7 @@ class _Names(ast.NodeVisitor):
         self.stored: set[str] = set()
 
     def visit_Name(self, node: ast.Name) -> None:
-        """Collect a name."""
+        """Collect the name as loaded or stored."""
         (self.loaded if isinstance(node.ctx, ast.Load) else self.stored).add(node.id)
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
