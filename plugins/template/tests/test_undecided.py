@@ -281,7 +281,7 @@ def test_numbers_0_and_1_and_empty_values_are_verdicts(found: Any, passed: bool)
 def test_an_async_method_is_refused_with_its_cure(method: str) -> None:
     source = f"{DECLARED}\n    async def {method}(self):\n        return False\n"
 
-    with pytest.raises(TemplateError, match=rf"q, line \d+: Answer.{method} is async, and .*: write `def {method}`"):
+    with pytest.raises(TemplateError, match=rf"q, line \d+: Answer.{method} is async, but .*: write `def {method}`"):
         load_template(source, trust=Trust.all(), name="q")
 
 
