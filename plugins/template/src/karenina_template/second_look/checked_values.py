@@ -306,7 +306,7 @@ def is_number_field(part: Mapping[str, Any]) -> bool:
 
 
 def _in_unit(value: float, description: str, response: str) -> list[float]:
-    """Return the numbers in brackets after `value` that have a unit of the description which `value` has not."""
+    """Return the numbers in brackets after `value` that have the description's unit, if `value` has another."""
     found = []
     for unit in _UNIT.findall(description):
         pairs = rf"({DIGITS})\s*([^\W\d_]+)\s*\(({DIGITS})\s*{re.escape(unit)}\b"

@@ -44,8 +44,8 @@ class Comparison:
 
         For a class with its own `verify`: if a field is undecided, True or False counts only if `verify` returns the
         same for each possible result of the field, and the answer is also undecided if `verify` returns None or raises.
-        If no field is undecided, None counts as False. Raises `InvalidAnswer` if `verify` returns no verdict, and what
-        it raises.
+        If no field is undecided, None counts as False. Raises what `verify` raises, and `InvalidAnswer` if
+        its result is not a verdict.
         """
         if self._key is not None:
             passed = self._key.verdict(self._results())
