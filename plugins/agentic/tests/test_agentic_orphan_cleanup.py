@@ -180,4 +180,4 @@ def test_a_state_folder_that_cannot_be_written_costs_a_warning(
     with caplog.at_level(logging.WARNING, "karenina"):
         notes.add(folder)
         notes.discard(folder)
-    assert "if this run is killed, its workspaces stay" in caplog.text
+    assert "if this run is killed, its workspaces remain" in caplog.text

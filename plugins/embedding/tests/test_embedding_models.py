@@ -178,7 +178,8 @@ def test_without_the_extra_the_plan_names_the_installation(room: Plugins, withou
 
 
 def test_a_missing_model_stops_the_run_at_the_start(room: Plugins) -> None:
-    with pytest.raises(ValueError, match="embedding_check_model: the embedding model 'no-such-model' is not on this"):
+    missing = "embedding_check_model: the embedding model 'no-such-model' is not available locally"
+    with pytest.raises(ValueError, match=missing):
         EmbeddingCheck().before_run(config(embedding_check_model="no-such-model"), [], NO_TRUST)
 
 

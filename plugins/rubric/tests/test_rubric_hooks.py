@@ -89,7 +89,7 @@ def without(attribute: str) -> object:
 @pytest.mark.parametrize(
     ("evaluator", "cure"),
     [
-        (without("name"), "set name to a text"),
+        (without("name"), "set name to a string"),
         (without("precedence"), "set precedence to an integer"),
         (without("claims"), "has no method claims()"),
         (without("evaluate"), "has no method evaluate()"),

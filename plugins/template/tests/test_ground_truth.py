@@ -275,7 +275,7 @@ RIGHT = 'self.correct = {"city": "Lyon"}'
 @pytest.mark.parametrize(
     ("truth", "verify", "says"),
     [
-        ("self.correct = lyon", "return True", "makes an answer fails for every answer: NameError"),
+        ("self.correct = lyon", "return True", "creates an answer fails for every answer: NameError"),
         ("self.regex = {'a': {'patern': 'x'}}", "return True", "self.regex fails for every answer"),
         ("self.regex = {'a': '('}", "return True", "self.regex fails for every answer"),
     ],

@@ -99,4 +99,4 @@ def test_a_small_judge_with_a_boolean_field_is_one_warning(
     assert len(caplog.messages) == count
     for message in caplog.messages:
         assert message.startswith("2 of 4 templates have a yes-or-no field, such as that of q1: a small judge (tiny)")
-        assert message.endswith("take a larger judge (-j)")
+        assert message.endswith("use a larger judge (-j)")

@@ -281,7 +281,7 @@ def test_numbers_0_and_1_and_empty_values_are_verdicts(found: Any, passed: bool)
 def test_an_async_method_is_refused_with_its_cure(method: str) -> None:
     source = f"{DECLARED}\n    async def {method}(self):\n        return False\n"
 
-    with pytest.raises(TemplateError, match=rf"q, line \d+: Answer.{method} is async, and .*: write `def {method}`"):
+    with pytest.raises(TemplateError, match=rf"q, line \d+: Answer.{method} is async, but .*: write `def {method}`"):
         load_template(source, trust=Trust.all(), name="q")
 
 
@@ -365,7 +365,7 @@ def test_a_primitive_that_answers_something_else_is_named(reply: object) -> None
     class Answer(BaseAnswer):
         gene: str | None = VerifiedField("", ground_truth="x", verify_with=Sloppy(reply=reply))
 
-    message = rf"primitive Sloppy of {__name__} answered {reply!r}.*must return True, False or Undecided"
+    message = rf"primitive Sloppy of {__name__} returned {reply!r}.*must return True, False or Undecided"
     with pytest.raises(InvalidAnswer, match=message):
         Answer(gene="x").verify()
     with pytest.raises(InvalidAnswer, match=message):

@@ -1,4 +1,4 @@
-"""Investigations of agentic judges: a copy of the workspace, and a run of the agent that ends in a report."""
+"""Investigations by agentic judges: an agent works in a copy of the workspace and ends with a report."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from karenina_toolkit.traces import final_ai_message, render_trace
 
 @dataclass(frozen=True, slots=True)
 class Investigation:
-    """The whole conversation of an agent as text, and its final report."""
+    """An agent's whole conversation as text, and its final report."""
 
     trace: str
     report: str
 
 
 class InvestigationFailed(Exception):
-    """An investigation without a report. `trace` is its conversation so far as text, or None if there is none."""
+    """Raised when an investigation ends without a report. `trace` is the conversation so far as text, or None."""
 
     def __init__(self, message: str, trace: str | None) -> None:
         super().__init__(message)
@@ -35,20 +35,21 @@ class InvestigationFailed(Exception):
 
 @asynccontextmanager
 async def judge_copy(context: VerificationContext) -> AsyncIterator[Path]:
-    """Yield a copy of the answer's workspace for one judge, which is removed when the block ends.
+    """Yield the path of a copy of the answer's workspace for one judge; the copy is removed when the block ends.
 
-    Files of the answering agent that cannot be copied (a virtual environment has links out of the workspace root) are
-    left out with a warning; otherwise an agent could escape judgement by creating some. For the same reason, a
-    workspace that the agent removed is judged as empty. Raises `WorkspaceError` if there is no workspace to copy.
+    The answering agent's files that cannot be copied (such as the links out of the workspace root in a virtual
+    environment) are left out with a warning; as an error, they would let an agent escape judgement by creating some.
+    For the same reason, a workspace that the agent removed is judged as empty. Raises `WorkspaceError` if there is no
+    workspace to copy.
     """
     workspace = context.find_artifact(Keys.WORKSPACE_PATH)
     if workspace is None:
         raise WorkspaceError("the answer has no workspace: the stage PrepareWorkspace did not create one")
     settings = context.config.section(AgenticSettings)
-    # The answering agent chose the target of a link at this path; it is not the agent's work.
+    # If a link is at this path, the answering agent chose its target, so the target's files are not the agent's work.
     gone = workspace.is_symlink() or not workspace.is_dir()
     if gone and not settings.workspace_copy:
-        raise WorkspaceError(f"the answer's workspace {workspace} does not exist any more")
+        raise WorkspaceError(f"the answer's workspace {workspace} no longer exists")
     root = resolve_root(settings.workspace_root)
 
     def left_out(place: Path, why: str) -> None:
@@ -74,9 +75,9 @@ async def judge_copy(context: VerificationContext) -> AsyncIterator[Path]:
 async def investigate(
     context: VerificationContext, model: ModelConfig, messages: list[Message], options: AgentOptions, turns_setting: str
 ) -> Investigation:
-    """Run an agent until it reports. Raises `InvestigationFailed`, also at the turn limit and at a time-out.
+    """Run an agent until it reports. Raises `InvestigationFailed`, also if it reaches the turn limit or times out.
 
-    `turns_setting` is the name of the setting of the turn limit, for the error.
+    `turns_setting` is the name of the setting for the turn limit, for the error message.
     """
     try:
         reply = await context.agent(model).run(messages, options)

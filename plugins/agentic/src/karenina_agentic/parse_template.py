@@ -1,4 +1,4 @@
-"""AgenticParseTemplate, stage 7b: a judge agent investigates, and its report fills the template."""
+"""AgenticParseTemplate, stage 7b: fills the template from the report of a judge that investigates as an agent."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ _TURNS, _SECONDS = "agentic_parsing_max_turns", "agentic_parsing_timeout"
 
 
 class AgenticParseTemplate(ParsingStage):
-    """Fills templates in two steps by one judge: an investigation by its agent, then extraction from the report.
+    """The stage that fills templates in two steps: a judge investigates as an agent, then extracts from its report.
 
-    `agentic_judge_context` decides what the agent sees. With `workspace_only` it does not see the answer, only the
-    files of the workspace; with `trace_only` it has no workspace, and an answer without text gives None for every
-    field, as in plain parsing. The agent works in its own copy of the workspace, which is removed afterwards.
+    `agentic_judge_context` decides what the agent sees. With `workspace_only` it sees the files in the workspace, but
+    not the answer; with `trace_only` it has no workspace, and an answer without text gives None for every field, as in
+    plain parsing. The agent works in its own copy of the workspace, which is removed afterwards.
 
-    An investigation that fails, reaches its turn limit or times out ends the item in PARSE_ERROR; its trace so far is
-    kept. Deep judgment is not performed.
+    An investigation that fails, reaches its turn limit or times out ends the item with PARSE_ERROR; its trace so far
+    is recorded. Deep judgment is not performed.
     """
 
     name = PARSING_STAGE
@@ -53,15 +53,18 @@ class AgenticParseTemplate(ParsingStage):
     precedence = 20
 
     def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
-        """Include the stage if `agentic_parsing` is on."""
+        """Include the stage if `agentic_parsing` is true."""
         return True if config.section(AgenticSettings).agentic_parsing else Skip("agentic_parsing is off")
 
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
-        """Return that every judge needs an agent port. Warns if deep judgment, which is not performed, is on too."""
+        """Return the need that every judge has an agent port and a parser port.
+
+        Warns if deep judgment is on too, because it is not performed.
+        """
         if _deep_judgment_is_on(config):
-            logger.warning("agentic_parsing takes precedence: templates are parsed without deep judgment")
+            logger.warning("agentic_parsing takes precedence over deep judgment, which is not performed for templates")
         needed = frozenset({"agent", "parser"})
         return [ModelNeed("judge", model, needed) for model in config.core.parsing_models]
 
@@ -93,7 +96,10 @@ class AgenticParseTemplate(ParsingStage):
 
     @staticmethod
     def _visible_response(context: VerificationContext, bound: BoundTemplate) -> str | None:
-        """Return the answer as the agent sees it, or None. An answer that cannot be shown ends the item."""
+        """Return the answer as the agent sees it, or None if it must not see it.
+
+        An answer that cannot be shown ends the item.
+        """
         if _settings(context).agentic_judge_context == "workspace_only" or not bound.judge_fields:
             context.offer_result_field("used_full_trace", False)
             context.offer_result_field("evaluation_input", None)

@@ -1,4 +1,4 @@
-"""PrepareWorkspace, stage 1b: the folder in which an agent answers, and which judges inspect."""
+"""PrepareWorkspace, stage 1b: creates the folder in which an agent answers and which judges inspect."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ Ts = TypeVarTuple("Ts")
 
 
 class PrepareWorkspace(Stage):
-    """Gives each answer a folder: a copy of the question's folder, or an empty one if the question names none.
+    """The stage that gives each answer a folder: a copy of the question's folder, or an empty one if it names none.
 
-    Copies and empty folders are created in the workspace root beside the question's folder, and removed after the
-    answer's last judge unless `workspace_cleanup` is off. With `workspace_copy` off, the question's folder itself is
-    used, and never removed. WORKSPACE_PATH is None if no judge inspects a workspace and neither root nor folder is set.
-    If only answering models that are agents need a workspace, it is also None for the answers of other models and for
-    questions that name no folder.
+    Copies are created next to the question's folder, empty folders in the workspace root; both are removed after the
+    answer's last judge unless `workspace_cleanup` is false. If `workspace_copy` is false, the question's folder itself
+    is used, and never removed. WORKSPACE_PATH is None if no judge inspects a workspace and neither root nor folder is
+    set. If workspaces are needed only by answering models that are agents, it is also None for answers from other
+    models, and for questions that name no folder.
 
-    A root or folder that is missing or not allowed (`..`, an absolute path, a link out of the root) ends the items of
-    the answer in an error, before any call to a model.
+    If a root or folder is missing or not allowed (`..`, an absolute path, a link out of the root), the answer's items
+    end in an error before any call to a model.
     """
 
     name = "PrepareWorkspace"
@@ -55,7 +55,7 @@ class PrepareWorkspace(Stage):
     settings = AgenticSettings
 
     def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
-        """Include the stage if an agent judges (agentic parsing or traits), or answers a question with a folder."""
+        """Include the stage if an agent judges (agentic parsing or traits), or answers a question that has a folder."""
         if _judges_need_workspace(config, question):
             return True
         if question.workspace_path is None:
@@ -65,7 +65,7 @@ class PrepareWorkspace(Stage):
         return Skip("agentic_parsing is off, the question has no agentic traits, and no answering model is an agent")
 
     def source_folders(self, config: VerificationConfig, question: Question) -> Sequence[SourceFolder]:
-        """Return the question's folder if answers get copies of it, and nothing if it is not available."""
+        """Return the question's folder if answers get copies of it; return nothing if it is unavailable."""
         settings = config.section(AgenticSettings)
         if question.workspace_path is None or not settings.workspace_copy:
             return ()
@@ -78,13 +78,13 @@ class PrepareWorkspace(Stage):
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
-        """Remove the copies that killed runs left in the workspace root."""
+        """Remove the workspaces that killed runs left in the workspace root."""
         with suppress(WorkspaceError):  # each item reports the problem with the root
             remove_orphans(resolve_root(config.section(AgenticSettings).workspace_root))
         return ()
 
     async def execute(self, context: VerificationContext) -> None:
-        """Create the workspace, and register its removal."""
+        """Create the workspace if one is needed, and register its removal."""
         settings = cast("AgenticSettings", context.settings)
         question = context.question
         unasked = question.workspace_path is None and not needs_workspace(context.config, question)
@@ -122,7 +122,10 @@ class PrepareWorkspace(Stage):
 
     @staticmethod
     def _create(context: VerificationContext, settings: AgenticSettings, path: Path) -> Path:
-        """Create the folder, and register its removal after the last judge, even if copying into it is interrupted."""
+        """Create the folder, and register its removal after the last judge.
+
+        This happens before files are copied, so that an interrupted copy is removed too.
+        """
         folder = create_folder(path, noted=settings.workspace_cleanup)
         if settings.workspace_cleanup:
             context.at_end(make_cleanup(context, folder))
@@ -132,7 +135,7 @@ class PrepareWorkspace(Stage):
 
 
 def create_folder(path: Path, *, noted: bool = True) -> CreatedFolder:
-    """Create a folder, `noted` if a later run has to remove it after a kill. Raises `WorkspaceError`."""
+    """Create a folder. If `noted`, a later run removes it in case this process is killed. Raises `WorkspaceError`."""
     try:
         folder = CreatedFolder.make(path)
     except OSError as error:
@@ -148,7 +151,7 @@ def _judges_need_workspace(config: VerificationConfig, question: Question) -> bo
 
 
 async def run_to_completion(context: VerificationContext, work: Callable[[*Ts], None], *arguments: *Ts) -> None:
-    """Run `work` in a thread, and wait for its end even if cancelled, so that its files can be removed."""
+    """Run `work` in a thread, and wait for it even if cancelled, so that the files that it writes can be removed."""
     thread = asyncio.ensure_future(context.in_thread(work, *arguments))
     try:
         await asyncio.shield(thread)
@@ -158,7 +161,7 @@ async def run_to_completion(context: VerificationContext, work: Callable[[*Ts], 
 
 
 def make_cleanup(context: VerificationContext, folder: CreatedFolder) -> Callable[[], Awaitable[None]]:
-    """Return a function that removes a folder; a failure is only logged as a warning."""
+    """Return a function that removes a folder, and logs a warning if that fails."""
 
     async def clean_up() -> None:
         try:

@@ -1,4 +1,4 @@
-"""Prompts of this distribution: the tasks of judges, and the item's part of each request."""
+"""Prompts of this distribution: the judge's tasks, and the item's part of each request."""
 
 from __future__ import annotations
 
@@ -53,7 +53,10 @@ _FOLDER: Final = (
 def investigation_request(
     question: str, schema: Mapping[str, Any], hints: Mapping[str, str], *, response: str | None, workspace: bool
 ) -> str:
-    """Return the question, the fields to establish, and what the agent may see."""
+    """Return the question, the fields to establish, the hints, and what the agent may see.
+
+    `response` is None if the agent must not see the answer; `workspace` says whether it works in a copy.
+    """
     parts = [
         f"Question: {question}",
         f"Fields to establish, as a JSON Schema:\n{json.dumps(schema, ensure_ascii=False, indent=1)}",
@@ -62,7 +65,7 @@ def investigation_request(
 
 
 def extraction_request(question: str, hints: Mapping[str, str], report: str) -> str:
-    """Return the question, hints on the fields, and the fenced report."""
+    """Return the question, the hints for the fields, and the fenced report."""
     shown = f"Report to extract from:\n{fence(report, 'report')}"
     return "\n\n".join([f"Question: {question}", *_hint_lines(hints), shown])
 
@@ -70,7 +73,10 @@ def extraction_request(question: str, hints: Mapping[str, str], report: str) -> 
 def trait_request(
     trait: AgenticRubricTrait, question: str, *, response: str | None, workspace: bool, file: str | None
 ) -> str:
-    """Return the trait with its scale, the question, and what the agent sees; `file` contains the response."""
+    """Return the trait with its scale, the question, and what the agent may see.
+
+    `file` is the name of a file that contains the response, which is then not shown in the request.
+    """
     return "\n\n".join([_describe_trait(trait), f"Question: {question}", *_visible_parts(response, workspace, file)])
 
 

@@ -1,4 +1,4 @@
-"""Settings of this distribution, and what they mean for a question."""
+"""Settings of this distribution, and what follows from them for a question or a model."""
 
 from __future__ import annotations
 
@@ -28,33 +28,35 @@ class AgenticSettings(BaseModel):
     """Settings of agentic evaluation."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
-    agentic_parsing: bool = Field(default=False, description="Have an agent investigate before a template is filled.")
+    agentic_parsing: bool = Field(default=False, description="Let an agent investigate before a template is filled.")
     agentic_judge_context: JudgeContext = Field(
         default="workspace_only",
         description="What the agent sees: the workspace, the answer (see use_full_trace_for_template), or both.",
     )
     agentic_parsing_max_turns: int = Field(
-        default=15, ge=1, description="Maximum assistant turns of one investigation."
+        default=15, ge=1, description="Maximum number of assistant turns in one investigation."
     )
     agentic_parsing_timeout: float = Field(
         default=120.0,
         gt=0,
-        description="Time limit of one investigation in seconds, without the time that requests wait.",
+        description="Time limit of one investigation in seconds; the time for which requests are queued does not "
+        "count.",
     )
     workspace_root: Path | None = Field(
         default=None,
-        description="Folder that holds the questions' workspaces; the benchmark's own workspace_root wins.",
+        description="Folder that contains the questions' workspaces; a workspace_root in the benchmark takes "
+        "precedence.",
         json_schema_extra={"follows": "workspace_root", "allowed_in_files": "below"},
     )
     workspace_copy: bool = Field(
         default=True,
-        description="Work in a copy of a question's folder; if false, agents change the folder itself.",
+        description="Let agents work in a copy of a question's folder; if false, they change the folder itself.",
         json_schema_extra={"allowed_in_files": "never"},
     )
     workspace_max_bytes: int = Field(
         default=MOST_BYTES,
         ge=0,
-        description="Maximum size in bytes of a workspace that is copied; a larger one is an error.",
+        description="Maximum size in bytes of a workspace; copying a larger one is an error.",
         json_schema_extra={"allowed_in_files": "never"},
     )
     workspace_cleanup: bool = Field(default=True, description="Remove an answer's copy after its last judge.")
@@ -71,7 +73,7 @@ class AgenticSettings(BaseModel):
 
 
 def agentic_traits(question: Question) -> Iterator[tuple[AgenticRubricTrait, bool]]:
-    """Yield the question's agentic traits, each with whether it is dynamic (scored only if present)."""
+    """Yield the question's agentic traits, each with a flag: True if it is dynamic (scored only if present)."""
     if question.rubric is not None:
         yield from ((trait, False) for trait in question.rubric.agentic_traits)
     if question.dynamic_rubric is not None:
@@ -79,22 +81,25 @@ def agentic_traits(question: Question) -> Iterator[tuple[AgenticRubricTrait, boo
 
 
 def uses_agentic_parsing(config: VerificationConfig) -> bool:
-    """Return whether an agent parses templates, from `[slots]` or else from `agentic_parsing`."""
+    """Return whether an agent parses templates: `[slots]` decides if it sets that slot, else `agentic_parsing`."""
     named = config.core.slots.get(_PARSE_SLOT)
     return PARSING_STAGE in named if named is not None else config.section(AgenticSettings).agentic_parsing
 
 
 def is_file_agent(config: VerificationConfig, model: ModelConfig) -> bool:
-    """Return whether a model is an agent with its own tools for files, which needs the question's folder."""
+    """Return whether a model is an agent with file tools of its own, which works in the question's folder.
+
+    Recorded answers and unknown interfaces do not count.
+    """
     try:
         spec = find_adapter(plugins_of(config), model.interface).spec
     except PluginError:
-        return False  # the run reports the problem with the model
+        return False  # the run itself reports the unknown interface
     return spec.tier is AgentTier.DEEP_AGENT and not spec.recorded
 
 
 def needs_workspace(config: VerificationConfig, question: Question) -> bool:
-    """Return whether a judge of the question's answers will inspect the workspace."""
+    """Return whether a judge inspects the workspaces of the question's answers."""
     settings = config.section(AgenticSettings)
     mode = config.core.evaluation_mode
     parses = uses_agentic_parsing(config) and mode != "rubric_only" and settings.agentic_judge_context != "trace_only"

@@ -1,4 +1,4 @@
-"""AgenticRubricEvaluation, stage 11b: rubric traits that agents investigate."""
+"""AgenticRubricEvaluation, stage 11b: scores rubric traits that agents investigate."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ from karenina_toolkit.structured import ask, object_schema
 
 @dataclass(frozen=True, slots=True)
 class TraitWorkspace:
-    """The `folder` of an agent, the name of the trace's `file` in it, and the path of a copy that is kept."""
+    """The `folder` in which an agent works, if it has one.
+
+    If the trace is passed as a file, `file` is its name in the folder, and `kept_file` the path of a permanent copy.
+    """
 
     folder: Path | None = None
     file: str | None = None
@@ -44,7 +47,10 @@ class TraitWorkspace:
 async def open_trait_workspace(
     trait: AgenticRubricTrait, response: str | None, context: VerificationContext
 ) -> AsyncIterator[TraitWorkspace]:
-    """Yield the workspace of one trait's agent; it is removed when the block ends. Raises `WorkspaceError`."""
+    """Yield the workspace for a trait's agent, which is removed when the block ends. Raises `WorkspaceError`.
+
+    `response` is written to a file there if the trait asks for it; None means that the agent must not see it.
+    """
     as_file = trait.materialize_trace and response is not None
     if trait.context_mode == "trace_only" and not as_file:
         yield TraitWorkspace()
@@ -75,10 +81,13 @@ def _free_name(folder: Path) -> str:
 
 
 def _keep(trait: AgenticRubricTrait, response: str, context: VerificationContext) -> str:
-    """Write the trace beside the workspace or, if there is no workspace, into a new temporary folder."""
+    """Write a permanent copy of the trace and return its path.
+
+    It is next to the workspace or, if there is no workspace, in a new temporary folder.
+    """
     workspace = context.find_artifact(Keys.WORKSPACE_PATH)
     folder = workspace.parent if workspace is not None else Path(tempfile.mkdtemp(prefix="karenina_trace_"))
-    # The name marks the trace as created by a run, so that later copies leave it out.
+    # The name marks the file as created by a run, so that later copies of the workspace leave it out.
     base = unique_name(workspace.name, "judge", None) if workspace is not None else make_slug(context.question.id)
     file = folder / f"{base}_trace_{make_slug(trait.name)}_{secrets.token_hex(4)}.txt"
     _write(file, response)
@@ -95,7 +104,7 @@ def _write(file: Path, text: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A judge's verdict. `score` is None if a dynamic trait's concept is not present in the answer."""
+    """A judge's verdict on one trait. `score` is None if a dynamic trait's concept is not present in the answer."""
 
     score: Score | None
     reasoning: str
@@ -107,7 +116,7 @@ class Verdict:
 
 
 def scoring_schema(trait: AgenticRubricTrait, *, dynamic: bool) -> Json:
-    """Return the JSON Schema of a verdict: `reasoning`, for a dynamic trait `present`, then `score`."""
+    """Return the JSON Schema of a verdict: `reasoning`, then `present` if the trait is dynamic, then `score`."""
     score = score_schema(trait)
     reasoning = {"type": "string", "description": "What in the report decides."}
     if not dynamic:
@@ -121,7 +130,7 @@ def scoring_schema(trait: AgenticRubricTrait, *, dynamic: bool) -> Json:
 
 
 def read_verdict(trait: AgenticRubricTrait, given: Mapping[str, Any], *, dynamic: bool) -> Verdict:
-    """Return the verdict of a reply that fits the schema. Raises `InvalidReply` for an invalid score."""
+    """Return the verdict in a reply that fits the schema. Raises `InvalidReply` for an invalid score."""
     reasoning = given["reasoning"] or ""
     if dynamic and given["present"] is False:
         return Verdict(None, reasoning)
@@ -129,13 +138,19 @@ def read_verdict(trait: AgenticRubricTrait, given: Mapping[str, Any], *, dynamic
 
 
 class ModelOverrides:
-    """A cache of models, each created once: a run has one connection for each `ModelConfig` object."""
+    """A cache of the models that traits name in `model_override`.
+
+    Equal overrides share one `ModelConfig` object, because a run opens one connection for each object.
+    """
 
     def __init__(self) -> None:
         self._models: dict[str, ModelConfig] = {}
 
     def model_for(self, trait: AgenticRubricTrait) -> ModelConfig:
-        """Return the model of `trait.model_override`; its default `id` is the trait's name. Raises `ConfigError`."""
+        """Return the model in `trait.model_override`, whose `id` defaults to the trait's name.
+
+        Raises `ConfigError` if the model is invalid.
+        """
         fields = {"id": trait.name, **(trait.model_override or {})}
         key = json.dumps(fields, sort_keys=True)
         if key not in self._models:
@@ -153,7 +168,7 @@ class ModelOverrides:
 
 
 def _check_programs(model: ModelConfig, trait: str) -> None:
-    """Raise `ConfigError` for a server with a relative path: it would be started from the working directory."""
+    """Raise `ConfigError` for an MCP server with a relative path, which would depend on the working directory."""
     for name, command in (model.mcp_urls_dict or {}).items():
         program = command.split(maxsplit=1)[0] if command.strip() else ""
         if "/" in program and "://" not in program and not program.startswith(("/", "${")):
@@ -167,7 +182,7 @@ def _check_programs(model: ModelConfig, trait: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _TraitOutcome:
-    """The outcome of one trait: a verdict or an error, and the trace of its investigation."""
+    """The outcome for one trait: a verdict or an error, and the trace of the investigation."""
 
     name: str
     verdict: Verdict | None = None
@@ -181,15 +196,15 @@ class _TraitOutcome:
 
 
 class AgenticRubricEvaluation(Stage):
-    """Has an agent investigate each agentic trait in a copy of the workspace, and scores it from the agent's report.
+    """The stage in which an agent investigates each agentic trait, and the judge scores it from the agent's report.
 
-    Traits are evaluated concurrently, each in its own copy. A trait that fails has the score None and its error in
-    `trait_errors`; the others are not affected. The score of a literal trait is the position of its class. For a
-    dynamic trait, the judge also decides whether its concept is present; if not, it is recorded as skipped, without a
-    score.
+    Traits are evaluated concurrently, each in its own copy of the workspace. A trait that fails has the score None and
+    an error in `trait_errors`; the other traits are not affected. The score of a literal trait is the position of its
+    class. For a dynamic trait, the judge also decides whether its concept is present; if not, the trait is recorded as
+    skipped, without a score.
 
-    Result fields beside the artifacts: `agentic_trait_reasoning`, `agentic_trait_labels` (class names of literal
-    traits), and in the extensions `agentic_trait_files` (the traces that `persist_trace` keeps).
+    Further result fields are `agentic_trait_reasoning`, `agentic_trait_labels` (class names of literal traits), and in
+    the extensions `agentic_trait_files` (paths of the traces that `persist_trace` keeps).
     """
 
     name = "AgenticRubricEvaluation"
@@ -220,15 +235,15 @@ class AgenticRubricEvaluation(Stage):
         return isinstance(trait, AgenticRubricTrait)
 
     def needs_judge(self, config: VerificationConfig, question: Question, trust: Trust) -> bool:
-        """Return False: traits that need no judge share the stage with those that do, which `before_run` refuses."""
+        """Return False: traits with a `model_override` need no judge, and `before_run` checks the others."""
         return False
 
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
-        """Return that every judge, and every model that a trait names in its place, needs an agent port.
+        """Return the need that each judge and each trait's `model_override` has an agent port and a parser port.
 
-        Raises `ValueError` if a trait needs a judge and there is none.
+        Raises `ValueError` if a trait needs a judge and none is configured.
         """
         needed = frozenset({"agent", "parser"})
         judges = [ModelNeed("judge", model, needed) for model in config.core.parsing_models]
@@ -236,8 +251,8 @@ class AgenticRubricEvaluation(Stage):
         for trait in _unique(trait for question in questions for trait, _ in agentic_traits(question)):
             if trait.model_override is None and not judges:
                 raise ValueError(
-                    f"the agentic trait {trait.name!r} needs a judge, and there is none: set parsing_models (--judge "
-                    "on the command line), or give the trait a model_override"
+                    f"the agentic trait {trait.name!r} needs a judge, and none is configured: set parsing_models "
+                    "(--judge on the command line), or give the trait a model_override"
                 )
             if trait.model_override is None:
                 needs += judges
@@ -248,14 +263,14 @@ class AgenticRubricEvaluation(Stage):
         return needs
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
-        """Skip if every trait needs a final answer and the trace has none."""
+        """Skip if every trait needs the final message and the trace has none."""
         broken = context.find_artifact(Keys.TRACE_VALIDATION_FAILED)
         only_final = not context.config.core.use_full_trace_for_rubric
         needed = all(trait.context_mode != "workspace_only" for trait, _ in agentic_traits(context.question))
         return Skip("the trace does not end in an answer") if broken and only_final and needed else True
 
     async def execute(self, context: VerificationContext) -> None:
-        """Score all traits, and record the outcomes."""
+        """Score all agentic traits, and record the outcomes."""
         traits = list(agentic_traits(context.question))
         shown = None
         if any(trait.context_mode != "workspace_only" for trait, _ in traits):
@@ -275,7 +290,7 @@ class AgenticRubricEvaluation(Stage):
     async def _score(
         self, context: VerificationContext, trait: AgenticRubricTrait, dynamic: bool, shown: JudgeInput | None
     ) -> _TraitOutcome:
-        """Investigate and score one trait; a failure is the error of this trait only."""
+        """Investigate and score one trait. A failure becomes the trait's error."""
         if trait.context_mode != "workspace_only" and shown is not None and shown.error is not None:
             return _TraitOutcome(trait.name, error=shown.error)
         response = shown.text if shown is not None and trait.context_mode != "workspace_only" else None
@@ -338,7 +353,7 @@ class AgenticRubricEvaluation(Stage):
         scored: Sequence[_TraitOutcome],
         absent: Sequence[_TraitOutcome],
     ) -> None:
-        """Set the result fields beside the artifacts."""
+        """Set the result fields that are not artifacts."""
         verdicts = {one.name: one.verdict for one in scored if one.verdict is not None}
         context.set_result_field("rubric_evaluation_performed", True)
         errors = {one.name: one.error for one in scored if one.error is not None}
@@ -366,7 +381,7 @@ class AgenticRubricEvaluation(Stage):
 
 
 def _unique(traits: Iterable[AgenticRubricTrait]) -> list[AgenticRubricTrait]:
-    """Return the traits without repetitions: a global trait belongs to every question."""
+    """Return the traits without duplicates: every question contains the same global traits."""
     found: list[AgenticRubricTrait] = []
     seen: set[int] = set()
     for trait in traits:

@@ -1,4 +1,4 @@
-"""Copies of workspaces, in which no link leads out of the workspace root."""
+"""Workspace copies, which contain no links to the original or out of the workspace root."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from karenina_toolkit.files.file_names import resolve_links
 from karenina_toolkit.files.nofollow_files import FOLDER, open_file_at, open_folder
 
 DEEPEST: Final = 100
-"""The greatest depth of nested folders in a copy."""
+"""Maximum depth of nested folders in a copy."""
 MOST_LINKED: Final = 200
-"""The greatest number of links to folders that one copy follows."""
+"""Maximum number of links to folders that are followed for one copy."""
 MOST_BYTES: Final = 10_000_000_000
-"""The default of `workspace_max_bytes`: the greatest size of all files of one copy."""
+"""Default of `workspace_max_bytes`: the maximum total size of the files in one copy."""
 MOST_ENTRIES: Final = 1_000_000
-"""The greatest number of files and folders in one copy."""
+"""Maximum number of files and folders in one copy."""
 _CHUNK: Final = 2**20
 _CHANGED: Final = (errno.ENOENT, errno.ELOOP, errno.ENOTDIR, errno.EXDEV)
-"""Errors of a path that changed after it was read."""
+"""Error numbers that mean that a path changed after its folder was listed."""
 
 OnSkipped = Callable[[Path, str], None]
 """Called with the path of a file that is not copied, and the reason."""
@@ -32,12 +32,12 @@ OnSkipped = Callable[[Path, str], None]
 def copy_folder(
     source: Path, target: Path, root: Path, left_out: OnSkipped | None = None, *, most_bytes: int = MOST_BYTES
 ) -> None:
-    """Copy `source`, below `root`, to `target`, which must not exist or be empty. Links are replaced by their targets.
+    """Copy the folder `source`, which must be below `root`, to `target`, which must be empty or not exist.
 
-    So the copy has no link to the original. Links out of `root`, circular links, and anything that is neither a file
-    nor a folder are reported to `left_out` and not copied; without `left_out` they raise `WorkspaceError`. Broken links
-    are copied as they are; workspaces that runs created inside `source` are skipped. A workspace of more than
-    `most_bytes` raises `WorkspaceError`.
+    Links are replaced by their targets, so that the copy has no links to the original; broken links are copied as they
+    are. Links out of `root`, circular links, unreadable files, and anything that is neither a file nor a folder are
+    reported to `left_out` and not copied; without `left_out` they raise `WorkspaceError`. Workspaces that runs created
+    inside `source` are skipped without a report. Raises `WorkspaceError` for more than `most_bytes`.
     """
     if not source.is_relative_to(root):
         raise WorkspaceError(f"the workspace {printable_path(source)} is outside the workspace root {root}")
@@ -60,10 +60,10 @@ def check_links(folder: Path, root: Path) -> None:
 
 
 class _Copying:
-    """One copy of a folder. Its size is bounded, because a few links between folders could fill any disk.
+    """One copy operation, with limits, because a few links between folders could fill any disk.
 
-    Folders and files are opened relative to their parent and never through a link, because an agent may still change
-    the original.
+    Folders and files are opened relative to their parent and never through a link, because an agent may still be
+    changing the original.
     """
 
     def __init__(self, root: Path, left_out: OnSkipped, most_bytes: int) -> None:
@@ -75,7 +75,10 @@ class _Copying:
         self._followed = 0
 
     def folder(self, opened: int, source: Path, target: Path, inside: tuple[Path, ...]) -> None:
-        """Copy the folder `source`, open as `opened` and nested in the folders `inside`, into the folder `target`."""
+        """Copy the folder `source` into the folder `target`.
+
+        `opened` is its file descriptor, and `inside` are the original folders that contain its content.
+        """
         with os.scandir(opened) as entries:
             for entry in entries:
                 if not is_created_name(entry.name):
@@ -146,7 +149,7 @@ class _Copying:
         with open_file_at(name, parent) as source, copied.open("xb") as target:
             found = os.fstat(source.fileno())
             self._count_bytes(found.st_size)
-            left = found.st_size  # a file that grows meanwhile is copied up to its first size
+            left = found.st_size  # if the file grows meanwhile, the rest is not copied
             while left and (chunk := source.read(min(left, _CHUNK))):
                 target.write(chunk)
                 left -= len(chunk)
@@ -178,7 +181,7 @@ def _find_link_problem(link: Path, root: Path, inside: tuple[Path, ...]) -> str 
         return "is a circular link"
     if not target.is_relative_to(root):
         return "is a link out of the workspace root"
-    # Found at the link itself: one level further down, the error would name a file of the user.
+    # Checked at the link itself: one level further down, the error would name a path that is not the problem.
     if any(folder.is_relative_to(target) for folder in inside):
         return "is a link to a folder that contains it"
     return None

@@ -1,4 +1,4 @@
-"""Paths of workspaces: folders below the workspace root, and names that no two runs share."""
+"""Workspace paths: folders below the workspace root, and folder names that no two runs share."""
 
 from __future__ import annotations
 
@@ -13,19 +13,20 @@ from karenina_core.errors import KareninaError
 from karenina_toolkit.files.file_names import resolve_links
 
 LONGEST_BASE: Final = 80
-"""Characters of a folder's name that the names of its copies keep."""
+"""Maximum number of characters from a folder's name in the names of its copies."""
 
 _CREATED_NAME = re.compile(r"_(run|judge)_\d{8}T\d{6}_pid\d+(_rep\d+)?_[0-9a-f]{8}(_trace_.*\.txt)?$")
 
 
 class WorkspaceError(KareninaError, ValueError):
-    """A workspace that is not available. The message names it, the reason and the cure."""
+    """Raised when a workspace is unavailable or not allowed. The message says which one, why, and how to fix it."""
 
 
 def resolve_root(root: Path | None) -> Path:
-    """Return the workspace root. Raises `WorkspaceError`, also for one that is a link, or lies behind one.
+    """Return the workspace root.
 
-    A run has resolved the links of the root when it began, and who can write to a benchmark's folder can make others.
+    Raises `WorkspaceError` if it is None, not a folder, or if any part of its path is a link. Links in the configured
+    root were resolved when the run started; a link found now was created later, perhaps by an attacker.
     """
     if root is None:
         raise WorkspaceError(
@@ -44,9 +45,10 @@ def resolve_root(root: Path | None) -> Path:
 
 
 def resolve_folder(root: Path, path: str) -> Path:
-    """Return the folder at `path` below `root`, with links resolved. Raises `WorkspaceError`.
+    """Return the folder at `path` below `root`, with links resolved.
 
-    `..`, absolute paths, the root itself and links to the outside of the root are not allowed.
+    Raises `WorkspaceError` if it is not a folder, and for `..`, absolute paths, the root itself, and links out of the
+    root.
     """
     wanted = PurePosixPath(path)
     if wanted.is_absolute() or ".." in wanted.parts or "\0" in path:
@@ -59,7 +61,7 @@ def resolve_folder(root: Path, path: str) -> Path:
     if not found.is_relative_to(root):
         raise WorkspaceError(f"workspace_path {path!r} is refused: it is a link out of the workspace root {root}")
     if found == root:
-        raise WorkspaceError(f"workspace_path {path!r} is the workspace root itself: name a folder in it")
+        raise WorkspaceError(f"workspace_path {path!r} is the workspace root itself: give a folder inside it")
     if not exists:
         raise WorkspaceError(
             f"there is no folder {path!r} in the workspace root {root}: create it, or correct workspace_path"
@@ -68,7 +70,10 @@ def resolve_folder(root: Path, path: str) -> Path:
 
 
 def unique_name(base: str, kind: Literal["run", "judge"], replicate: int | None) -> str:
-    """Return a name that no other run uses: `{base}_{kind}_{time}_pid{pid}[_rep{n}]_{random}`."""
+    """Return a name that no other run uses: `{base}_{kind}_{time}_pid{pid}[_rep{n}]_{random}`.
+
+    If `base` is itself such a name, only its own base is used; long bases are cut.
+    """
     time = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
     repetition = f"_rep{replicate}" if replicate is not None else ""
     own = _CREATED_NAME.sub("", base)[:LONGEST_BASE]
@@ -76,15 +81,18 @@ def unique_name(base: str, kind: Literal["run", "judge"], replicate: int | None)
 
 
 def is_created_name(name: str) -> bool:
-    """Return whether a file or folder of that name was created by a run; copies of a workspace leave it out."""
+    """Return whether `name` is one that a run gave to a file or folder; workspace copies leave these out."""
     return _CREATED_NAME.search(name) is not None
 
 
 def make_slug(text: str) -> str:
-    """Return `text` as the name of a folder: letters, digits, dots, dashes and underscores."""
+    """Return `text` as a folder name of ASCII letters, digits, dots, dashes and underscores.
+
+    Long texts are cut; if nothing is left, the name is `question`.
+    """
     return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-.")[:LONGEST_BASE] or "question"
 
 
 def printable_path(place: Path) -> str:
-    """Return `place` for a message: escaped if it contains a line break or another unprintable character."""
+    """Return `place` for a message, escaped if it contains unprintable characters such as line breaks."""
     return str(place) if str(place).isprintable() else ascii(str(place))

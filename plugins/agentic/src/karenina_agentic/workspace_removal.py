@@ -1,8 +1,9 @@
-"""Removal of workspace folders: those of this process, and those that killed runs left behind, by a later run.
+"""Removal of workspace folders: those of this process, and those that killed runs left behind.
 
-Each process lists the folders that it creates in a file of the user's state folder, and holds a lock on that file until
-it ends. Only folders on such a list are removed later, and no agent, workspace or journal can write one: path, device
-and inode must agree, the name must be one that Karenina gives, below the workspace root of the later run.
+Each process lists the folders that it creates in a file in the user's state folder, and holds a lock on that file until
+it ends. A later run removes only folders on such lists, which no agent, workspace or journal can write. Path, device
+and inode must match the list, the name must be one that Karenina gives, and the folder must be below the later run's
+workspace root.
 """
 
 from __future__ import annotations
@@ -35,15 +36,15 @@ from karenina_toolkit.files.state_folder import (
 
 
 class FolderReplaced(OSError):
-    """Another file or folder is at the path of a folder that was created."""
+    """Raised when another file or folder is at the path of a folder that was created."""
 
 
 @dataclass(frozen=True, slots=True)
 class CreatedFolder:
-    """A folder that this process created, identified by its device and inode.
+    """A folder that this process, or a killed one, created, identified by its device and inode.
 
-    What is removed does not depend on names, links or files that other programs can write: only the folder that
-    `make` created is removed, at the path where it was created.
+    Other programs cannot redirect its removal with links or files: only the folder that was created is removed, and
+    only at the path where it was created.
     """
 
     path: Path
@@ -52,7 +53,7 @@ class CreatedFolder:
 
     @classmethod
     def make(cls, path: Path) -> Self:
-        """Create the folder. Raises `OSError`, also if the path exists already."""
+        """Create the folder. Raises `OSError`, also if the path already exists."""
         path.mkdir()
         return cls._identify(path)
 
@@ -67,9 +68,9 @@ class CreatedFolder:
         return cls(path, found.st_dev, found.st_ino)
 
     def remove(self) -> None:
-        """Remove the folder and its content without following links; a folder that does not exist is not an error.
+        """Remove the folder and its contents without following links; do nothing if it does not exist.
 
-        Raises `FolderReplaced` if a link or another folder is at its path, and `OSError`.
+        Raises `FolderReplaced` if a link or another folder is at its path, and `OSError` if the removal fails.
         """
         with suppress(FileNotFoundError):
             parent = os.open(self.path.parent, FOLDER & ~os.O_NOFOLLOW)
@@ -82,11 +83,11 @@ class CreatedFolder:
         try:
             folder = os.open(self.path.name, FOLDER, dir_fd=parent)
         except NotADirectoryError:  # also for a link
-            raise FolderReplaced("something else is at its path, and is left alone") from None
+            raise FolderReplaced("something else is at its path and was left alone") from None
         try:
             found = os.fstat(folder)
             if (found.st_dev, found.st_ino) != (self.device, self.inode):
-                raise FolderReplaced("another folder is at its path, and is left alone")
+                raise FolderReplaced("another folder is at its path and was left alone")
             _empty(folder)
         finally:
             os.close(folder)
@@ -94,9 +95,9 @@ class CreatedFolder:
 
 
 def _empty(folder: int) -> None:
-    """Remove the content of an open folder.
+    """Remove the contents of an open folder.
 
-    Nested folders are moved up before they are emptied, so that neither paths nor recursion grow with the depth.
+    Nested folders are moved up before they are emptied, so that neither paths nor recursion grow with their depth.
     """
     while names := _names(folder):
         for name in names:
@@ -135,14 +136,17 @@ def _folder() -> Path:
 
 
 class CleanupList:
-    """The list of folders that this process created and has to remove, kept in a file."""
+    """The list of folders that this process created and must remove; it is stored in a file."""
 
     def __init__(self) -> None:
         self._reset()
         os.register_at_fork(after_in_child=self._reset_in_child)
 
     def add(self, folder: CreatedFolder) -> None:
-        """List a folder. If that fails, log a warning: the folder stays if the process is killed."""
+        """Add a folder to the list. If the file cannot be written, log a warning the first time.
+
+        A folder that is not listed remains if the process is killed.
+        """
         with self._lock:
             self._paths.add(folder.path)
             self._write(
@@ -155,7 +159,7 @@ class CleanupList:
             )
 
     def discard(self, folder: CreatedFolder) -> None:
-        """Record that a folder was removed."""
+        """Remove a folder from the list, because it was removed; delete the file if the list is empty."""
         with self._lock:
             if folder.path not in self._paths:
                 return
@@ -188,7 +192,7 @@ class CleanupList:
         except (OSError, UserStateError) as error:
             if not self._warned:
                 self._warned = True
-                logger.warning("if this run is killed, its workspaces stay: they could not be recorded (%s)", error)
+                logger.warning("if this run is killed, its workspaces remain: they could not be recorded (%s)", error)
 
     def _open(self) -> None:
         folder = _folder()
@@ -218,9 +222,9 @@ CLEANUP_LIST: Final = CleanupList()
 
 
 def remove_orphans(root: Path) -> None:
-    """Remove the folders below `root`, a resolved path, that killed processes listed and left behind.
+    """Remove the folders below `root` that killed processes listed and left behind. `root` must be a resolved path.
 
-    A folder that cannot be removed is logged as a warning.
+    Log a warning for each folder that cannot be removed.
     """
     try:
         check_own_folder(_folder())
@@ -234,7 +238,7 @@ def remove_orphans(root: Path) -> None:
         try:
             _clean_up_list(file, root)
         except FileNotFoundError:
-            continue  # its process has ended meanwhile
+            continue  # its process has ended in the meantime
         except OSError as error:
             logger.warning("the workspaces listed in %s could not be removed: %s", file, error)
 
@@ -260,7 +264,7 @@ def _clean_up_list(file: Path, root: Path) -> None:
 
 
 def _read_entries(lines: Iterable[bytes]) -> list[dict[str, Any]]:
-    """Return the entries of folders that were not removed; an incomplete line is ignored."""
+    """Return the entries for folders that were not removed; invalid or incomplete lines are ignored."""
     found: dict[str, dict[str, Any]] = {}
     for line in lines:
         with suppress(ValueError, KeyError, TypeError, RecursionError):
@@ -275,7 +279,10 @@ def _read_entries(lines: Iterable[bytes]) -> list[dict[str, Any]]:
 
 
 def _remove_orphan(noted: Mapping[str, Any], root: Path) -> bool:
-    """Remove a folder if it belongs to a killed run and is below `root`. Return whether its entry can go."""
+    """Remove a folder of a killed run if it is below `root`. Return whether its entry can be deleted.
+
+    The entry stays if the folder is elsewhere, on another machine, or cannot be removed.
+    """
     path = Path(noted["path"])
     if noted.get("machine") != platform.node() or not is_created_name(path.name):
         return False

@@ -1,4 +1,4 @@
-"""Stages 5 and 6: a judge checks the answer before it is parsed. Entry points refer to `plugin`."""
+"""Stages 5 and 6, in which a judge checks the answer before it is parsed. Entry points refer to `plugin`."""
 
 from __future__ import annotations
 

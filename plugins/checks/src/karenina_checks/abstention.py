@@ -1,4 +1,4 @@
-"""AbstentionCheck, slot 5: whether the answer refuses, evades or deflects."""
+"""AbstentionCheck, slot 5: detects answers that refuse, evade or deflect."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ STOPPED: Final = Detection(True, reasoning="the provider stopped the answer")
 
 
 class AbstentionCheck(JudgeCheck):
-    """Ends answers that abstain in the outcome ABSTAINED, without parsing them.
+    """A check that gives abstaining answers the outcome ABSTAINED; they are not parsed.
 
     Hedged, partial and approximate answers do not abstain. A response without text does not refuse anything: it is
-    not sent to the judge, and parsing finds no values in it. An answer that the provider stopped is an abstention
+    not sent to the judge, and the check is negative. An answer that the provider stopped counts as an abstention,
     without a call to the judge.
     """
 
@@ -46,21 +46,21 @@ class AbstentionCheck(JudgeCheck):
         return config.section(ChecksSettings).abstention_enabled or Skip("abstention_enabled is false")
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
-        """Skip answers that were cut off by the turn limit."""
+        """Skip answers that the turn limit cut off."""
         return skip_if_failed(context, Keys.RECURSION_LIMIT_REACHED)
 
     async def detect(self, context: VerificationContext) -> Detection:
-        """Ask the judge, unless the provider stopped the answer or the answer has no text."""
+        """Return the judge's verdict; skip the call if the provider stopped the answer or the answer has no text."""
         if context.find_artifact(Keys.RESPONSE_REFUSED):
             return STOPPED
         return await super().detect(context)
 
     def request(self, context: VerificationContext, response: str) -> str:
-        """Return the question, without which an evasion cannot be recognized, and the response."""
+        """Return the response, with the question, without which the judge could not recognize an evasion."""
         return abstention_request(context.question.question, response)
 
     def veto_reason(self, detection: Detection) -> str:
-        """Return that the provider stopped the answer, or the judge's reasoning."""
+        """Return the judge's reasoning, or a fixed text if the provider stopped the answer."""
         if detection is STOPPED:
             return str(STOPPED.reasoning)
         return f"the model abstained: {detection.reasoning or 'the judge gave no reason'}"

@@ -10,13 +10,13 @@ from karenina_core.models.settings_models import AllowedInFiles
 
 
 class ChecksSettings(BaseModel):
-    """The checks of an answer before it is parsed."""
+    """Settings of the checks before an answer is parsed."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
     abstention_enabled: bool = Field(
-        default=False, description="Ask the judge whether the answer is a refusal; refusals are not parsed."
+        default=False, description="Ask the judge whether the answer abstains; such answers are not parsed."
     )
     sufficiency_enabled: bool = Field(
         default=False,
-        description="Ask the judge whether the answer is sufficient to fill the template; others are not parsed.",
+        description="Ask the judge whether the answer suffices to fill the template; others are not parsed.",
     )

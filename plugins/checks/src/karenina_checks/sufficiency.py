@@ -1,4 +1,4 @@
-"""SufficiencyCheck, slot 6: whether the answer is sufficient to fill the template."""
+"""SufficiencyCheck, slot 6: detects answers that say too little to fill the template."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from karenina_toolkit.stage_support import skip_if_failed
 
 
 class SufficiencyCheck(JudgeCheck):
-    """Ends answers that are not sufficient for their template in the outcome INSUFFICIENT, without parsing them.
+    """A check that gives answers which cannot fill their template the outcome INSUFFICIENT; they are not parsed.
 
     `sufficiency_detected` is True if the answer *is* sufficient. A response without text is insufficient, without a
-    call to the judge. The check skips templates without fields for a judge (those that read only the trace).
+    call to the judge. The check skips templates that have no fields for a judge (those that read only the trace).
     """
 
     name = "SufficiencyCheck"
@@ -44,11 +44,11 @@ class SufficiencyCheck(JudgeCheck):
     without_text = Detection(False, reasoning="no call to the judge: the response has no text to fill a template from")
 
     def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
-        """Include the stage if `sufficiency_enabled` is true; the mode `rubric_only` has no slot for it."""
+        """Include the stage if `sufficiency_enabled` is true. The evaluation mode `rubric_only` never has this slot."""
         return config.section(ChecksSettings).sufficiency_enabled or Skip("sufficiency_enabled is false")
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
-        """Skip answers that an earlier stage failed, and templates that need no judge."""
+        """Skip answers that failed in an earlier stage, and templates that need no judge."""
         not_failed = skip_if_failed(
             context,
             Keys.RECURSION_LIMIT_REACHED,
@@ -63,11 +63,11 @@ class SufficiencyCheck(JudgeCheck):
         return True
 
     def triggers(self, detected: bool) -> bool:
-        """Return whether the answer is not sufficient."""
+        """Return whether the judge found the answer insufficient."""
         return not detected
 
     def request(self, context: VerificationContext, response: str) -> str:
-        """Return the question, the schema for the template's judge, and the response."""
+        """Return the question, the schema that the template's judge gets, and the response."""
         schema = context.get_artifact(Keys.ANSWER_CLASS).judge_schema()
         return sufficiency_request(context.question.question, schema, response)
 

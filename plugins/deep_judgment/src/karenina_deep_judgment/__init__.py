@@ -1,4 +1,4 @@
-"""Deep judgment: values and scores from excerpts and reasoning. Entry points refer to `plugin`."""
+"""Deep judgment: values and scores based on excerpts and reasoning. Entry points refer to `plugin`."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class plugin:  # noqa: N801 - the entry points' name
     @staticmethod
     @hookimpl
     def karenina_trait_evaluators() -> Sequence[TraitEvaluator]:
-        """Offer the evaluator of LLM traits from excerpts and reasoning."""
+        """Offer the evaluator that scores LLM traits from excerpts and reasoning."""
         from karenina_deep_judgment.trait_evaluator import DeepJudgmentTraitEvaluator
 
         return [DeepJudgmentTraitEvaluator()]

@@ -1,4 +1,4 @@
-"""Stages 10 and 12: fail values and scores without a supporting excerpt."""
+"""Stages 10 and 12, which fail values and scores without a supporting excerpt."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ logger = logging.getLogger("karenina")
 
 
 class DeepJudgmentAutoFail(AutoFailStage):
-    """Slot 10: fails answers with an attribute without excerpts, unless the model abstained.
+    """The stage for slot 10, which fails an answer if an attribute lacks excerpts, unless the model abstained.
 
-    It runs after the embedding check, so that no stage reverses it.
+    It runs after the embedding check, which could otherwise reverse it.
     """
 
     name = "DeepJudgmentAutoFail"
@@ -45,7 +45,10 @@ class DeepJudgmentAutoFail(AutoFailStage):
         return settings_of(config).deep_judgment_mode != "disabled" or Skip("deep_judgment_mode is disabled")
 
     def skip_because(self, context: VerificationContext) -> str | None:
-        """Return why the stage is skipped: no excerpts, one for every attribute, undecided fields, or an abstention."""
+        """Return why the stage is skipped, or None if an attribute lacks excerpts.
+
+        Reasons are: no excerpts requested, no attribute without them, undecided fields, an abstention.
+        """
         if not context.find_artifact(Keys.DEEP_JUDGMENT_PERFORMED):
             return "deep judgment was not performed"
         if context.find_artifact(Keys.ATTRIBUTES_WITHOUT_EXCERPTS) is None:
@@ -57,13 +60,13 @@ class DeepJudgmentAutoFail(AutoFailStage):
         return "the model abstained" if context.find_artifact(Keys.ABSTENTION_DETECTED) else None
 
     def reason(self, context: VerificationContext) -> str | None:
-        """Return the attributes without excerpts, and the number of retries."""
+        """Return a message with the attributes without excerpts and the number of retries."""
         missing = context.find_artifact(Keys.ATTRIBUTES_WITHOUT_EXCERPTS) or []
         retries = context.find_artifact(Keys.DEEP_JUDGMENT_EXCERPT_RETRY_COUNT) or 0
         return f"nothing in the response supports {', '.join(missing)} (retries: {retries})"
 
     def on_fail(self, context: VerificationContext) -> None:
-        """Set the field result to False."""
+        """Set the field result to False if it is True."""
         if context.find_artifact(Keys.FIELD_VERIFICATION_RESULT):
             context.revise_artifact(Keys.FIELD_VERIFICATION_RESULT, False, "attributes without excerpts")
 
@@ -76,7 +79,7 @@ def _fields_are_undecided(context: VerificationContext) -> bool:
 
 
 class DeepJudgmentRubricAutoFail(AutoFailStage):
-    """Slot 12: fails answers with a rubric trait without excerpts, unless the model abstained."""
+    """The stage for slot 12, which fails an answer if a rubric trait lacks excerpts, unless the model abstained."""
 
     name = "DeepJudgmentRubricAutoFail"
     optional = frozenset(
@@ -92,7 +95,10 @@ class DeepJudgmentRubricAutoFail(AutoFailStage):
     prompts = TRAIT_PROMPTS
 
     def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
-        """Include the stage if deep judgment of rubrics is on. Raises `ConfigError` for an unknown search tool."""
+        """Include the stage if deep judgment of rubrics is on.
+
+        Raises `ConfigError` for an unknown search tool, and for trait settings that are invalid or not supported.
+        """
         if settings_of(config).deep_judgment_rubric_mode == "disabled":
             return Skip("deep_judgment_rubric_mode is disabled")
         check_traits(config, question)
@@ -103,9 +109,9 @@ class DeepJudgmentRubricAutoFail(AutoFailStage):
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ServiceNeed]:
-        """Return the search tool if it is needed and not available.
+        """Return the search tool as a need if traits use it and it is unavailable.
 
-        Warns about traits and questions in `deep_judgment_rubric_config` that are not in this run.
+        Warns about traits and questions in `deep_judgment_rubric_config` that this run does not contain.
         """
         _warn_about_unknown_names(config, questions)
         if any(needs_search(config, question) for question in questions):
@@ -113,7 +119,10 @@ class DeepJudgmentRubricAutoFail(AutoFailStage):
         return ()
 
     def skip_because(self, context: VerificationContext) -> str | None:
-        """Return why the stage is skipped: no deep judgment, an excerpt for every trait, or an abstention."""
+        """Return why the stage is skipped, or None if a trait lacks excerpts.
+
+        Reasons are: no deep judgment, no scored trait without excerpts, an abstention.
+        """
         if not context.find_artifact(Keys.DEEP_JUDGMENT_RUBRIC_PERFORMED):
             return "deep judgment of traits was not performed"
         if not context.find_artifact(Keys.TRAITS_WITHOUT_VALID_EXCERPTS):
@@ -121,7 +130,7 @@ class DeepJudgmentRubricAutoFail(AutoFailStage):
         return "the model abstained" if context.find_artifact(Keys.ABSTENTION_DETECTED) else None
 
     def reason(self, context: VerificationContext) -> str | None:
-        """Return the traits without excerpts, each with its number of retries."""
+        """Return a message with the traits without excerpts and their numbers of retries."""
         known = context.find_artifact(Keys.TRAIT_METADATA) or {}
         missing = [
             f"{name} (retries: {known.get(name, {}).get('excerpt_retry_count', 0)})"
@@ -131,7 +140,7 @@ class DeepJudgmentRubricAutoFail(AutoFailStage):
 
 
 def _all_supported(metadata: Mapping[str, Mapping[str, Any]] | None) -> str:
-    """Return why no score lacks excerpts: all have some, or there is no score."""
+    """Return why no score lacks excerpts: all scores have some, or not every trait was scored."""
     unscored = [
         name for name, facts in (metadata or {}).items() if SCORED not in facts.get("stages_completed", (SCORED,))
     ]

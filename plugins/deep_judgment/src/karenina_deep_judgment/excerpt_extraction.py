@@ -1,4 +1,4 @@
-"""Extraction of excerpts: the judge quotes the response, each quotation is checked, and the judge may try again."""
+"""Excerpt extraction: the judge quotes the response, each quotation is checked, and rejected ones are retried."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ _SHOWN: Final = 300
 
 @dataclass(frozen=True, slots=True)
 class ExcerptLimits:
-    """The number of excerpts of each item, the similarity that suffices, the retries, and whether facts must agree."""
+    """The limits for excerpts: the `most` per item, the lowest similarity (`threshold`), and the number of retries.
+
+    With `exact_facts`, numbers and negations must agree with the text.
+    """
 
     most: int
     threshold: float
@@ -32,10 +35,10 @@ class ExcerptLimits:
 class ExtractedExcerpts:
     """The excerpts by item.
 
-    `found` has every item; an excerpt is {"text", "quoted", "confidence", "similarity_score", "start", "end", "match"}:
-    `text` is the passage of the text that the judge saw, from `start` to `end`, and `quoted` are the words of the
-    judge. `rejected` are quotations that were not found, each with its problem. `calls` counts model calls, `retries`
-    those after rejected quotations.
+    `found` contains every item. Each excerpt has the keys `text`, `quoted`, `confidence`, `similarity_score`, `start`,
+    `end` and `match`: `text` is a passage of the text that the judge saw, from `start` to `end`; `quoted` is what the
+    judge wrote. `rejected` contains the quotations that were not found, as `text` and `problem`. `calls` is the number
+    of model calls, and `retries` the number of requests that were repeated because quotations were rejected.
     """
 
     found: dict[str, list[dict[str, Any]]]
@@ -45,17 +48,17 @@ class ExtractedExcerpts:
 
     @property
     def missing(self) -> list[str]:
-        """Return the items without excerpts."""
+        """Return the names of the items without excerpts."""
         return [name for name, excerpts in self.found.items() if not excerpts]
 
 
 async def extract_excerpts(
     context: VerificationContext, text: str, items: Mapping[str, str], limits: ExcerptLimits
 ) -> ExtractedExcerpts:
-    """Return excerpts of `text` for each of `items` (name to description).
+    """Return excerpts from `text` for each of `items`, which maps names to descriptions.
 
-    An item is tried again only if the judge quoted something and none of it is in the text; an empty list is a valid
-    reply. Raises `StructuredError` and `PortError`.
+    An item is retried only if the judge quoted something for it and none of the quotations is in the text; an empty
+    list is a valid reply. Raises `StructuredError` or `PortError` if the judge fails.
     """
     quoted = ExtractedExcerpts({name: [] for name in items})
     searched = SearchableText(text, exact_facts=limits.exact_facts)
@@ -83,7 +86,10 @@ def _sort_quotes(
     searched: SearchableText,
     limits: ExcerptLimits,
 ) -> list[str]:
-    """Add the quotations of one item to those found or rejected, and return the problems of the rejected ones."""
+    """Add each quotation for one item to `quoted`, as found or rejected; return the problems with the rejected ones.
+
+    Repeated quotations, and those beyond the limit, are dropped.
+    """
     found, problems = quoted.found[name], []
     for one in given:
         words = str((one or {}).get("text") or "")
@@ -126,6 +132,6 @@ def _schema(items: Mapping[str, str], most: int) -> dict[str, Any]:
             "confidence": {"type": "string", "enum": list(CONFIDENCE)},
         }
     )
-    # Far more than are requested: a few too many must not fail a reply, but there must be a bound.
+    # Far more than requested: a few too many must not invalidate a reply, but there must be a limit.
     part = {"type": "array", "maxItems": max(20, 4 * most), "items": excerpt}
     return object_schema(dict.fromkeys(items, part))

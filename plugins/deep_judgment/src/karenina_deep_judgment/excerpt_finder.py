@@ -1,7 +1,7 @@
-"""Search for an excerpt in the text that a judge quotes: exact, or with small changes.
+"""Search for a judge's excerpt in the text that it quotes: verbatim, or with small changes.
 
-Text and excerpt are folded first (`karenina_toolkit.folding`), because a judge often types another hyphen, quote or
-space than the text has. The places that are found are those in the original text.
+Text and excerpt are folded first (`karenina_toolkit.folding`), because judges often replace hyphens, quotation marks
+and spaces with similar characters. The positions that are returned refer to the original text.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _FACT: Final = re.compile(
 
 
 def extract_facts(text: str) -> list[str]:
-    """Return the numbers, with signs, and the negations of a text in order; "doesn't" counts as "not"."""
+    """Return the numbers, with signs, and the negations in a text, in order; "doesn't" counts as "not"."""
     return ["not" if found["short"] else found[0].replace("\u2212", "-") for found in _FACT.finditer(text.casefold())]
 
 
@@ -53,30 +53,30 @@ MatchKind = Literal["exact", "spacing", "changed"]
 MissKind = Literal["empty", "altered", "reordered", "invented"]
 
 SHORTEST_CHANGED: Final = 16
-"""Shorter excerpts must be exact, because a change makes another word ("BRCA1", "BRCA2")."""
+"""Excerpts with fewer characters must be exact, because one change makes another word ("BRCA1", "BRCA2")."""
 LONGEST_CHANGED: Final = 2000
-"""Longer excerpts must be exact, because a fuzzy search would take too long."""
+"""Excerpts with more characters must be exact, because a fuzzy search would take too long."""
 
 _WORD: Final = re.compile(r"\w+")
 _TOKEN: Final = re.compile(r"\S+")
 _BLANKS: Final = "\t\n\v\f\r\x1c\x1d\x1e\x1f\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
     map(chr, range(0x2000, 0x200B))
 )
-"""All white space except the space itself."""
+"""All white space characters except the space."""
 _QUOTES: Final = ('"', "'", "`")
 _WIDE_GAPS: Final = ("   ", "\t\t", "\n\n\n", "\n  ")
-"""White space that can prevent an alignment of characters from finding a passage."""
+"""Wide white space, which can keep the alignment of characters from finding a passage."""
 _AROUND: Final = 50
 _SAME_WORDS: Final = 0.75
-"""The share of common words from which a passage counts as the source of an excerpt."""
+"""The lowest share of common words at which a passage counts as the source of an excerpt."""
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
     """The position of an excerpt: `text[start:end]`.
 
-    `similarity` is from 0 to 1. `kind` is "exact"; "spacing" if only white space, case and what looks the same differ
-    (both 1.0); "changed" for other differences.
+    `kind` is "exact"; "spacing" if only white space, case or characters that look the same differ; or "changed" for
+    other differences. `similarity` is from 0 to 1; it is 1.0 for "exact" and "spacing".
     """
 
     start: int
@@ -89,8 +89,9 @@ class Match:
 class Miss:
     """The reason why an excerpt was not found.
 
-    It is "empty"; numbers or negations were "altered"; its words were "reordered"; or it is "invented". `closest` is
-    the most similar passage, if any passage has words in common with it.
+    `kind` is "empty" for an excerpt without words; "altered" if its numbers or negations differ from the text;
+    "reordered" if its words have another order; or "invented". `closest` is the most similar passage, or None if no
+    passage has a word in common with the excerpt.
     """
 
     kind: MissKind
@@ -104,10 +105,10 @@ def find_excerpt(excerpt: str, text: str, threshold: float = 0.8, *, exact_facts
 
 
 class SearchableText:
-    """A text in which several excerpts are searched; what a search needs is computed once.
+    """A text that is searched for several excerpts; it is prepared only once.
 
-    With `exact_facts`, a passage whose numbers or negations differ from those of an excerpt does not match: two
-    sentences that differ by one digit are almost identical by characters.
+    With `exact_facts`, a passage whose numbers or negations differ from those of an excerpt does not match, because two
+    sentences that differ by one digit have almost the same characters.
     """
 
     def __init__(self, text: str, *, exact_facts: bool = True) -> None:
@@ -119,10 +120,11 @@ class SearchableText:
     def find(self, excerpt: str, threshold: float = 0.8) -> Match | None:
         """Return the position of the excerpt in the original text, or None.
 
-        White space and quotation marks around it are ignored. Only whole words match: "3" does not match "1985". A
-        changed excerpt matches if its similarity (twice the characters in common and in order / all characters of
-        both, ignoring case and white space) is at least `threshold` and its words are in the order of the text, because
-        "A inhibits B" is not a quotation of "B inhibits A".
+        White space and quotation marks around the excerpt are ignored. Only whole words match: "8" does not match
+        "1985". A changed excerpt matches if its similarity is at least `threshold` and its words have the same order as
+        in the text, because "A inhibits B" is not a quotation from "B inhibits A". The similarity is twice the number
+        of common characters in order, divided by the number of all characters in both, ignoring case and the width of
+        white space.
         """
         match = self._find(fold(excerpt).strip(), threshold)
         if match is None or self._folded is self.text:
@@ -144,7 +146,7 @@ class SearchableText:
         return self._find_normalized(wanted, threshold)
 
     def why_missing(self, excerpt: str, threshold: float = 0.8) -> Miss:
-        """Return why an excerpt was not found with this threshold."""
+        """Return why `find` did not find an excerpt with this threshold."""
         wanted = _without_quotes(fold(excerpt).strip())
         words = _split_words(wanted)
         if not words:
@@ -172,10 +174,10 @@ class SearchableText:
         return _normalize_spaces(self._folded)
 
     def _find_normalized(self, wanted: str, threshold: float) -> Match | None:
-        """Search the text with normalized white space, and return the position in the original text.
+        """Search the text with normalized white space, and return the position in the folded text.
 
-        Folding the case of a long text is the slowest step here, so it is done only if an alignment of characters
-        cannot have ignored case.
+        Case folding of a long text is the slowest step here, so it is done only for excerpts that the alignment of
+        characters, which tolerates some difference in case, cannot find.
         """
         for cased in (wanted, wanted.upper(), wanted.lower()):
             at = _find_words(cased, self._normalized)
@@ -191,13 +193,13 @@ class SearchableText:
         )
 
     def _find_ignoring_case(self, wanted: str) -> Match | None:
-        """Return the position of the excerpt, ignoring white space and case."""
+        """Return the position of the excerpt, ignoring case and the width of white space."""
         folded, text = _ignore_case(wanted), _ignore_case(self._folded)
         at = _find_words(folded, text)
         return Match(*self._original_span(text, at, at + len(folded)), 1.0, "spacing") if at >= 0 else None
 
     def _original_span(self, evened: str, start: int, end: int) -> tuple[int, int]:
-        """Return the position in the text of a span of the normalized text, by counting words."""
+        """Return the position in the folded text of a span of the normalized text `evened`, by counting words."""
         first = evened.count(" ", 0, start)
         last = first + evened.count(" ", start, end)
         tokens = islice(_TOKEN.finditer(self._folded), first, last + 1)
@@ -210,7 +212,7 @@ class SearchableText:
     # ---- changed
 
     def _accept(self, wanted: str, start: int, end: int, threshold: float) -> Match | None:
-        """Return the match at a span, or near it, if it is similar enough and its words are in order."""
+        """Return the match at or near a span, if it is similar enough and its words are in order."""
         around = max(0, start - _AROUND)
         near = SearchableText(self._folded[around : end + len(wanted) + _AROUND])._find_ignoring_case(wanted)
         if near is not None:
@@ -221,7 +223,7 @@ class SearchableText:
         return match if match.similarity >= threshold and self._in_order(wanted, match) else None
 
     def _best_match_near(self, wanted: str, start: int, end: int) -> Match:
-        """Return the match at a span, extended or cut to whole words if that is more similar to the excerpt."""
+        """Return the match at a span, extended or cut to whole words if that makes it more similar to the excerpt."""
         folded = _ignore_case(wanted)
         best = Match(start, end, -1.0, "changed")
         for first in {start, *_word_bounds(self._folded, start)}:
@@ -235,9 +237,9 @@ class SearchableText:
         return best
 
     def _match_with_same_facts(self, wanted: str, match: Match) -> Match:
-        """Return the match, or the best one near it that has the numbers and negations of the excerpt.
+        """Return `match`, or else the most similar passage near it that has the excerpt's numbers and negations.
 
-        An alignment has as many characters as the excerpt, so that a word at one end may be added or missing.
+        An alignment is as long as the excerpt, so a word at either end can be missing or too many.
         """
         facts, folded = extract_facts(wanted), _ignore_case(wanted)
         if extract_facts(self._folded[match.start : match.end]) == facts:
@@ -254,13 +256,13 @@ class SearchableText:
         return best
 
     def _word_bounds_near(self, at: int) -> list[int]:
-        """Return the starts and ends of words near a position."""
+        """Return the starts and ends of the words near a position, and the position itself."""
         around = max(0, at - _AROUND)
         words = _WORD.finditer(self._folded, around, min(len(self._folded), at + _AROUND))
         return sorted({bound for word in words for bound in word.span()} | {at})
 
     def _in_order(self, wanted: str, match: Match) -> bool:
-        """Return whether the words of the excerpt are in the same order in the passage or next to it."""
+        """Return whether the excerpt's words have the same order in the passage and the text next to it."""
         from rapidfuzz.distance import LCSseq
 
         quoted = _split_words(wanted)
@@ -268,13 +270,13 @@ class SearchableText:
         before = self._folded[max(0, match.start - beside) : match.start]
         behind = self._folded[match.end : match.end + beside]
         passage = _split_words(self._folded[match.start : match.end])
-        # A word that is cut in half does not count.
+        # The outermost words may be cut, so they do not count.
         around = [*_split_words(before)[1:], *passage, *_split_words(behind)[:-1]]
         shared = (Counter(quoted) & Counter(around)).total()
         return shared - LCSseq.similarity(quoted, around) < _reordering_threshold(len(quoted))
 
     def _most_similar_passage(self, words: Sequence[str]) -> tuple[int, int] | None:
-        """Return the passage with as many words as the excerpt that shares most of them."""
+        """Return the span of `len(words)` words that shares the most words with the excerpt, or None if none does."""
         tokens = list(_WORD.finditer(self._folded))
         wanted, held = Counter(words), Counter[str]()
         shared, best, place = 0, 0, None
@@ -292,12 +294,12 @@ class SearchableText:
 
 
 def _reordering_threshold(count: int) -> int:
-    """Return how many misplaced words make an excerpt of `count` words a reordered one."""
+    """Return from how many misplaced words on an excerpt of `count` words counts as reordered."""
     return 1 if count < 40 else 2
 
 
 def _align(wanted: str, text: str, threshold: float) -> tuple[int, int] | None:
-    """Return the part of the text most similar to the excerpt, if it can reach the threshold."""
+    """Return the span of the text that is most similar to the excerpt, or None if it is below the threshold."""
     from rapidfuzz import fuzz
 
     found = fuzz.partial_ratio_alignment(wanted, text, score_cutoff=threshold * 100)
@@ -314,7 +316,7 @@ def _similarity(one: str, other: str) -> float:
 
 
 def _find_words(wanted: str, text: str) -> int:
-    """Return the position of `wanted` in `text` that does not cut a word or a number, or -1."""
+    """Return the first position of `wanted` in `text` at which it does not cut a word or a number, or -1."""
     if not wanted:
         return -1
     at = text.find(wanted)
@@ -327,7 +329,10 @@ def _find_words(wanted: str, text: str) -> int:
 
 
 def _splits_word(text: str, at: int) -> bool:
-    """Return whether `at` is inside a word or number; never for scripts without case, which use no spaces."""
+    """Return whether `at` is inside a word or number.
+
+    It never is in a script without case (such as Chinese): many of these scripts write no spaces between words.
+    """
     return 0 < at < len(text) and _spaced_script(text[at - 1]) and _spaced_script(text[at])
 
 
@@ -336,7 +341,7 @@ def _spaced_script(character: str) -> bool:
 
 
 def _word_bounds(text: str, at: int) -> tuple[int, int]:
-    """Return the start and the end of the word at `at`."""
+    """Return the start and the end of the word at position `at`."""
     start = end = at
     while start > 0 and _spaced_script(text[start - 1]):
         start -= 1
@@ -346,7 +351,7 @@ def _word_bounds(text: str, at: int) -> tuple[int, int]:
 
 
 def _last_word(text: str, start: int, end: int) -> int:
-    """Return the end of the last word of a span."""
+    """Return the end of the last word in a span."""
     while end > start and not text[end - 1].isalnum():
         end -= 1
     return end
@@ -359,9 +364,9 @@ def _without_quotes(wanted: str) -> str:
 
 
 def _normalize_spaces(text: str) -> str:
-    """Return the text with one space for all white space between words.
+    """Return the text with a single space in place of all white space between words.
 
-    A long text is not split into words: thousands of small strings cost more than the search.
+    The text is not split into words, because thousands of small strings would cost more than the search.
     """
     for blank in _BLANKS:
         if blank in text:

@@ -1,4 +1,4 @@
-"""Hallucination risk of excerpts: a search for each, and a judge's assessment of the results."""
+"""The hallucination risk of excerpts: a search for each excerpt, and the judge's assessment of the results."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ if TYPE_CHECKING:
 
 RISKS: Final = ("none", "low", "medium", "high")
 LONGEST: Final = 8000
-"""Characters of search results that a judge sees for one excerpt."""
+"""Maximum number of characters of search results that the judge sees for one excerpt."""
 
 Excerpts = Mapping[str, Sequence[dict[str, Any]]]
 
 
 async def assess_risks(context: VerificationContext, chosen: str | SearchFunction, excerpts: Excerpts) -> int:
-    """Search for each excerpt and add results and risk to it. Return the number of model calls.
+    """Search for each excerpt, and add the results and the risk to it. Return the number of model calls.
 
-    An excerpt whose search fails gets the reason as `search_error`, and no risk.
+    An excerpt whose search fails gets the reason as `search_error`, and no risk. If the judge's reply gives no risk, it
+    is "medium".
     """
     every = [one for found in excerpts.values() for one in found]
     results = await _search_all(context, chosen, [one["text"] for one in every])
@@ -50,7 +51,7 @@ async def assess_risks(context: VerificationContext, chosen: str | SearchFunctio
 
 
 def overall_risk(excerpts: Sequence[Mapping[str, Any]]) -> str | None:
-    """Return the greatest risk of several excerpts, or None if none was assessed."""
+    """Return the highest risk among several excerpts, or None if none was assessed."""
     risks = [one["hallucination_risk"] for one in excerpts if "hallucination_risk" in one]
     return max(risks, key=RISKS.index, default=None)
 
@@ -58,7 +59,7 @@ def overall_risk(excerpts: Sequence[Mapping[str, Any]]) -> str | None:
 async def _search_all(
     context: VerificationContext, chosen: str | SearchFunction, queries: Sequence[str]
 ) -> dict[str, tuple[str, str | None]]:
-    """Return the search results of each query, or the error."""
+    """Return the search results for each query, and None or the error."""
 
     def search(query: str) -> Awaitable[str]:
         if isinstance(chosen, str):

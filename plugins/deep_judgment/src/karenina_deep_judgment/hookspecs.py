@@ -16,4 +16,4 @@ if TYPE_CHECKING:
 @hookspec
 @HookPolicy(stability="provisional")
 def karenina_search_tools() -> Sequence[SearchTool]:
-    """Offer search tools, which check the claims of an answer; a configuration selects one by name."""
+    """Offer search tools, which check an answer's claims; a configuration selects a tool by name."""

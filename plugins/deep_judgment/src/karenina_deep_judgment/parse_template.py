@@ -1,4 +1,4 @@
-"""DeepJudgmentParseTemplate, slot 7: excerpts, reasoning, and then the filled template."""
+"""DeepJudgmentParseTemplate, slot 7: extracts excerpts, then reasoning, and then the filled template."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class _Progress:
-    """The results so far of one item, which are kept if a later step fails."""
+    """An item's results so far, which are recorded even if a later step fails."""
 
     excerpts: dict[str, list[dict[str, Any]]] | None = None
     missing: list[str] | None = None
@@ -43,14 +43,14 @@ class _Progress:
 
 
 class DeepJudgmentParseTemplate(ParsingStage):
-    """Fills templates in several calls to the judge.
+    """The stage that fills templates in several calls to the judge.
 
-    They return excerpts of the response for each attribute, optionally the hallucination risk from a search, the
-    reasoning about each attribute, and then the filled template. Every excerpt is checked against the text that the
-    judge saw. An attribute without excerpts is listed in `attributes_without_excerpts`, whatever its value: a value
-    that means "it is not mentioned" has none, so for such templates leave deep judgment off, or use the mode
-    `reasoning_only`, which needs no excerpts. Fields with reasons (`reasoning`, `..._explanation`) need none. Deep
-    judgment is not performed if no judge is needed.
+    The calls return excerpts from the response for each attribute, optionally their hallucination risk, then the
+    reasoning about each attribute, and last the filled template. Every excerpt is checked against the text that the
+    judge saw. An attribute without excerpts is listed in `attributes_without_excerpts`, whatever its value. A value
+    that means "not mentioned" can have no excerpt, so for templates with such values leave deep judgment off, or use
+    the mode `reasoning_only`, which needs no excerpts. Fields for reasons (`reasoning`, `..._explanation`) need none.
+    Deep judgment is not performed if the template needs no judge.
     """
 
     name = "DeepJudgmentParseTemplate"
@@ -84,21 +84,21 @@ class DeepJudgmentParseTemplate(ParsingStage):
         return False
 
     def before_any_run(self, config: VerificationConfig) -> None:
-        """Warn about search settings without effect."""
+        """Warn about search settings that have no effect."""
         warn_about_unused_search_settings(config)
 
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ServiceNeed]:
-        """Return the search tool if it is not available on this machine."""
+        """Return the search tool as a need if excerpts are searched for and it is unavailable."""
         return find_service_needs(config, "deep_judgment_search_tool") if _uses_search(config) else []
 
     def without_judge(self, context: VerificationContext) -> None:
-        """Record that deep judgment was not performed."""
+        """Record that deep judgment was not performed, because the template needs no judge."""
         self._record(context, _Progress(), performed=False)
 
     async def parse(self, context: VerificationContext, bound: BoundTemplate, text: str) -> BaseAnswer:
-        """Run all steps. If one fails, the results of the earlier ones are recorded."""
+        """Run all steps, and return the filled template. If a step fails, the results of earlier steps are recorded."""
         progress = _Progress()
         try:
             answer = await self._steps(context, bound, text, progress)
@@ -179,7 +179,10 @@ def _uses_search(config: VerificationConfig) -> bool:
 
 
 def _describe_attributes(schema: Mapping[str, Any], hints: Mapping[str, str]) -> dict[str, str]:
-    """Return the fields that need excerpts, with their descriptions and hints."""
+    """Return the fields that the judge reasons about, with descriptions and hints.
+
+    Fields for reasons are left out, unless the template has no others.
+    """
     fields: Mapping[str, Mapping[str, Any]] = schema["properties"]
     values = {name: part for name, part in fields.items() if not is_reasoning(name)} or fields
     return {

@@ -1,4 +1,4 @@
-"""The search tools that plugins offer: choosing, checking and calling them."""
+"""Selects, checks and calls the search tools that plugins offer; contains the tool `tavily`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ def search_tools(plugins: Plugins) -> list[SearchTool]:
 
 
 def find_search_tool(context: VerificationContext, name: str) -> SearchTool:
-    """Return the tool of that name, with its results recorded and replayed. Raises `LookupError`."""
+    """Return the search tool called `name`; its results are recorded and replayed like model replies.
+
+    Raises `LookupError` if no plugin offers it.
+    """
     for tool in search_tools(context.plugins):
         if tool.name == name:
             return _with_replay(context, tool)
@@ -39,7 +42,7 @@ def find_search_tool(context: VerificationContext, name: str) -> SearchTool:
 
 
 def check_search_tool(config: VerificationConfig, setting: str) -> None:
-    """Raise `ConfigError` with the cure if no plugin offers the tool that `setting` names."""
+    """Raise `ConfigError` if no plugin offers the search tool that the setting called `setting` names."""
     chosen = _chosen_name(config, setting)
     tools = _offered_tools(config)
     if chosen is not None and chosen not in tools:
@@ -53,7 +56,7 @@ def check_search_tool(config: VerificationConfig, setting: str) -> None:
 
 
 def find_service_needs(config: VerificationConfig, setting: str) -> list[ServiceNeed]:
-    """Return why the tool that `setting` names is not available on this machine. Makes no request."""
+    """Return a need if the search tool that the setting called `setting` names is unavailable. Makes no request."""
     chosen = _chosen_name(config, setting)
     tool = _offered_tools(config).get(chosen) if chosen is not None else None
     why = tool.unavailable() if tool is not None else None
@@ -87,7 +90,7 @@ def _warn(name: str, why: str) -> None:
 
 
 def _chosen_name(config: VerificationConfig, setting: str) -> str | None:
-    """Return the name in `setting`, or None if its value is a function."""
+    """Return the tool name in a setting, or None if the value is a function."""
     chosen: str | SearchFunction = getattr(settings_of(config), setting)
     return chosen if isinstance(chosen, str) else None
 
@@ -97,7 +100,7 @@ def _offered_tools(config: VerificationConfig) -> Mapping[str, SearchTool]:
 
 
 def _with_replay(context: VerificationContext, tool: SearchTool) -> SearchTool:
-    """Return the tool with its results recorded and replayed like the replies of models."""
+    """Return the tool with its results recorded and replayed like model replies."""
 
     class Kept:
         name: ClassVar[str] = tool.name
@@ -115,12 +118,12 @@ RESULTS: Final = 5
 
 
 class TavilySearch:
-    """A search with api.tavily.com and the key in TAVILY_API_KEY. Excerpts of answers are sent to the service."""
+    """A search tool that sends excerpts from answers to api.tavily.com, with the API key in TAVILY_API_KEY."""
 
     name: ClassVar[str] = "tavily"
 
     def unavailable(self) -> str | None:
-        """Return why the tool is not available: the client, an extra of this distribution, or the key is missing."""
+        """Return why the tool is unavailable (its client is not installed, or the key is not set), or None."""
         if find_spec("tavily") is None:
             return 'its client is not installed: pip install "karenina-deep-judgment[tavily]"'
         if not os.environ.get("TAVILY_API_KEY"):
@@ -128,7 +131,7 @@ class TavilySearch:
         return None
 
     async def search(self, query: str) -> str:
-        """Return titles, texts and addresses of the first results."""
+        """Return titles, texts and URLs of the first results. Queries are cut to 400 characters."""
         from tavily import AsyncTavilyClient  # type: ignore[import-not-found, unused-ignore]  # an extra
 
         found: dict[str, Any] = await AsyncTavilyClient(os.environ["TAVILY_API_KEY"]).search(

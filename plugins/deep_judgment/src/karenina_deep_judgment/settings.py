@@ -29,7 +29,7 @@ RubricMode = Literal["disabled", "enable_all", "use_checkpoint", "custom"]
 
 
 class SearchFunction(BaseModel):
-    """A search function of the program. It is saved as its name, because a function cannot be loaded again."""
+    """A search function passed in Python. Only its name is saved, because a function cannot be loaded from a file."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -48,46 +48,48 @@ SearchChoice = Annotated[str | SearchFunction, BeforeValidator(_wrap_function), 
 
 
 class TraitSettings(StrictSettings):
-    """Settings of one trait in `deep_judgment_rubric_config`. None means the setting for all traits."""
+    """Settings of one trait in `deep_judgment_rubric_config`. For None, the setting for all traits applies."""
 
-    enabled: bool = Field(default=True, description="Score it from excerpts and reasoning.")
-    excerpt_enabled: bool = Field(default=True, description="Demand verbatim excerpts.")
+    enabled: bool = Field(default=True, description="Score the trait from excerpts and reasoning.")
+    excerpt_enabled: bool = Field(default=True, description="Require verbatim excerpts.")
     max_excerpts: int | None = Field(default=None, ge=1, description="Maximum number of excerpts.")
-    fuzzy_match_threshold: float | None = Field(default=None, ge=0, le=1, description="Similarity that suffices.")
+    fuzzy_match_threshold: float | None = Field(
+        default=None, ge=0, le=1, description="Lowest similarity, 0 to 1, at which an excerpt counts as found."
+    )
     excerpt_retry_attempts: int | None = Field(default=None, ge=0, description="Retries if no excerpt was found.")
-    search_enabled: bool | None = Field(default=None, description="Check excerpts with a search.")
+    search_enabled: bool | None = Field(default=None, description="Check excerpts with a search tool.")
 
 
 class TraitFields(BaseModel):
     """Settings of a rubric trait in a benchmark, used if `deep_judgment_rubric_mode` is `use_checkpoint`.
 
-    None means the number in the configuration.
+    For None, the number in the configuration applies.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
     model_config = ConfigDict(frozen=True)
 
-    deep_judgment_enabled: bool = Field(default=False, description="Score it from excerpts and reasoning.")
-    deep_judgment_excerpt_enabled: bool = Field(default=True, description="Demand verbatim excerpts.")
+    deep_judgment_enabled: bool = Field(default=False, description="Score the trait from excerpts and reasoning.")
+    deep_judgment_excerpt_enabled: bool = Field(default=True, description="Require verbatim excerpts.")
     deep_judgment_max_excerpts: int | None = Field(default=None, ge=1, description="Maximum number of excerpts.")
     deep_judgment_fuzzy_match_threshold: float | None = Field(
-        default=None, ge=0, le=1, description="Similarity, 0 to 1, from which an excerpt counts as found."
+        default=None, ge=0, le=1, description="Lowest similarity, 0 to 1, at which an excerpt counts as found."
     )
     deep_judgment_excerpt_retry_attempts: int | None = Field(
         default=None, ge=0, description="Retries if no excerpt was found."
     )
     deep_judgment_search_enabled: bool = Field(
         default=False,
-        description="Check excerpts with a web search.",
+        description="Check excerpts with a search tool.",
         json_schema_extra={"allowed_in_files": "never"},
     )
 
 
 class RubricTraitSettings(StrictSettings):
-    """The value of `deep_judgment_rubric_config`: settings by trait name, for all questions and by question id.
+    """The value of `deep_judgment_rubric_config`: settings by trait name, for all questions and for single ones.
 
-    The settings of a question take precedence over `global`; traits in neither are scored without deep judgment. In
-    Python, `global` is the attribute `everywhere`.
+    Settings in `question_specific` replace those in `global`; traits in neither are scored without deep judgment. In
+    Python, the attribute for `global` is `everywhere`.
     """
 
     model_config = ConfigDict(populate_by_name=True)
@@ -98,18 +100,18 @@ class RubricTraitSettings(StrictSettings):
     )
 
     def of(self, question_id: str, trait: str) -> TraitSettings | None:
-        """Return the settings of a trait of a question."""
+        """Return the settings of a question's trait, or None if it is scored without deep judgment."""
         return self.question_specific.get(question_id, {}).get(trait) or self.everywhere.get(trait)
 
 
 class DeepJudgmentSettings(BaseModel):
-    """Settings of deep judgment, of templates and of rubric traits."""
+    """Settings of deep judgment, for templates and rubric traits."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
     model_config = ConfigDict(frozen=True)
 
     deep_judgment_enabled: bool = Field(
-        default=False, description="Parse templates with excerpts and reasoning; short for deep_judgment_mode full."
+        default=False, description="Parse templates with excerpts and reasoning: the same as deep_judgment_mode full."
     )
     deep_judgment_mode: Mode = Field(
         default="disabled",
@@ -120,22 +122,22 @@ class DeepJudgmentSettings(BaseModel):
     )
     deep_judgment_exact_facts: bool = Field(
         default=True,
-        description="Numbers and negations of an excerpt, also a trait's, must agree with the response.",
+        description="Require that numbers and negations in excerpts, also those for traits, agree with the response.",
     )
     deep_judgment_fuzzy_match_threshold: float = Field(
-        default=0.80, ge=0, le=1, description="Similarity, 0 to 1, from which an excerpt counts as found."
+        default=0.80, ge=0, le=1, description="Lowest similarity, 0 to 1, at which an excerpt counts as found."
     )
     deep_judgment_excerpt_retry_attempts: int = Field(
-        default=2, ge=0, description="Retries if no excerpt of an attribute was found."
+        default=2, ge=0, description="Retries if no excerpt for an attribute was found."
     )
     deep_judgment_search_enabled: bool = Field(
         default=False,
-        description="Search for excerpts, and assess the risk that they are invented.",
+        description="Search for the excerpts with a search tool, and assess the risk that they are invented.",
         json_schema_extra=_NOT_FROM_FILES,
     )
     deep_judgment_search_tool: SearchChoice = Field(
         default=USUAL_TOOL,
-        description="The search tool by name; in Python also a function from query to text.",
+        description="Name of the search tool; in Python also a function from query to text.",
         json_schema_extra=_NOT_FROM_FILES,
     )
     deep_judgment_rubric_mode: RubricMode = Field(
@@ -144,26 +146,26 @@ class DeepJudgmentSettings(BaseModel):
         "benchmark, or those in deep_judgment_rubric_config.",
     )
     deep_judgment_rubric_global_excerpts: bool = Field(
-        default=True, description="With enable_all: demand excerpts, not reasoning alone."
+        default=True, description="With enable_all: require excerpts, not reasoning alone."
     )
     deep_judgment_rubric_config: RubricTraitSettings | None = Field(
         default=None,
         validate_default=True,
-        description="With custom: settings of each trait, globally and by question.",
+        description="With custom: the traits to score from excerpts and reasoning, with their settings.",
         json_schema_extra=_NOT_FROM_FILES,
     )
     deep_judgment_rubric_max_excerpts_default: int = Field(
         default=7, ge=1, description="Maximum number of excerpts for one trait."
     )
     deep_judgment_rubric_fuzzy_match_threshold_default: float = Field(
-        default=0.80, ge=0, le=1, description="Similarity, 0 to 1, from which a trait's excerpt counts as found."
+        default=0.80, ge=0, le=1, description="Lowest similarity, 0 to 1, at which a trait's excerpt counts as found."
     )
     deep_judgment_rubric_excerpt_retry_attempts_default: int = Field(
-        default=2, ge=0, description="Retries if no excerpt of a trait was found."
+        default=2, ge=0, description="Retries if no excerpt for a trait was found."
     )
     deep_judgment_rubric_search_enabled: bool = Field(
         default=False,
-        description="Search for excerpts of traits that have no search setting of their own.",
+        description="Search for the excerpts of traits that have no search setting of their own.",
         json_schema_extra=_NOT_FROM_FILES,
     )
     deep_judgment_rubric_search_tool: SearchChoice = Field(
@@ -177,7 +179,7 @@ class DeepJudgmentSettings(BaseModel):
     def _not_on_and_off(cls, mode: Mode, info: ValidationInfo) -> Mode:
         if mode == "disabled" and info.data.get("deep_judgment_enabled"):
             raise ValueError(
-                "deep_judgment_enabled is true, which means deep_judgment_mode full: remove one of the two"
+                "deep_judgment_enabled is true, which means deep_judgment_mode full: remove one of the two settings"
             )
         return mode
 
@@ -204,10 +206,10 @@ class DeepJudgmentSettings(BaseModel):
         if mode == "custom" and wishes is None:
             raise ValueError("deep_judgment_rubric_mode is custom: list the traits here, with their settings")
         if mode not in ("custom", None) and wishes is not None:
-            raise ValueError(f"it has an effect only if deep_judgment_rubric_mode is custom, and it is {mode}")
+            raise ValueError(f"it has an effect only if deep_judgment_rubric_mode is custom, but the mode is {mode}")
         return wishes
 
 
 def settings_of(config: VerificationConfig) -> DeepJudgmentSettings:
-    """Return the settings of deep judgment in a configuration."""
+    """Return the deep judgment settings in a configuration."""
     return config.section(DeepJudgmentSettings)

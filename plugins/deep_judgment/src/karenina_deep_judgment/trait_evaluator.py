@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 FIELD: Final = "llm_trait_scores"
 SCORED: Final = "score_extraction"
-"""The last stage in a trait's metadata (`stages_completed`)."""
+"""The last entry in `stages_completed`, in a trait's metadata, if the trait was scored."""
 
 
 class DeepJudgmentTraitEvaluator:
     """The evaluator of the LLM traits that `deep_judgment_rubric_mode` selects; it precedes the standard evaluator.
 
-    A trait without the required excerpts is scored, and marked with `excerpt_validation_failed`, so that stage 12 fails
-    the answer. Traits are judged concurrently; a failure affects one trait only.
+    A trait without the required excerpts is scored all the same, but marked with `excerpt_validation_failed`, so that
+    stage 12 fails the answer. Traits are judged concurrently; a failure affects one trait only.
     """
 
     name: ClassVar[str] = "deep_judgment"
@@ -42,7 +42,7 @@ class DeepJudgmentTraitEvaluator:
     async def evaluate(
         self, traits: Sequence[RubricTrait], text: str, context: VerificationContext
     ) -> Sequence[TraitScore]:
-        """Return one score for each trait, in their order."""
+        """Return one score for each trait, in the order of `traits`."""
         asked = [trait for trait in traits if isinstance(trait, LLMRubricTrait)]
         return await gather_all(self._guarded(trait, text, context) for trait in asked)
 

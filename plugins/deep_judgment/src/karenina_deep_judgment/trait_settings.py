@@ -1,4 +1,4 @@
-"""Settings of one rubric trait, resolved from the four modes, the trait's fields and the configuration."""
+"""A rubric trait's settings, resolved from the mode, the trait's own fields and the configuration."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedTraitSettings:
-    """The resolved settings of a trait: whether excerpts are required, their limits, and whether to search."""
+    """A trait's resolved settings: whether excerpts are required, their limits, and whether to search for them."""
 
     excerpts: bool
     limits: ExcerptLimits
@@ -28,9 +28,9 @@ class ResolvedTraitSettings:
 def resolve_trait_settings(
     trait: RubricTrait, question_id: str, settings: DeepJudgmentSettings
 ) -> ResolvedTraitSettings | None:
-    """Return the settings of a trait's deep judgment, or None if it is off.
+    """Return the deep judgment settings of a trait, or None if the trait is scored without deep judgment.
 
-    Deep judgment applies to LLM traits of the kinds boolean, score and literal; a trait that fills a schema has no
+    Deep judgment applies only to LLM traits of the kinds boolean, score and literal: a trait that fills a schema has no
     score to reason about.
     """
     if not isinstance(trait, LLMRubricTrait) or trait.kind == "template":
@@ -65,7 +65,7 @@ def resolve_trait_settings(
 
 
 def read_trait_fields(trait: LLMRubricTrait) -> TraitFields:
-    """Return the settings in a trait's own fields. Raises `ConfigError` if a value is invalid."""
+    """Return the deep judgment settings in a trait's own fields. Raises `ConfigError` if a value is invalid."""
     try:
         return TraitFields.model_validate(trait.extra)
     except ValidationError as error:
@@ -74,7 +74,7 @@ def read_trait_fields(trait: LLMRubricTrait) -> TraitFields:
 
 
 def check_traits(config: VerificationConfig, question: Question) -> None:
-    """Raise `ConfigError` if a trait of the question has an invalid setting, or one that deep judgment lacks."""
+    """Raise `ConfigError` if a trait has an invalid setting, or combines deep judgment with `include_ground_truth`."""
     settings = settings_of(config)
     for trait in _traits(question):
         if isinstance(trait, LLMRubricTrait):
@@ -83,7 +83,7 @@ def check_traits(config: VerificationConfig, question: Question) -> None:
             if deep and trait.extra.get("include_ground_truth"):
                 raise ConfigError(
                     [
-                        f"trait {trait.name!r} of question {question.id}: deep judgment never shows the ground truth: "
+                        f"trait {trait.name!r} of question {question.id}: deep judgment never shows the ground truth; "
                         "remove include_ground_truth, or turn deep judgment off for the trait "
                         "(deep_judgment_rubric_mode)"
                     ]
@@ -96,7 +96,7 @@ def _traits(question: Question) -> list[RubricTrait]:
 
 
 def needs_search(config: VerificationConfig, question: Question) -> bool:
-    """Return whether a search is needed for any trait of the question."""
+    """Return whether any of the question's traits needs a search."""
     settings = settings_of(config)
     found = [resolve_trait_settings(trait, question.id, settings) for trait in _traits(question)]
     return any(one is not None and one.search for one in found)

@@ -1,7 +1,7 @@
-"""Stage 9, and the embedding models of the primitive `SemanticMatch`. The entry point refers to `plugin`.
+"""Stage 9, and embedding models for the primitive `SemanticMatch`. The entry point refers to `plugin`.
 
-Importing this package is cheap: sentence-transformers, which the extra `models` installs, is imported when a model is
-loaded.
+Importing this package is cheap: sentence-transformers (installed by the extra `models`) is imported when the first
+model is loaded.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class plugin:  # noqa: N801 - the entry points' name
     @staticmethod
     @hookimpl
     def karenina_primitives() -> Sequence[type[Primitive]]:
-        """Offer no primitive, but provide `SemanticMatch` with its similarity function."""
+        """Provide the similarity function for `SemanticMatch`; return no primitives."""
         from karenina_embedding.semantic_match import compute_similarity, load_model
         from karenina_template.templates.primitives.semantic import provide_similarity
 

@@ -1,4 +1,4 @@
-"""Embedding models in memory: each is loaded once per process, and waiting texts are encoded in one batch."""
+"""Embedding models in memory: each is loaded once per process and encodes all waiting texts in one batch."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from karenina_embedding.model_files import ModelUnavailable, explain_missing_lib
 Vector = tuple[float, ...]
 
 REMEMBERED: Final = 4096
-"""Number of vectors that each model caches: truths are repeated for every replicate, model and judge."""
+"""Number of vectors that each model caches; truths recur for every replicate, model and judge."""
 
 
 class Encode(Protocol):
-    """A function from texts to vectors of length 1, in the same order."""
+    """A function that turns texts into unit vectors, in the same order."""
 
     def __call__(self, texts: list[str]) -> Sequence[Vector]:
         """Return the vectors."""
@@ -30,7 +30,7 @@ class Encode(Protocol):
 
 
 class _Request:
-    """The texts of one caller, and their vectors or the error."""
+    """One caller's texts, and later their vectors or the error."""
 
     __slots__ = ("error", "texts", "vectors")
 
@@ -41,10 +41,10 @@ class _Request:
 
 
 class Embedder:
-    """One model, which is thread-safe.
+    """An embedding model that threads can share.
 
-    While one thread encodes, requests of other threads are queued; the next thread encodes all of them in one call. So
-    a request waits at most for the current call and the next one, and no timer delays a single request.
+    While one thread encodes, requests from other threads are queued; the next thread encodes all of them in one call.
+    So a request waits for at most two calls, and a request that comes alone is not delayed.
     """
 
     def __init__(self, encode: Encode) -> None:
@@ -56,11 +56,14 @@ class Embedder:
 
     @property
     def waiting(self) -> int:
-        """Return the number of waiting requests."""
+        """Return the number of queued requests."""
         return len(self._waiting)
 
     def embed(self, texts: Sequence[str]) -> list[Vector]:
-        """Return the vectors of `texts`, each of length 1. Raises `RuntimeError` if the model fails."""
+        """Return a unit vector for each text, with lone surrogates replaced.
+
+        Raises `RuntimeError` if the model fails.
+        """
         request = _Request([_replace_surrogates(text) for text in texts])
         with self._queue_lock:
             self._waiting.append(request)
@@ -73,13 +76,13 @@ class Embedder:
         return request.vectors
 
     def similarity(self, one: str, another: str) -> float:
-        """Return the cosine similarity of two texts, from 0 (also if it is negative) to 1, to six digits.
+        """Return the cosine similarity of two texts, from 0 to 1, rounded to six digits; negative values become 0.
 
-        A model reads only the first tokens of a text (all-MiniLM-L6-v2: 256).
+        Models truncate long texts: all-MiniLM-L6-v2 reads the first 256 tokens.
         """
         left, right = self.embed([one, another])
         cosine = sum(a * b for a, b in zip(left, right, strict=True))
-        # The sixth digit depends on the other texts of the same call.
+        # The last digits depend on which other texts were encoded in the same call.
         return min(1.0, max(0.0, round(cosine, 6)))
 
     def _encode_waiting(self) -> None:
@@ -110,9 +113,9 @@ _load_lock = Lock()
 
 
 def get_embedder(name: str) -> Embedder:
-    """Return the model with a name or folder, which is loaded at the first call in the process.
+    """Return the model with this name or folder, and load it if this process has not loaded it yet.
 
-    Loading takes seconds: call it in a thread. Raises `ModelUnavailable` with the cure.
+    Loading takes seconds, so call this in a thread. Raises `ModelUnavailable`, whose message says how to fix it.
     """
     if name in _by_name:
         return _by_name[name]
@@ -143,9 +146,9 @@ class _Library(Protocol):
 
 
 def _load(name: str, path: Path) -> Embedder:
-    """Load from local files without code: safetensors, no pickles, no Python modules of the model.
+    """Load a model from local files without running its code: safetensors only, no pickles, no custom Python modules.
 
-    The library is imported by name, so that type checks do not depend on its installation.
+    The library is imported by name, so that type checking works whether it is installed or not.
     """
     try:
         library = cast("_Library", import_module("sentence_transformers"))
@@ -173,7 +176,7 @@ def _load(name: str, path: Path) -> Embedder:
 
 @contextmanager
 def _without_progress_bars() -> Iterator[None]:
-    """Disable the progress bars of the library, which would overwrite the run's own."""
+    """Disable the library's progress bars, which would overwrite those of the run."""
     bars = sys.modules.get("transformers.utils.logging")
     if bars is None or not bars.is_progress_bar_enabled():
         yield
@@ -186,5 +189,5 @@ def _without_progress_bars() -> Iterator[None]:
 
 
 def _replace_surrogates(text: str) -> str:
-    """Return the text without lone surrogates, on which tokenizers fail."""
+    """Return the text with `?` in place of lone surrogates, on which tokenizers fail."""
     return text.encode("utf-8", "replace").decode("utf-8")

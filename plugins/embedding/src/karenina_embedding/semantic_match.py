@@ -16,14 +16,14 @@ CONFIGURED_MODEL: Final[ContextVar[str]] = ContextVar("karenina_embedding_model"
 
 
 def compute_similarity(one: str, another: str, model: str | None) -> float:
-    """Return the cosine similarity of two texts, 0 to 1, by `model` or by the model of the run's configuration.
+    """Return the cosine similarity of two texts, from 0 to 1; `model` defaults to the run's `embedding_check_model`.
 
-    The model is loaded at the first call of the process, and never downloaded: a template in a file from somebody else
-    cannot trigger a download. Raises `ModelUnavailable`.
+    The first call in a process loads the model. Models are never downloaded, so somebody else's template cannot
+    trigger a download. Raises `ModelUnavailable`.
     """
     return get_embedder(model or CONFIGURED_MODEL.get()).similarity(one, another)
 
 
 def load_model(model: str | None, config: VerificationConfig) -> None:
-    """Load `model`, or the model that `config` names. Raises `ModelUnavailable`."""
+    """Load `model`, which defaults to the `embedding_check_model` of `config`. Raises `ModelUnavailable`."""
     get_embedder(model or config.section(EmbeddingSettings).embedding_check_model)

@@ -12,25 +12,26 @@ DEFAULT_MODEL: Final = "all-MiniLM-L6-v2"
 
 
 class EmbeddingSettings(BaseModel):
-    """Settings of the comparison of failed fields with the truth by meaning."""
+    """Settings of the stage that compares failed fields with the truth by meaning."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
     embedding_check_enabled: bool = Field(
         default=False,
-        description="If fields differ from the truth, compare them by meaning, and ask the judge.",
+        description="Compare fields that differ from the truth by meaning; if they are similar, the judge decides.",
         json_schema_extra={"env": "EMBEDDING_CHECK"},
     )
     embedding_check_model: str = Field(
         default=DEFAULT_MODEL,
-        description="The embedding model: a name, or a folder of sentence-transformers with a slash (./folder).",
+        description="The embedding model: a name, or the path of a sentence-transformers folder, with a slash "
+        "(./folder).",
         json_schema_extra={"env": "EMBEDDING_CHECK_MODEL", "allowed_in_files": "name"},
     )
     embedding_check_threshold: float = Field(
         default=0.85,
         ge=0,
         le=1,
-        description="Cosine similarity, 0 to 1, from which the judge is asked; with 0, `karenina prompts` shows the "
-        "request.",
+        description="Lowest cosine similarity, 0 to 1, at which the judge is asked; with 0, `karenina prompts` shows "
+        "the request.",
         json_schema_extra={"env": "EMBEDDING_CHECK_THRESHOLD"},
     )
 

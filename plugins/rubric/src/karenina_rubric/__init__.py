@@ -1,4 +1,4 @@
-"""Stage 11 and the standard trait evaluators. Entry points refer to `plugin`."""
+"""Stage 11, and the evaluators of the standard trait kinds. Entry points refer to `plugin`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class plugin:  # noqa: N801 - the entry points' name
-    """The stage of this distribution, and the evaluators of the core's trait kinds."""
+    """The stage of this distribution, and the evaluators of the trait kinds that the core defines."""
 
     @staticmethod
     @hookimpl

@@ -25,24 +25,24 @@ Function = Callable[[str], object]
 
 
 class CallableTraitError(KareninaError, ValueError):
-    """A function of a callable trait that is not available, not allowed, or returned an invalid score."""
+    """Raised when a callable trait's function is unavailable, not trusted, or returns an invalid score."""
 
 
 class CallableTraitEvaluator:
-    """Calls the function of each callable trait with the text of the answer, in a thread.
+    """An evaluator that calls each callable trait's function with the answer's text, in a thread.
 
-    Functions passed in Python run, and so do functions with an import path, because the user installed them. Functions
-    of the standard library (`os:system`) could run an answer as a command, so they need trust, as source code does.
+    Functions passed in Python run, and so do functions given by import path, because the user installed them.
+    Standard-library functions (`os:system`) could run an answer as a command, so they need trust, as source code does.
     Source code runs only if the user trusted exactly this code. Pickled functions are never loaded. Functions have no
-    time limit, because a thread cannot be stopped: `item_timeout` and Ctrl-C end the item, and the function continues
-    in its thread.
+    time limit, because a thread cannot be stopped: `item_timeout` and Ctrl-C end the item, but the function goes on in
+    its thread.
     """
 
     name: ClassVar[str] = "callable"
     precedence: ClassVar[int] = 0
 
     def claims(self, trait: RubricTrait, context: VerificationContext) -> bool:
-        """Return whether the trait is callable."""
+        """Return whether this is a callable trait."""
         return isinstance(trait, CallableRubricTrait)
 
     async def evaluate(
@@ -62,10 +62,10 @@ class CallableTraitEvaluator:
 
 
 def compute_score(trait: CallableRubricTrait, text: str, trust: Trust) -> Any:
-    """Return the value of the trait's function for `text`: a bool, a number, or the name of a class.
+    """Return the trait's score for `text`: a bool (inverted if the trait says so), a number, or a class name.
 
-    Raises `CallableTraitError` if the function is not available or not trusted, or if its value does not fit the
-    trait's kind. Exceptions of the function are not caught.
+    Raises `CallableTraitError` if the function is unavailable or not trusted, or if the value that it returned does
+    not fit the trait's kind. Exceptions that the function raises are not caught.
     """
     given = resolve_function(trait, trust)(text)
     if trait.kind == "boolean":
@@ -89,7 +89,7 @@ def compute_score(trait: CallableRubricTrait, text: str, trust: Trust) -> Any:
 
 
 def resolve_function(trait: CallableRubricTrait, trust: Trust) -> Function:
-    """Return the trait's function. Raises `CallableTraitError`."""
+    """Return the trait's function. Raises `CallableTraitError` if it is unavailable or not trusted."""
     if trait.given is not None:
         return trait.given
     if trait.function is not None:
@@ -114,7 +114,7 @@ def _import_function(path: str, trust: Trust) -> Function:
         found: Any = reduce(getattr, attributes.split("."), import_module(module_name))
     except ImportError as error:
         raise CallableTraitError(
-            f"the function {path!r} cannot be imported ({error}): install the package that has it"
+            f"the function {path!r} cannot be imported ({error}): install the package that contains it"
         ) from error
     except AttributeError as error:
         raise CallableTraitError(f"there is no function {path!r}: {error}") from error
@@ -126,7 +126,10 @@ def _import_function(path: str, trust: Trust) -> Function:
 
 
 def _refuse_standard_library(module: str, path: str, trust: Trust) -> None:
-    """Raise `CallableTraitError` for functions of the standard library, also through `package.module:os.system`."""
+    """Raise `CallableTraitError` if `module` is in the standard library and `path` is not trusted.
+
+    Callers also pass the function's own module, because `package.module:os.system` leads to the standard library.
+    """
     if module.partition(".")[0] in sys.stdlib_module_names and not trust.covers(path):
         raise CallableTraitError(
             f"{path!r} is a function of Python's standard library, which could run the answer as a command: write a "
@@ -136,9 +139,9 @@ def _refuse_standard_library(module: str, path: str, trust: Trust) -> None:
 
 @lru_cache(maxsize=256)
 def _compile_source(source: str, name: str) -> Function:
-    """Return the function that trusted source code defines.
+    """Return the function that trusted source code defines: the only one, the trait's namesake, or the only public one.
 
-    It is the only function, or the one with the trait's name, or the only public one.
+    Raises `CallableTraitError` if the code fails or the choice is not clear.
     """
     filename = f"<callable trait {digest_of(source)[:16]}>"
     space: dict[str, Any] = {"__name__": "karenina_callable_trait"}
@@ -156,8 +159,8 @@ def _compile_source(source: str, name: str) -> Function:
     if len(chosen) != 1:
         listed = ", ".join(functions) or "none"
         raise CallableTraitError(
-            f"the trait's source code must define one function, but it defines {listed}: call one {name!r}, or "
-            "let the names of the others begin with _"
+            f"the trait's source code must define one function, but it defines {listed}: name one of them {name!r}, or "
+            "start the names of the others with _"
         )
     function: Function = functions[chosen[0]]
     return function

@@ -1,4 +1,4 @@
-"""RubricEvaluation, slot 11: sends each trait to the evaluator of its kind."""
+"""RubricEvaluation, slot 11: passes each trait to the first evaluator that claims it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Presence:
-    """The traits to score, the reasons for skipping others, and the error if the judge failed."""
+    """The dynamic traits to score, the reasons for skipping the others, and the error if the judge failed."""
 
     promoted: tuple[RubricTrait, ...] = ()
     skipped: Mapping[str, str] = field(default_factory=dict)
@@ -52,14 +52,15 @@ class Presence:
 
 
 async def find_present(traits: Sequence[RubricTrait], text: str, context: VerificationContext) -> Presence:
-    """Ask the judge once which of the traits' concepts are present in `text`.
+    """Ask the judge, in one call for all traits, which of their concepts are present in `text`.
 
-    If the call fails, or the reply is invalid after one retry, no trait is promoted and none skipped.
+    If the call fails, or the reply is invalid after one retry, the result has an error, and no trait is promoted or
+    skipped.
     """
     request = presence_request(traits, context.question.question, text)
 
     def validate(data: Mapping[str, Any]) -> Mapping[str, Any]:
-        for trait in traits:  # whatever else the judge wrote
+        for trait in traits:  # extra keys in the reply are ignored
             if not data[trait.name] or data[trait.name]["present"] is None:
                 raise InvalidReply(f"{trait.name}.present must be true or false, not null")
         return data
@@ -78,7 +79,7 @@ async def find_present(traits: Sequence[RubricTrait], text: str, context: Verifi
 
 
 def presence_schema(traits: Sequence[RubricTrait]) -> dict[str, Any]:
-    """Return the schema of the reply: under each trait's name the reasoning, then whether it is present."""
+    """Return the reply's schema: for each trait name an object with `reasoning`, then `present`."""
     one = object_schema(
         {
             "reasoning": {"type": "string", "description": REASONING},
@@ -99,12 +100,12 @@ DISABLED: Final = "disabled"
 
 
 class RubricEvaluation(Stage):
-    """Scores the static traits of an answer, and the dynamic traits whose concept is present in it.
+    """The stage that scores an answer on static traits, and on dynamic traits whose concept is present in it.
 
     Each trait is offered to the trait evaluators in order and scored by the first that claims it; evaluators run
-    concurrently. The stage reads the answer, not the template, so it runs whatever the result of the template is. A
-    trait that fails, or that no evaluator claims, has the score None and an error in `trait_errors`; the others are
-    not affected. Agentic traits belong to another stage.
+    concurrently. The stage reads the answer and ignores the template's result. A trait that fails, or that no evaluator
+    claims, has the score None and an error in `trait_errors`; the other traits are not affected. Agentic traits belong
+    to another stage.
 
     RUBRIC_RESULT maps result fields to values by trait name. DEEP_JUDGMENT_RUBRIC_PERFORMED is None if deep judgment
     of rubrics is off.
@@ -128,22 +129,25 @@ class RubricEvaluation(Stage):
     usage_key = "rubric_evaluation"
 
     def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
-        """Include the stage if a trait is not agentic. Raises `ValueError` for a name both static and dynamic."""
+        """Include the stage if the question has a trait that is not agentic.
+
+        Raises `ValueError` if a static and a dynamic trait share a name.
+        """
         check_dynamic_names(question.rubric, question.dynamic_rubric)
         if _static_traits(question) or _dynamic_traits(question):
             return True
         return Skip("the question has agentic traits only" if question.trait_names() else "the question has no traits")
 
     def scores(self, trait: RubricTrait) -> bool:
-        """Return whether the trait is not agentic: traits that no evaluator claims end in `trait_errors`."""
+        """Return whether the trait is not agentic; traits that no evaluator claims count, and get an error."""
         return not _is_agentic(trait)
 
     def needs_judge(self, config: VerificationConfig, question: Question, trust: Trust) -> bool:
-        """Return whether a judge scores one of the question's traits, or looks for its concept."""
+        """Return whether any trait needs a judge, to score it or to decide whether its concept is present."""
         return bool(_names_needing_judge(question))
 
     def checks_question(self, config: VerificationConfig, question: Question) -> bool:
-        """Return whether it has code or an invalid trait; without a judge, return True for every question."""
+        """Return whether the question has source code or an invalid trait; always True if no judge is configured."""
         if not config.core.parsing_models or any(_source_traits(question)):
             return True
         return any(pattern_error(one.pattern) for one in _regex_traits(question)) or bool(_truth_problem(question))
@@ -151,7 +155,7 @@ class RubricEvaluation(Stage):
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
-        """Warn about untrusted code. Raises `ValueError` for invalid traits, and for traits without a judge."""
+        """Warn about untrusted code. Raises `ValueError` for invalid traits, and if traits need a missing judge."""
         _warn_about_untrusted_code(questions, trust)
         for question in questions:
             problem = _truth_problem(question)
@@ -173,7 +177,7 @@ class RubricEvaluation(Stage):
         return ()
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
-        """Skip if the final message is to be judged and there is none."""
+        """Skip if only the final message is judged and the trace has none."""
         if context.config.core.use_full_trace_for_rubric:
             return True
         if context.find_artifact(Keys.TRACE_VALIDATION_FAILED):
@@ -182,13 +186,13 @@ class RubricEvaluation(Stage):
         return True if error is None else Skip(error)
 
     async def execute(self, context: VerificationContext) -> None:
-        """Find the dynamic traits that are present, score all traits, and record the results."""
+        """Find out which dynamic traits apply, score them and the static traits, and record the results."""
         question = context.question
         check_dynamic_names(question.rubric, question.dynamic_rubric)
         text = make_judge_input(context, full_trace=context.config.core.use_full_trace_for_rubric).text
         dynamic = [one for one in _dynamic_traits(question) if one.summary or one.description]
         presence = await find_present(dynamic, text, context) if dynamic else Presence()
-        # Without a description, a trait cannot be scored, whether its concept is present or not.
+        # Only unscorable traits have neither text; `score_all` reports why.
         without_concept = [one for one in _dynamic_traits(question) if one not in dynamic]
         traits = [*_static_traits(question), *without_concept, *presence.promoted]
         merged = await score_all(traits, text, context)
@@ -221,7 +225,10 @@ class RubricEvaluation(Stage):
 
 
 async def score_all(traits: Sequence[RubricTrait], text: str, context: VerificationContext) -> ResultFields:
-    """Score `traits` with all evaluators concurrently, and merge the scores in the order of the traits."""
+    """Score `traits` with all evaluators concurrently, and merge the scores in the order of the traits.
+
+    A trait that is unscorable, unclaimed or failed gets an error, and a warning is logged.
+    """
     merged = ResultFields()
     shares: dict[int, list[RubricTrait]] = {}
     evaluators = trait_evaluators(context.plugins)
@@ -260,7 +267,7 @@ async def score_all(traits: Sequence[RubricTrait], text: str, context: Verificat
 async def _evaluate_share(
     evaluator: TraitEvaluator, traits: Sequence[RubricTrait], text: str, context: VerificationContext
 ) -> tuple[dict[str, TraitScore], dict[str, str]]:
-    """Return the scores of one evaluator's traits, and the errors of the traits without a score."""
+    """Return the scores of one evaluator's traits, and the errors for traits without a score, both by trait name."""
     wanted = {trait.name for trait in traits}
     try:
         given = {score.trait: score for score in await evaluator.evaluate(traits, text, context)}
@@ -290,7 +297,7 @@ def _source_traits(question: Question) -> Iterator[CallableRubricTrait]:
 
 
 def _warn_about_untrusted_code(questions: Sequence[Question], trust: Trust) -> None:
-    """Warn about untrusted code before answers are generated that it cannot score."""
+    """Warn about untrusted code before any answer is generated, because it cannot score the answers."""
     seen: set[int] = set()
     names: dict[str, None] = {}
     for question in questions:
@@ -301,8 +308,8 @@ def _warn_about_untrusted_code(questions: Sequence[Question], trust: Trust) -> N
                     names[repr(trait.name)] = None
     if names:
         logger.warning(
-            "traits that cannot be scored, because their code is not trusted: %s; read it and run `karenina trust "
-            'FILE`, or pass trust="all" in Python if the file is entirely your own',
+            "traits that cannot be scored, because their code is not trusted: %s; read the code and run `karenina "
+            'trust FILE`, or pass trust="all" in Python if the file is entirely your own',
             join_problems(list(names)),
         )
 
@@ -314,22 +321,22 @@ def _regex_traits(question: Question) -> Iterator[RegexRubricTrait]:
 
 
 def _truth_problem(question: Question) -> str | None:
-    """Return why a trait with `include_ground_truth` cannot be judged; None if all can."""
+    """Return why a trait with `include_ground_truth` cannot be judged, or None if there is no such problem."""
     for trait in (*_static_traits(question), *_dynamic_traits(question)):
         try:
             without = sees_truth(trait) and not (question.raw_answer or "").strip()
         except ValueError:
-            return f"question {question.id}, trait {trait.name!r}: include_ground_truth is true or false"
+            return f"question {question.id}, trait {trait.name!r}: include_ground_truth must be true or false"
         if without:
             return (
-                f"question {question.id}, trait {trait.name!r}: the judge cannot get the ground truth "
-                "(include_ground_truth), because the question has no raw_answer; give it one"
+                f"question {question.id}, trait {trait.name!r}: include_ground_truth is true, but the question has no "
+                "raw_answer to show the judge: add one"
             )
     return None
 
 
 def _names_needing_judge(question: Question) -> list[str]:
-    """Return the names of the traits that need a judge."""
+    """Return the names of the traits that need a judge; every dynamic trait does."""
     judged = [one.name for one in _static_traits(question) if isinstance(one, LLMRubricTrait | MetricRubricTrait)]
     return [*judged, *(one.name for one in _dynamic_traits(question))]
 
@@ -349,7 +356,7 @@ def _is_agentic(trait: RubricTrait) -> bool:
 def trait_evaluators(plugins: Plugins) -> list[TraitEvaluator]:
     """Return the trait evaluators of all plugins, in the order in which traits are offered to them.
 
-    Invalid evaluators are listed as failed when plugins are loaded, and left out here.
+    Invalid evaluators are left out; they were listed as failed when plugins were loaded.
     """
     usable = [one for one in plugins.call(karenina_trait_evaluators) if find_flaw(one) is None]
     return sorted(usable, key=lambda one: (-one.precedence, one.name))

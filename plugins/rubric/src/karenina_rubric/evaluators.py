@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TraitScore:
-    """The outcome of one trait.
+    """The outcome of scoring one trait.
 
-    `score` is None if the trait could not be scored; `error` is the reason. `result_field` is the field for scores of
-    this kind, by trait name, in the result's rubric section (`llm_trait_scores`, ...), or a name of the plugin's own
-    (`tasting_trait_scores`), which becomes an entry of `other_trait_scores`. `fields` maps further result fields, which
-    are mappings by trait name, to the value of this trait (`llm_trait_labels`, `extracted_rubric_excerpts`,
-    `trait_metadata`, ...).
+    `score` is None if the trait could not be scored; `error` is the reason. `result_field` names the field that holds
+    scores of this kind, by trait name: a field of the result's rubric section (`llm_trait_scores`, ...), or one of the
+    plugin's own (`tasting_trait_scores`), which becomes an entry in `other_trait_scores`. `fields` maps the names of
+    further result fields by trait name (`llm_trait_labels`, `extracted_rubric_excerpts`, `trait_metadata`, ...) to this
+    trait's value.
     """
 
     trait: str
@@ -34,31 +34,37 @@ class TraitScore:
 
 
 class TraitEvaluator(Protocol):
-    """An evaluator of the traits that it claims. One object serves all items concurrently, without state.
+    """An evaluator of the traits that it claims. One stateless object serves all items concurrently.
 
-    Each trait goes to the first evaluator that claims it, ordered by descending `precedence`, then by `name`. All
-    traits of one evaluator are passed in one call, so that it can score them together.
+    Each trait goes to the first evaluator that claims it, in the order of descending `precedence`, then of `name`. An
+    evaluator gets all traits that it claimed in one call, so that it can score them together.
     """
 
     name: ClassVar[str]
     precedence: ClassVar[int]
 
     def claims(self, trait: RubricTrait, context: VerificationContext) -> bool:
-        """Return whether it scores this trait in this configuration (see `context.config.section` for its settings)."""
+        """Return whether this evaluator scores the trait in this configuration.
+
+        `context.config.section` returns the evaluator's settings.
+        """
 
     async def evaluate(
         self, traits: Sequence[RubricTrait], text: str, context: VerificationContext
     ) -> Sequence[TraitScore]:
-        """Return one score for each trait, in any order. A failed trait has an error; an exception fails all traits."""
+        """Return one score for each trait, in any order.
+
+        Return a trait's failure as the `error` of its score: an exception fails all traits of the call.
+        """
 
 
 def find_flaw(evaluator: object) -> str | None:
-    """Return why an object cannot be used as a trait evaluator, with the cure, or None if it can."""
+    """Return why an object cannot be used as a trait evaluator, and how to fix it; None if it can."""
     if isinstance(evaluator, type):
         return f"karenina_trait_evaluators returned the class {evaluator.__name__}: return an instance of it"
     kind = type(evaluator).__name__
     if not isinstance(getattr(evaluator, "name", None), str):
-        return f"the trait evaluator {kind} has no name: set name to a text"
+        return f"the trait evaluator {kind} has no name: set name to a string"
     if not isinstance(getattr(evaluator, "precedence", None), int):
         return f"the trait evaluator {kind} has no precedence: set precedence to an integer (0 in standard evaluators)"
     missing = [name for name in ("claims", "evaluate") if not callable(getattr(evaluator, name, None))]
@@ -71,7 +77,10 @@ TraitT = TypeVar("TraitT", bound=RubricTrait)
 async def score_each(
     traits: Sequence[TraitT], result_field: str, score: Callable[[TraitT], Awaitable[TraitScore]]
 ) -> list[TraitScore]:
-    """Score all traits concurrently, and return the scores in their order; an exception is the error of its trait."""
+    """Score all traits concurrently, and return the scores in the same order.
+
+    An exception becomes the error of the trait that raised it.
+    """
 
     async def one(trait: TraitT) -> TraitScore:
         try:

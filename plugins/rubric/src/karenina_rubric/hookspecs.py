@@ -1,4 +1,4 @@
-"""Hooks for rubric traits: kinds of traits, and evaluators."""
+"""Hooks for rubric traits: trait kinds, and evaluators."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @hookspec
 def karenina_trait_kinds() -> Sequence[type[RubricTrait]]:
-    """Offer kinds of rubric traits, which benchmarks then support like the built-in ones."""
+    """Offer kinds of rubric traits, which benchmarks can then use like the built-in kinds."""
 
 
 @hookspec
@@ -25,7 +25,7 @@ def karenina_trait_evaluators() -> Sequence[TraitEvaluator]:
 
 
 def offered(plugins: Plugins) -> None:
-    """Register the kinds of traits, and list invalid evaluators as failed."""
+    """Register the trait kinds that plugins offer; list invalid kinds and evaluators as failed."""
     from karenina_core.data.rubrics import register_trait_kind
     from karenina_rubric.evaluators import find_flaw
 

@@ -21,20 +21,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """A judge's score of one trait, with its reasoning."""
+    """A judge's score for one trait, with the reasoning."""
 
     score: Score
     reasoning: str
 
 
 def trait_schema(trait: LLMRubricTrait) -> Json:
-    """Return the schema of a reply about one trait: `reasoning`, then `score`."""
+    """Return the schema of a reply about one trait: an object with `reasoning`, then `score`."""
     score = score_schema(trait)
     return score.complete(_reasoned_score_schema(score))
 
 
 def batch_schema(traits: Sequence[LLMRubricTrait]) -> Json:
-    """Return the schema of a reply about several traits: an object with a judgement under each trait's name."""
+    """Return the schema of a reply about several traits: for each trait name an object as in `trait_schema`."""
     scores = {trait.name: score_schema(trait, prefix=f"t{position}_") for position, trait in enumerate(traits)}
     definitions = {name: part for score in scores.values() for name, part in score.definitions.items()}
     return with_definitions(
@@ -43,7 +43,10 @@ def batch_schema(traits: Sequence[LLMRubricTrait]) -> Json:
 
 
 def read_judgement(trait: LLMRubricTrait, given: object) -> Judgement:
-    """Return the judgement in one trait's part of a reply. Raises `InvalidReply` with the problem."""
+    """Return the judgement in one trait's part of a reply, repaired where possible.
+
+    Raises `InvalidReply` if the part does not fit the trait's schema.
+    """
     if not isinstance(given, Mapping):
         raise InvalidReply(f"there is no judgement of {trait.name!r}")
     schema = trait_schema(trait)
@@ -60,13 +63,13 @@ def _reasoned_score_schema(score: ScoreSchema) -> Json:
 
 FIELD: Final = "llm_trait_scores"
 
-# The server refused this request, for its length or its schema: smaller requests may pass.
+# Status codes with which servers refuse a request for its length or schema; smaller requests may be accepted.
 _REFUSED_AS_IT_IS: Final = (400, 413, 422)
 
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """What a judge is asked: a task about the response `text`, with the reference answer if it is shown."""
+    """What a judge is asked: a task about the response `text`; `reference` is None if the judge must not see it."""
 
     task: PromptTask
     text: str
@@ -74,22 +77,26 @@ class _Request:
     context: VerificationContext
 
     def of(self, traits: Sequence[LLMRubricTrait]) -> str:
-        """Return the request for these traits."""
+        """Return the prompt text for these traits."""
         return traits_request(traits, self.context.question.question, self.text, self.reference)
 
 
 def sees_truth(trait: RubricTrait) -> bool:
-    """Return whether the judge of the trait gets the reference answer. Raises `ValueError` for an invalid field."""
+    """Return whether the trait's judge gets the reference answer.
+
+    Raises `ValueError` if `include_ground_truth` is invalid.
+    """
     return isinstance(trait, LLMRubricTrait) and TraitFields.model_validate(trait.extra).include_ground_truth
 
 
 class LLMTraitEvaluator:
-    """Scores LLM traits: yes or no, a number in a range, the position of a class, or a filled schema.
+    """An evaluator of LLM traits: yes or no, a number in a range, the position of a class, or a filled schema.
 
-    `batch` is one call for all traits. A trait with a missing or invalid part of the reply is sent again in a call of
-    its own, and so are all traits if the reply cannot be parsed. If the judge cannot be reached, there are no further
-    calls. Traits with `include_ground_truth` have a call of their own, since the others must not see the reference
-    answer. In a call of its own, a trait has one retry with the problem of the first reply; then it fails alone.
+    The strategy `batch` makes one call for all traits, plus one for all traits with `include_ground_truth`, since the
+    judge of the others must not see the reference answer. A trait whose part of the reply is missing or invalid gets
+    its own call; all traits do if the reply cannot be parsed or the server refuses the request. If the judge cannot be
+    reached, no further calls are made. In its own call, a trait has one retry, which includes the problem with the
+    first reply; then only this trait fails.
 
     Further result fields are `llm_trait_labels` (literal traits) and `llm_trait_reasoning`.
     """
@@ -136,7 +143,7 @@ class LLMTraitEvaluator:
         return [*found.values(), *await score_each(left, FIELD, alone)]
 
     async def _batch(self, traits: Sequence[LLMRubricTrait], request: _Request) -> dict[str, TraitScore]:
-        """Return the valid scores of one reply by trait name."""
+        """Return the valid scores in the reply to one call about all traits, by trait name."""
         context, schema = request.context, batch_schema(traits)
         messages = context.prompt(request.task, request.of(traits))
         reply = await context.parser().parse(messages, schema)

@@ -1,4 +1,4 @@
-"""`MetricTraitEvaluator`: precision, recall and other metrics of an answer against a list of statements."""
+"""`MetricTraitEvaluator`: computes precision, recall and other metrics of an answer against expected statements."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FIELD: Final = "metric_trait_scores"
 
 @dataclass(frozen=True, slots=True)
 class Confusion:
-    """True and false positives, false and true negatives; `tn` is empty in `tp_only`."""
+    """The statements of a confusion matrix: true and false positives and negatives; `tn` is empty in `tp_only`."""
 
     tp: tuple[str, ...]
     fp: tuple[str, ...]
@@ -28,11 +28,11 @@ class Confusion:
     tn: tuple[str, ...] = ()
 
     def lists(self) -> dict[str, list[str]]:
-        """Return the lists for the result."""
+        """Return the four lists as the result stores them."""
         return {"tp": list(self.tp), "tn": list(self.tn), "fp": list(self.fp), "fn": list(self.fn)}
 
     def metric(self, name: str) -> float:
-        """Return a metric from 0 to 1; it is 0.0 if its denominator is 0 (an answer without statements)."""
+        """Return the metric `name`, from 0 to 1; 0.0 if its denominator is 0 (an answer without statements)."""
         tp, fp, fn, tn = len(self.tp), len(self.fp), len(self.fn), len(self.tn)
         above, below = {
             "precision": (tp, tp + fp),
@@ -45,12 +45,12 @@ class Confusion:
 
 
 class MetricTraitEvaluator:
-    """Computes metrics from the judge's list of expected (and unwanted) statements in the answer.
+    """An evaluator that computes metrics from the statements, expected or unwanted, that the judge finds in the answer.
 
-    The judge sees the instructions, which are the truth, and replies with their numbers, so the lists contain the
-    author's words. In `tp_only` it also lists other statements of the answer, which are the false positives. In
-    `full_matrix` the false positives are the unwanted statements. With `repeated_extraction` a repeated statement
-    counts once, otherwise each time. There is one call for each trait.
+    The judge sees the trait's instructions, which are the truth, and replies with their numbers, so the confusion lists
+    contain the author's words. In `tp_only`, the judge also lists other statements in the answer, which are the false
+    positives. In `full_matrix`, the unwanted statements that the answer makes are the false positives. With
+    `repeated_extraction`, a repeated statement counts once, otherwise each time. There is one call per trait.
     """
 
     name: ClassVar[str] = "metric"
@@ -63,7 +63,7 @@ class MetricTraitEvaluator:
     async def evaluate(
         self, traits: Sequence[RubricTrait], text: str, context: VerificationContext
     ) -> Sequence[TraitScore]:
-        """Return one score for each trait: the metrics that it names."""
+        """Return one score for each trait: a mapping of the trait's metrics to their values."""
 
         async def score(trait: MetricRubricTrait) -> TraitScore:
             request = metric_request(trait, context.question.question, text)
@@ -75,7 +75,7 @@ class MetricTraitEvaluator:
 
 
 def metric_schema(trait: MetricRubricTrait) -> dict[str, Any]:
-    """Return the schema of the reply: reasoning, numbers of statements, and in `tp_only` other statements."""
+    """Return the reply's schema: reasoning, then the numbers of statements, and in `tp_only` also other statements."""
     repeats = ONCE if trait.repeated_extraction else EVERY_TIME
     properties: dict[str, dict[str, Any]] = {
         "reasoning": {"type": "string", "description": REASONING},
@@ -89,7 +89,7 @@ def metric_schema(trait: MetricRubricTrait) -> dict[str, Any]:
 
 
 def read_confusion(trait: MetricRubricTrait, data: Mapping[str, Any]) -> Confusion:
-    """Return the confusion lists of a judge's reply. Raises `InvalidReply` for an unknown number."""
+    """Return the confusion lists in a judge's reply. Raises `InvalidReply` for an unknown number or a null list."""
     tp, fn = _split_numbered("said", data["said"], trait.tp_instructions, once=trait.repeated_extraction)
     if trait.evaluation_mode == "full_matrix":
         fp, tn = _split_numbered(
@@ -105,7 +105,10 @@ def read_confusion(trait: MetricRubricTrait, data: Mapping[str, Any]) -> Confusi
 def _split_numbered(
     key: str, numbers: Sequence[int | None] | None, things: Sequence[str], once: bool
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the statements that are in the answer and those that are not, in the order of `things`."""
+    """Return those of `things` that are in the answer and those that are not, each in the order of `things`.
+
+    A thing that the judge numbered several times is repeated unless `once`.
+    """
     if numbers is None:
         raise InvalidReply(f"{key} must be a list, empty where nothing of it is said, not null")
     said = Counter(int(number) for number in numbers if number is not None)

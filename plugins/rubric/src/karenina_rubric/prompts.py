@@ -1,4 +1,4 @@
-"""Prompts of this distribution: the tasks of judges, and the item's part of each request."""
+"""Prompts of this distribution: the judge's tasks, and the item's part of each request."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ PRESENT: Final = "Whether the response is about this concept."
 
 
 def traits_request(traits: Sequence[LLMRubricTrait], question: str, response: str, reference: str | None = None) -> str:
-    """Return the traits with their scales, the question, the reference answer if there is one, and the response.
+    """Return the traits with their scales, the question, the reference answer if given, and the response.
 
     The reference answer and the response are fenced.
     """

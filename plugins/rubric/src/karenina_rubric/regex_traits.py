@@ -1,4 +1,4 @@
-"""`RegexTraitEvaluator`: whether a pattern matches the answer."""
+"""`RegexTraitEvaluator`: scores whether a pattern matches the answer."""
 
 from __future__ import annotations
 
@@ -17,13 +17,16 @@ FIELD: Final = "regex_trait_scores"
 
 
 class RegexTraitEvaluator:
-    """Searches the pattern of each regex trait in the answer, with the time limit of `karenina_toolkit.patterns`."""
+    """An evaluator that searches the answer for each regex trait's pattern.
+
+    `karenina_toolkit.patterns` limits the time of a search.
+    """
 
     name: ClassVar[str] = "regex"
     precedence: ClassVar[int] = 0
 
     def claims(self, trait: RubricTrait, context: VerificationContext) -> bool:
-        """Return whether the trait is a regex trait."""
+        """Return whether this is a regex trait."""
         return isinstance(trait, RegexRubricTrait)
 
     async def evaluate(
@@ -38,14 +41,20 @@ class RegexTraitEvaluator:
 
 
 def matches(trait: RegexRubricTrait, text: str) -> bool:
-    """Return the trait's verdict on `text`. Raises `PatternTimeout` if the search takes too long."""
+    """Return whether the trait's pattern occurs in `text`, or the opposite if the trait inverts its result.
+
+    Raises `PatternTimeout` if the search takes too long.
+    """
     match = search(trait.pattern, text, () if trait.case_sensitive else ("IGNORECASE",))
     return (match is not None) is not trait.invert_result
 
 
 @lru_cache(maxsize=4096)
 def pattern_error(pattern: str) -> str | None:
-    """Return why `pattern` does not compile; None if it does. Most questions of a benchmark share their patterns."""
+    """Return why `pattern` does not compile, or None if it does.
+
+    Results are cached, because most questions in a benchmark share their patterns.
+    """
     try:
         check_pattern(pattern)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Result fields of a rubric: mappings by trait name, merged from trait scores."""
+"""A rubric's result fields: mappings by trait name, merged from trait scores."""
 
 from __future__ import annotations
 
@@ -27,13 +27,16 @@ _SECTIONS: Final = (VerificationResultRubric, VerificationResultDeepJudgmentRubr
 
 @dataclass(slots=True)
 class ResultFields:
-    """The result fields so far, and the values that do not fit their field, by field and trait."""
+    """The result fields collected so far, and the values that do not fit their field; both by field, then by trait."""
 
     fields: dict[str, dict[str, Any]] = field(default_factory=dict)
     unfit: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def add(self, trait: RubricTrait, score: TraitScore) -> None:
-        """Add the outcome of one trait. A value that does not fit its field fails only this trait."""
+        """Add the outcome of one trait.
+
+        A score that does not fit its field fails this trait only; unfit values of `fields` do not fail it.
+        """
         error = None if score.error is None else str(score.error)
         if not any(score.result_field in section.model_fields for section in _SECTIONS):
             self.fields.setdefault(OTHERS, {}).setdefault(score.result_field, {})[trait.name] = score.score
@@ -55,7 +58,7 @@ class ResultFields:
             self._put(ERRORS, trait.name, error)
 
     def fail(self, trait: RubricTrait, error: str) -> None:
-        """Add a trait without a score: None in the field of its kind, if the result has one."""
+        """Add a trait's error, and the score None in the field for the trait's kind, if the result has such a field."""
         name = f"{trait.type}_trait_scores"
         if name in TRAIT_SCORES:
             self._put(name, trait.name, None)
@@ -66,9 +69,9 @@ class ResultFields:
 
 
 def fits_field(name: str, trait: str, value: object) -> bool:
-    """Return whether `value` fits the result field `name` under a trait's name; unknown fields accept all values.
+    """Return whether the result field `name` accepts `value` for a trait; unknown fields accept all values.
 
-    Root fields of the result are not mappings.
+    Root fields accept none, because they are not mappings by trait name.
     """
     if name in ROOT_FIELDS:
         return False
@@ -83,7 +86,7 @@ def fits_field(name: str, trait: str, value: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class DeepJudgmentSummary:
-    """The part of a rubric with deep judgment; `fields` are result fields beside those of the evaluators."""
+    """What deep judgment did for a rubric; `fields` are further result fields, not returned by any evaluator."""
 
     performed: bool
     metadata: dict[str, dict[str, Any]] | None = None
@@ -92,10 +95,10 @@ class DeepJudgmentSummary:
 
 
 def summarize_deep_judgment(fields: Mapping[str, Mapping[str, Any]], names: Sequence[str]) -> DeepJudgmentSummary:
-    """Summarize `trait_metadata` and `deep_judgment_rubric_scores` of the deep-judgment evaluators.
+    """Summarize the fields `trait_metadata` and `deep_judgment_rubric_scores`, which deep-judgment evaluators return.
 
-    `names` are the LLM traits: those in neither field were scored without deep judgment. A trait without a score needs
-    no excerpts.
+    `names` are the LLM traits: those in neither field were scored without deep judgment. A trait without a score is
+    not listed as lacking excerpts.
     """
     metadata = {name: dict(facts) for name, facts in fields.get(METADATA, {}).items()}
     deep = {*metadata, *fields.get(DEEP_SCORES, {})}
@@ -116,7 +119,7 @@ def summarize_deep_judgment(fields: Mapping[str, Mapping[str, Any]], names: Sequ
 
 
 def _lacks_excerpts(facts: Mapping[str, Any]) -> bool:
-    """Return whether excerpts were requested and none was found."""
+    """Return whether excerpts were requested and none found."""
     completed = facts.get("stages_completed", ("excerpt_extraction",))
     asked = isinstance(completed, Sequence) and "excerpt_extraction" in completed
     return facts.get("excerpt_validation_failed") is True or (asked and facts.get("had_excerpts") is False)

@@ -1,6 +1,6 @@
-"""The scale of a trait that a judge scores: its JSON Schema, its description, and the reading of a score.
+"""The scale of a trait that a judge scores: the score's JSON Schema, its description in prompts, and its parsing.
 
-All evaluators with a judge share this module; they add reasoning and combine several traits in one reply.
+All evaluators that use a judge share this module; they add reasoning, and combine several traits in one reply.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ class Score:
 class ScoreSchema:
     """The JSON Schema of a score, and the definitions that it refers to.
 
-    Its references point to `$defs` of the whole schema that contains it: pass that schema to `complete`.
+    References point to `$defs` at the root, so pass the schema that contains `schema` to `complete`.
     """
 
     schema: Json
     definitions: Json
 
     def complete(self, whole: Json) -> Json:
-        """Return `whole`, which contains the score's schema, with the definitions."""
+        """Return `whole`, a schema that contains the score's schema, with the definitions added."""
         return with_definitions(whole, self.definitions)
 
 
 def score_schema(trait: ScaledTrait, *, prefix: str = "") -> ScoreSchema:
-    """Return the schema of the score of `trait`.
+    """Return the schema of a trait's score.
 
-    `prefix` is added to the names of definitions, so that those of several traits can be in one schema. Titles,
-    defaults and examples of a trait's own template are removed. Every key is required, and other keys are not allowed
-    unless the template says so.
+    `prefix` is added to the names of definitions, so that several traits can share one schema. For a trait of kind
+    template, titles, defaults and examples are removed from its template, every key is required, and other keys are
+    forbidden unless the template allows them.
     """
     if trait.kind == "boolean":
         return ScoreSchema({"type": "boolean", "description": _MEANING}, {})
@@ -68,15 +68,15 @@ def score_schema(trait: ScaledTrait, *, prefix: str = "") -> ScoreSchema:
 
 
 def with_definitions(schema: Json, definitions: Json) -> Json:
-    """Return `schema` with these definitions, if there are any."""
+    """Return `schema` with `definitions` as `$defs`, or unchanged if there are none."""
     return {**schema, "$defs": definitions} if definitions else schema
 
 
 def read_score(trait: ScaledTrait, given: Any) -> Score:
-    """Return the score in a value that fits `score_schema(trait)`.
+    """Return the score in `given`, a value that fits `score_schema(trait)`.
 
-    Raises `InvalidReply`, whose message is sent to the judge, for null and for a number outside the trait's bounds;
-    a schema allows both.
+    Raises `InvalidReply`, whose message is sent to the judge, for null and for a number outside the trait's bounds:
+    the schema excludes neither.
     """
     if given is None:
         raise InvalidReply("score must not be null")
@@ -93,10 +93,9 @@ def read_score(trait: ScaledTrait, given: Any) -> Score:
 
 
 def describe_scale(trait: ScaledTrait, *, show_template: bool = False) -> str:
-    """Return the description of the scale in a prompt, with each class of a literal trait in its own line.
+    """Return the description of the scale for a prompt, with each class of a literal trait on its own line.
 
-    With `show_template` it contains the JSON Schema of a trait of kind template, for a judge that does not get the
-    schema otherwise.
+    With `show_template`, include the JSON Schema of a trait of kind template, for a judge that gets no schema.
     """
     if trait.kind == "boolean":
         return "true or false."
@@ -120,7 +119,7 @@ def _mapping(part: object) -> Mapping[str, Any]:
 
 
 def _clean_schema(schema: Any, prefix: str) -> Any:
-    """Return the schema without titles, defaults and examples, with references to the renamed definitions."""
+    """Return the schema without titles, defaults and examples, and with references to the prefixed definitions."""
     if isinstance(schema, list):
         return [_clean_schema(part, prefix) for part in schema]
     if not isinstance(schema, Mapping):

@@ -15,12 +15,12 @@ class RubricSettings(BaseModel):
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
     rubric_evaluation_strategy: Literal["batch", "sequential"] = Field(
         default="batch",
-        description="Score all LLM traits in one call to the judge, or each in its own call.",
+        description="Score all LLM traits in one call to the judge, or each trait in its own call.",
     )
 
 
 class TraitFields(BaseModel):
-    """Fields of an LLM trait that this distribution owns."""
+    """Fields that this distribution adds to LLM traits."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
     model_config = ConfigDict(frozen=True)

@@ -1,4 +1,4 @@
-"""Answer templates and the stages 1, 7 and 8, which load, fill and verify them. Entry points name `plugin`."""
+"""Answer templates, and stages 1, 7 and 8, which load, fill and verify them. Entry points refer to `plugin`."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
 
 class plugin:  # noqa: N801 - what entry points name
-    """The plugin with the stages of this distribution."""
+    """The stages of this distribution."""
 
     @staticmethod
     @hookimpl
     def karenina_validate_template() -> Sequence[type[Stage]]:
-        """Offer the stage of slot 1."""
+        """Offer `ValidateTemplate` for slot 1."""
         from karenina_template.validate_template import ValidateTemplate
 
         return [ValidateTemplate]
@@ -25,7 +25,7 @@ class plugin:  # noqa: N801 - what entry points name
     @staticmethod
     @hookimpl
     def karenina_parse_template() -> Sequence[type[Stage]]:
-        """Offer the stage of slot 7."""
+        """Offer `ParseTemplate` for slot 7."""
         from karenina_template.parse_template import ParseTemplate
 
         return [ParseTemplate]
@@ -33,7 +33,7 @@ class plugin:  # noqa: N801 - what entry points name
     @staticmethod
     @hookimpl
     def karenina_verify_template() -> Sequence[type[Stage]]:
-        """Offer the stage of slot 8."""
+        """Offer `VerifyTemplate` for slot 8."""
         from karenina_template.verify_template import VerifyTemplate
 
         return [VerifyTemplate]

@@ -1,4 +1,4 @@
-"""Hooks for verification primitives, and for judges that need help with reading."""
+"""Hooks for verification primitives, and for declaring judges as small."""
 
 from __future__ import annotations
 
@@ -17,17 +17,20 @@ if TYPE_CHECKING:
 
 @hookspec
 def karenina_primitives() -> Sequence[type[Primitive]]:
-    """Offer verification primitives; templates then use them by class name like the built-in ones."""
+    """Offer verification primitives, which templates can then use by class name, like the built-in ones."""
 
 
 @hookspec
 @HookPolicy(stability="provisional")
 def karenina_small_judges() -> Sequence[Callable[[ModelConfig], bool]]:
-    """Offer functions that return whether a judge is small; these list rejected values first."""
+    """Offer functions that return whether a judge is small.
+
+    By default, a small judge lists rejected values first and checks its values a second time.
+    """
 
 
 def offered(plugins: Plugins) -> None:
-    """Register the primitives of plugins."""
+    """Register the primitives that plugins offer; list invalid ones as failed."""
     from karenina_core.namespaces import check_owner
     from karenina_template.templates import register_primitive
 

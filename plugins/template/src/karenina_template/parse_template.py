@@ -1,4 +1,4 @@
-"""`ParseTemplate`, the stage of slot 7, with its settings: a judge fills the template without seeing the truth."""
+"""`ParseTemplate`, the stage for slot 7, in which a judge fills the template without seeing the truth; its settings."""
 
 from __future__ import annotations
 
@@ -49,24 +49,26 @@ class TemplateSettings(BaseModel):
     """Settings of template parsing."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
-    include_extraction_hints: bool = Field(
-        default=True, description="Show the judge the extraction hints of templates."
-    )
+    include_extraction_hints: bool = Field(default=True, description="Show the judge the templates' extraction hints.")
     list_rejected: bool | None = Field(
         default=None,
         description="Have the judge list the values that the response rejects before it fills the template. By "
-        "default, judges that an adapter declares as small do so.",
+        "default, only judges that an adapter declares as small do so.",
     )
     check_values: bool | None = Field(
         default=None,
-        description="Have the judge look a second time: if the template has one field, for text, at the response with "
-        "its values masked by letters; and at numbers that it seems to have misread in words or in another unit, "
-        "and dates whose year the response does not have. By default, judges that an adapter declares as small do so.",
+        description="Have the judge check its values a second time. In templates with a single text field, it chooses "
+        "among the response's values, masked by letters; in others, it reads numbers again that it seems to have "
+        "misread (in words or another unit), and dates whose year is not in the response. By default, only judges that "
+        "an adapter declares as small do so.",
     )
 
 
 class ParseTemplate(ParsingStage):
-    """Fills the template with one judge call, which gets the question, the answer and the template's JSON schema."""
+    """The stage that fills the template in one call to the judge, with the question, the answer and the fields.
+
+    A small judge also lists rejected values and checks its values a second time (see `TemplateSettings`).
+    """
 
     name = "ParseTemplate"
     settings = TemplateSettings
@@ -74,22 +76,26 @@ class ParseTemplate(ParsingStage):
     fallback = True
 
     def before_run(self, config: VerificationConfig, questions: Sequence[Question], trust: Trust) -> Iterable[Need]:
-        """Warn of boolean fields for a small judge, and of nothing to check if `check_values` is set to true."""
+        """Warn about boolean fields for small judges, and about templates on which `check_values` has no effect."""
         _warn_of_booleans(config, questions, trust)
         if config.section(TemplateSettings).check_values:
             judged = [question for question in questions if self.needs_judge(config, question, trust)]
             without = sum(not _has_second_look(question, trust) for question in judged)
             if without:
                 logger.warning(
-                    "check_values is true, but has no effect on %d of %d templates: a second look checks templates "
-                    "with one field, for text, and fields for numbers and dates",
+                    "check_values is true, but has no effect on %d of %d templates: only single text fields, number "
+                    "fields and date fields are checked a second time",
                     without,
                     len(judged),
                 )
         return super().before_run(config, questions, trust)
 
     async def parse(self, context: VerificationContext, bound: BoundTemplate, text: str) -> BaseAnswer:
-        """Call the judge, and once more if its reply is invalid; a small judge checks its value."""
+        """Return the template, filled by one or more calls.
+
+        The judge is called again if its reply is invalid and, with `check_values`, to check its values. A checked value
+        that the template refuses is dropped; the result field `parsing` says so.
+        """
         form = schema = bound.judge_schema()
         task, name = PARSING, ""
         if lists_rejected(context):
@@ -128,8 +134,8 @@ def _warn_of_booleans(config: VerificationConfig, questions: Sequence[Question],
     asking = [question.id for question in questions if any(map(_is_boolean, _parts(question, trust)))]
     if asking:
         logger.warning(
-            "%d of %d templates have a yes-or-no field, such as that of %s: a small judge (%s) may fill it with "
-            "nothing, above all if the answer is no, so that right answers count as wrong; take a larger judge (-j)",
+            "%d of %d templates have a yes-or-no field, such as that of %s: a small judge (%s) may leave it "
+            "empty, especially if the answer is no, so that right answers count as wrong; use a larger judge (-j)",
             len(asking),
             len(questions),
             asking[0],
@@ -142,7 +148,7 @@ def _is_boolean(part: Mapping[str, Any]) -> bool:
 
 
 def _parts(question: Question, trust: Trust) -> Iterable[Mapping[str, Any]]:
-    """Return the parts of the schema for the judge of a question's template; none without a valid one."""
+    """Return the field schemas that the judge of a question's template gets; none without a valid template."""
     from karenina_template.question_template import template_of
     from karenina_template.templates import TemplateError
 

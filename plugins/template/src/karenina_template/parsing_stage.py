@@ -1,4 +1,4 @@
-"""`ParsingStage`, the base of stages for slot 7, and the prompt with which a judge fills a template."""
+"""`ParsingStage`, the base class of stages for slot 7, and the prompt with which a judge fills a template."""
 
 from __future__ import annotations
 
@@ -68,18 +68,18 @@ I am not able to say.
 JSON: {"metal": null, "grams": null, "coins": null}"""
 """The instructions for a judge that fills a template.
 
-Chosen by measurement: `benchmarks/agreement.py nq301`. For a small judge, worked examples help more than any wording:
-without them it sometimes returns the fence, or words of the question. The examples contain a null and a false, because
-a judge that has seen only one of them prefers it.
+They were chosen by measurement (`benchmarks/agreement.py nq301`). Worked examples help a small judge more than any
+wording: without examples, it sometimes returns the fence, or words from the question. The examples contain both a null
+and a false, because a judge that has seen only one of the two prefers that one.
 """
 
 
 class ParsingStage(Stage):
-    """The base of stages in which a judge fills the template from the text of the answer. Subclasses define `parse`.
+    """The base class of stages in which a judge fills the template from the answer's text. Subclasses define `parse`.
 
-    No judge is called for a template whose fields all read the raw response, nor for an answer without text: nothing
-    can be extracted from it, so that every field is None and fails. If the judge cannot be reached or its replies are
-    invalid, the outcome is PARSE_ERROR; the item never counts as a wrong answer.
+    No judge is called for a template whose fields all read the raw response, nor for an answer without text, in which
+    every field is None and fails. If the judge cannot be reached or its replies are invalid, the outcome is
+    PARSE_ERROR, and the item does not count as a wrong answer.
     """
 
     for_slot = Slot.PARSE_TEMPLATE
@@ -101,14 +101,14 @@ class ParsingStage(Stage):
     error_outcome = Outcome.PARSE_ERROR
 
     async def parse(self, context: VerificationContext, bound: BoundTemplate, text: str) -> BaseAnswer:
-        """Return the template, filled by the judge from `text`. May raise `StructuredError` and `PortError`."""
+        """Return the template, filled by the judge from `text`. May raise `StructuredError` or `PortError`."""
         raise NotImplementedError(f"{type(self).__name__} has no parse(): define it")
 
     def without_judge(self, context: VerificationContext) -> None:
-        """Set the stage's other artifacts if no judge was called."""
+        """Called if no judge is needed, to set artifacts other than PARSED_ANSWER; does nothing by default."""
 
     def needs_judge(self, config: VerificationConfig, question: Question, trust: Trust) -> bool:
-        """Return whether the question's template has a field for the judge; an invalid template has none."""
+        """Return whether the question's template has a field that a judge fills; False for an invalid template."""
         from karenina_template.question_template import template_of
         from karenina_template.templates import TemplateError
 
@@ -121,7 +121,7 @@ class ParsingStage(Stage):
         return template is not None and bool(template.shape.judge_fields)
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
-        """Skip items that an earlier stage failed."""
+        """Skip items that failed in an earlier stage."""
         return skip_if_failed(
             context,
             Keys.RECURSION_LIMIT_REACHED,
@@ -132,7 +132,7 @@ class ParsingStage(Stage):
         )
 
     async def execute(self, context: VerificationContext) -> None:
-        """Call the judge if it is needed, and set the filled template."""
+        """Call the judge if one is needed, and set the filled template."""
         bound = context.get_artifact(ANSWER_CLASS)
         response = context.get_artifact(Keys.RAW_LLM_RESPONSE)
         text = ""
@@ -167,11 +167,15 @@ async def fill_template(
 ) -> StructuredResult[BaseAnswer]:
     """Return the template, filled by the judge and bound to the question's truths.
 
-    `schema` is the template's own, if the caller has it already, or that with further fields. If the first reply could
-    not be used as it was, the result field `parsing` records the mode, the tries, and whether the reply was repaired;
-    further fields of the reply, named by `record`, are recorded there if they are not empty. The judge is asked again
-    for a date if `text`, which it reads (by default the response), has none, and if `check` raises `ValueError` for a
-    template that does not fit the response. Raises `PortError` and `StructuredError` as `ask` does.
+    - `schema`: the template's schema, possibly with further fields; by default that of `bound`.
+    - `record`: keys of the result field `parsing`, and the further fields of the reply that are recorded under them if
+      they are not empty. If the first reply could not be used unchanged, `parsing` also records the mode, the tries,
+      and whether the reply was repaired.
+    - `check`: a function that raises `ValueError` if the filled template does not fit the response. The judge is then
+      asked again, as it is if it returns a date although `text` contains none.
+    - `text`: the text that the judge reads, by default the raw response.
+
+    Raises `PortError` or `StructuredError`, as `ask` does.
     """
     response = context.get_artifact(Keys.RAW_LLM_RESPONSE)
     form = bound.judge_schema() if schema is None else schema
@@ -195,7 +199,7 @@ async def fill_template(
 def parsing_request(question: str, schema: Mapping[str, Any], hints: Mapping[str, str], response: str) -> str:
     """Return the item's part of the prompt: the fields with their hints, the question, and the fenced response.
 
-    The fields come first, because questions with the same template share them and servers can cache them.
+    The fields come first, so that servers can cache them: questions with the same template share them.
     """
     parts = [
         describe_fields(schema, hints),
@@ -207,5 +211,5 @@ def parsing_request(question: str, schema: Mapping[str, Any], hints: Mapping[str
 
 
 def read_hints(context: VerificationContext, bound: BoundTemplate) -> Mapping[str, str]:
-    """Return the extraction hints of the template, or none if `include_extraction_hints` is off."""
+    """Return the template's extraction hints by field; none if `include_extraction_hints` is false."""
     return bound.hints() if context.setting("include_extraction_hints") else {}

@@ -1,4 +1,4 @@
-"""The template of a question, which is loaded on first use and stored with the question."""
+"""A question's template, which is loaded on first use and stored with the question."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _Loaded:
-    """A template and the trust that it was loaded with, or None if it needs none."""
+    """A template and the trust with which it was loaded; `trust` is None if it needs none."""
 
     template: Template
     trust: Trust | None
 
 
 def template_of(question: Question, trust: Trust = NO_TRUST) -> Template | None:
-    """Return the question's answer template, loaded once for the same `trust`; None if it has no template.
+    """Return the question's answer template, or None if it has none. It is loaded once for the same `trust`.
 
-    `trust` tells which sources may be executed (by default, none); sources that only declare and classes need no trust.
-    Raises `TemplateError`, and `UntrustedTemplate` for code that is not trusted.
+    `trust` decides which sources may be executed (by default none); classes, and sources that contain only
+    declarations, need no trust. Raises `TemplateError`, or `UntrustedTemplate` for code that is not trusted.
     """
     loaded = question.attachment
     if isinstance(loaded, _Loaded) and (loaded.trust is None or loaded.trust == trust):
@@ -47,14 +47,14 @@ def template_of(question: Question, trust: Trust = NO_TRUST) -> Template | None:
 
 
 def keep_template(question: Question, template: Template) -> None:
-    """Make `template_of` return `template`, which the caller loaded from the question's source without trust."""
+    """Store `template` so that `template_of` returns it; the caller must have loaded it without trust."""
     question.attach(_Loaded(template, None))
 
 
 def template_source_of(question: Question) -> str | None:
-    """Return the source of the question's template or of its template class; None if it has no template.
+    """Return the source of the question's template or template class; None if it has no template.
 
-    Raises `TemplateError` for a class whose source is not available.
+    Raises `TemplateError` for a class whose source is unavailable.
     """
     if question.answer_class is None:
         return question.answer_template
@@ -65,7 +65,7 @@ def template_source_of(question: Question) -> str | None:
 def standalone_source_of(question: Question, trust: Trust) -> str | None:
     """Return a source from which another process can load the question's template; None if it has no template.
 
-    Raises `TemplateError` for a class whose source is not available or cannot be loaded on its own.
+    Raises `TemplateError` for a class whose source is unavailable or cannot be loaded on its own.
     """
     source = template_source_of(question)
     if question.answer_class is not None and source is not None:
@@ -74,7 +74,7 @@ def standalone_source_of(question: Question, trust: Trust) -> str | None:
 
 
 def field_options_of(question: Question, trust: Trust = NO_TRUST) -> Mapping[str, Mapping[str, object]]:
-    """Return the options of plugins in the question's template, by field. Empty if the template cannot be loaded."""
+    """Return the plugin options in the question's template, by field; empty if the template cannot be loaded."""
     try:
         template = template_of(question, trust)
     except TemplateError:
@@ -84,12 +84,12 @@ def field_options_of(question: Question, trust: Trust = NO_TRUST) -> Mapping[str
 
 
 def primitive_kinds() -> Mapping[str, type[Primitive]]:
-    """Return the classes of primitives that templates may use, by name."""
+    """Return the primitive classes that templates may use, by name."""
     return known_primitives()
 
 
 def primitives_in(source: str) -> list[Primitive]:
-    """Return the primitives that a source declares. Empty for code and for invalid sources."""
+    """Return the primitives that a source declares; empty for sources that are code or invalid."""
     try:
         template = load_template(source)
     except TemplateError:

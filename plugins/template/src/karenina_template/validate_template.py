@@ -1,4 +1,4 @@
-"""`ValidateTemplate`, the stage of slot 1: loads the template of the question."""
+"""`ValidateTemplate`, the stage for slot 1, which loads the question's template."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ logger = logging.getLogger("karenina")
 
 
 class ValidateTemplate(Stage):
-    """Loads the template, and executes it only if it is trusted. An invalid template ends its items, not the run.
+    """The stage that loads the question's template, which is executed only if it contains code and is trusted.
 
-    Of a question with traits and no template, only the traits are scored.
+    An invalid template ends its items with TEMPLATE_ERROR, not the run. The stage is skipped for questions that have
+    traits and no template: only their traits are scored.
     """
 
     name = "ValidateTemplate"
@@ -37,13 +38,13 @@ class ValidateTemplate(Stage):
     error_outcome = Outcome.TEMPLATE_ERROR
 
     def checks_question(self, config: VerificationConfig, question: Question) -> bool:
-        """Return whether the template may be code, which can fail in ways that loading does not show."""
+        """Return whether the template may be code, which can fail in ways that only running it reveals."""
         return question.answer_class is not None or "def " in (question.answer_template or "")
 
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
-        """Warn about templates that are not trusted, are invalid, or fail for every answer."""
+        """Warn about templates that are untrusted or invalid, fail for every answer, or have hidden constraints."""
         failing: list[str] = []
         unverified: list[str] = []
         untrusted: list[str] = []
@@ -63,39 +64,39 @@ class ValidateTemplate(Stage):
                 failing.append(f"{question.id!r} ({error})")
         if unshown:
             logger.warning(
-                "constraints of these fields can be their truth, so that the judge is not shown them, and its values "
-                "need not keep to them: %s. `karenina check` says how to show them",
+                "constraints of these fields can reveal the truth, so they are neither shown to the judge nor applied "
+                "to its values: %s. `karenina check` says how to show them",
                 join_problems(unshown),
             )
         if untrusted:
             logger.warning(
-                "the templates of these questions have code that is not trusted, so it is not run, and their items end "
-                "as template_error before any call: %s. %s",
+                "the templates of these questions contain code that is not trusted, so it is not run, and their items "
+                "end with template_error before any call: %s. %s",
                 join_problems(untrusted),
                 TRUST_CURE,
             )
         if failing:
             logger.warning(
-                "the templates of these questions are invalid; their items end as template_error before any call: %s",
+                "the templates of these questions are invalid; their items end with template_error before any call: %s",
                 join_problems(failing),
             )
         if unverified:
             logger.warning(
-                "the templates of these questions verify no answer; their items end with a field_verification_error: "
-                "%s",
+                "the templates of these questions cannot verify any answer; their items end with a "
+                "field_verification_error: %s",
                 join_problems(unverified),
             )
         return ()
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
-        """Return whether the question has a template, or nothing else by which its answers could be judged."""
+        """Skip questions that have traits and no template, if traits are scored too."""
         question, mode = context.question, context.config.core.evaluation_mode
         if not question.has_template and mode == "template_and_rubric" and question.trait_names():
             return Skip("the question has traits and no template")
         return True
 
     def execute(self, context: VerificationContext) -> None:
-        """Load the template, bind it to the question, and try code on sample answers."""
+        """Load the template, bind it to the question, and test its code with sample answers."""
         question = context.question
         try:
             bound = _bound(question, context.trust)
@@ -121,13 +122,13 @@ class ValidateTemplate(Stage):
 
 
 def _bound(question: Question, trust: Trust) -> BoundTemplate | None:
-    """Return the question's template, or None. Raises `TemplateError`."""
+    """Return the question's template, bound to it, or None if it has none. Raises `TemplateError`."""
     template = template_of(question, trust)
     return None if template is None else template.for_question(question.id)
 
 
 def _check_code(bound: BoundTemplate | None) -> str | None:
-    """Return why `verify()` fails for every answer, or None. Raises `TemplateError` if there can be no answer."""
+    """Return why `verify()` fails for every answer, or None; see `check_samples`, which may raise `TemplateError`."""
     if bound is None or not bound.template.has_code:
         return None
     from karenina_template.templates.sample_check import check_samples

@@ -1,4 +1,4 @@
-"""`VerifyTemplate`, the stage of slot 8: compares the filled template with the truth."""
+"""`VerifyTemplate`, the stage for slot 8, which compares the filled template with the truth."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 _OTHER_IMPORT = re.compile(
     r"[\n\r;:]\s*(?:from|import)\s+(?!karenina|__future__|typing|datetime|enum|decimal|pydantic)"
 )
-"""An import that only code can have, on a line of a source."""
+"""An import in a source that is neither from karenina nor from the modules that declarations usually import."""
 
 
 class VerifyTemplate(Stage):
-    """Runs `verify()`, `verify_granular()` and the patterns of the template; fields and patterns must all pass.
+    """The stage that runs the template's `verify()`, `verify_granular()` and patterns; fields and patterns must pass.
 
-    If the verdict on the fields depends on one that is undecided, it is None, and so is the granular result. The item
-    is not judged then, unless a pattern fails.
+    If the verdict on the fields depends on an undecided field, it is None, and so is the granular result. The item is
+    then not judged, unless a pattern fails.
 
     If `verify()` raises, the answer fails with a `field_verification_error`, and has no granular result, which could
-    contradict the verdict.
+    contradict the verdict. If only `verify_granular()` raises, the verdict stands.
     """
 
     name = "VerifyTemplate"
@@ -55,7 +55,7 @@ class VerifyTemplate(Stage):
     fallback = True
 
     def checks_question(self, config: VerificationConfig, question: Question) -> bool:
-        """Return whether the template may have a primitive with `before_run`, without loading it, which is slow."""
+        """Return whether the template may have a primitive with `before_run`, judging by its text: loading is slow."""
         from karenina_template.templates import known_primitives
 
         source = question.answer_template
@@ -66,9 +66,9 @@ class VerifyTemplate(Stage):
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
-        """Call `before_run` of the templates' primitives. Raises `ConfigError` if one cannot work here.
+        """Call `before_run` of the templates' primitives. Raises `ConfigError` if any cannot work in this run.
 
-        Invalid and untrusted templates are ignored; their items end in an error.
+        Invalid and untrusted templates are ignored here; their items end in an error.
         """
         from karenina_template.question_template import template_of
         from karenina_template.templates import TemplateError
@@ -94,11 +94,11 @@ class VerifyTemplate(Stage):
         return ()
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
-        """Skip items that an earlier stage failed."""
+        """Skip items that failed in an earlier stage."""
         return skip_if_failed(context, Keys.RECURSION_LIMIT_REACHED, Keys.ABSTENTION_DETECTED)
 
     def execute(self, context: VerificationContext) -> Awaitable[None] | None:
-        """Compare the fields, then search the patterns in the raw response; slow templates run in a thread."""
+        """Verify the fields, and search the raw response for the patterns; slow templates run in a thread."""
         if context.get_artifact(ANSWER_CLASS).is_slow:
             return context.in_thread(self._compare, context)
         self._compare(context)
@@ -149,7 +149,7 @@ class VerifyTemplate(Stage):
 
 
 def _explain_look_alikes(context: VerificationContext, answer: BaseAnswer, results: Mapping[str, bool | None]) -> None:
-    """Say which code points differ in the values of failed fields that look like their truths."""
+    """Record in the result field `why` which code points differ, for failed fields that look like their truths."""
     failed = [name for name, passed in results.items() if passed is False]
     if not failed:
         return
@@ -167,7 +167,7 @@ def _explain_look_alikes(context: VerificationContext, answer: BaseAnswer, resul
 
 @cache
 def _names_with_checks(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the words of which a source contains one if it uses or defines a primitive with `before_run`."""
+    """Return words of which a source contains at least one if it uses or defines a primitive with `before_run`."""
     from karenina_template.templates import Primitive, known_primitives
 
     known = known_primitives()

@@ -1,1 +1,1 @@
-"""How small judges are helped: they list rejected values first, and look a second time at what they extracted."""
+"""Help for small judges: they list rejected values first, and check the values that they extracted a second time."""

@@ -1,13 +1,15 @@
-"""The second look of a small judge, which checks the values that it extracted.
+"""The second look, in which a small judge checks the values that it extracted.
 
-Of a text: the judge lists the values in the response, letters replace them, and it chooses the letter of the answer. So
-it reads what the response says about the values, and not the values. Asked for all values, a small judge lists the
-first and stops. So it must list two: if there is only one, the other is a part of a sentence, which the letters tell
-apart.
+Texts: the judge lists the values in the response, the program replaces them by letters, and the judge chooses the
+letter of the answer. So it reads what the response says about the values instead of the values. If it is asked for all
+values, a small judge lists the first and stops, so it must list at least two. If there is only one, the second is part
+of a sentence, which is sorted out when the judge chooses a letter.
 
-Of numbers that it seems to have misread: it chooses among those that a program reads. A small judge copies digits well,
-and errs when it converts words: for *two thousand and three* it writes 203. And of a quantity in two units, *0.49
-ounces (14 grams)*, it may copy the wrong one. Of dates: `karenina_template.second_look.copied_dates`.
+Numbers that the judge seems to have misread: it chooses among those that the program reads. A small judge copies digits
+well, but makes mistakes when it converts words: for *two thousand and three* it writes 203. If a quantity has two
+units, as in *0.49 ounces (14 grams)*, it may copy the wrong number.
+
+Dates are in `karenina_template.second_look.copied_dates`.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
     from karenina_core.stages.context import VerificationContext
 
 LONGEST: Final = 8
-"""The most words of a value: a longer one is a sentence in which there may be several values."""
+"""Maximum number of words in a value: a longer one is a sentence, which may contain several values."""
 
 _EXAMPLES: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
     (
@@ -86,7 +88,7 @@ _EXAMPLES: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
     ),
     ("No es 1931, como dicen muchos, sino 1936.", ("1931", "1936")),
 )
-"""Responses, and the values in each. None has a wording of the answers that are kept for reporting."""
+"""Responses, and the values in each. None uses the wording of the answers on which results are reported."""
 
 LISTED: Final = PromptTask(
     "listed_values",
@@ -99,35 +101,36 @@ Reply with one JSON object.""",
     family="parsing",
     examples=tuple((text, json.dumps({"values": values}, ensure_ascii=False)) for text, values in _EXAMPLES),
 )
-"""The prompt for the list. The question is not shown: with it, the judge lists the value that it knows."""
+"""The prompt for the list. It does not show the question: otherwise the judge lists the value that it knows."""
 
 _SENTENCE_BREAK: Final = re.compile(r"[.!?]\s")
 _BREAK: Final = re.compile(r"[.!?;:]\s")
 _NOT_CHOSEN: Final = -10.0
-"""Stands for the log-probability of options that were not chosen, if the adapter does not know it."""
+"""Replaces the log-probability of options that were not chosen, if the adapter returns none."""
 ListValues = Callable[[str, int], Awaitable[Sequence[str]]]
-"""A function that has the judge list the values in a response, at least so many."""
+"""A function that has the judge list the values in a response; the number is the minimum."""
 _UNIT: Final = re.compile(r"\bin ([^\W\d_]+)")
 _KINDS: Final = frozenset({"integer", "number"})
 _LIMITS: Final = frozenset({"type", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"})
 _LEAST, _MOST = 10, 10**15
-"""The bounds of numbers that may be misread: smaller ones are one word, and larger ones are not read."""
+"""Bounds of the numbers that may be misread: smaller ones are a single word, and larger ones are not parsed."""
 
 
 def is_bare(response: str, value: str) -> bool:
-    """Return whether the response is nothing but the short `value`."""
+    """Return whether the response consists only of `value`, and this is short."""
     return _is_short(value) and not _BREAK.search(value) and not MaskedText(response, [value]).says_more
 
 
 def find_known(response: str, values: Iterable[str]) -> list[str]:
-    """Return the short ones of `values` that occur in the response."""
+    """Return those of `values` that are short and occur in the response."""
     return [value for value in values if _is_short(value) and MaskedText(response, [value]).values]
 
 
 def select_values(response: str, question: str, known: Sequence[str], listed: Iterable[str]) -> Sequence[str]:
-    """Return which of the `known` and the `listed` values may be the answer, in the words of the response.
+    """Return which of the `known` and `listed` values may be the answer, as the response writes them.
 
-    Listed values that the question has already are left out, and so is a clause with another value in it.
+    Listed values whose words are all in the question are left out, and so are clauses that contain another value. At
+    most as many values are returned as there are letters.
     """
     asked = set(_words(question))
     new = [value for value in find_known(response, listed) if not asked.issuperset(_words(value))]
@@ -141,7 +144,7 @@ def _is_short(value: str) -> bool:
 
 
 def _is_clause(value: str, values: Iterable[str]) -> bool:
-    """Return whether `value` says something about another of `values`, by the words in lower case around it."""
+    """Return whether `value` is a clause about another of `values`, judging by the lower-case words around that one."""
     inner = MaskedText(value, [one for one in values if normalize_value(one) != normalize_value(value)])
     if not inner.values:
         return False
@@ -157,7 +160,7 @@ def _words(text: str) -> list[str]:
 
 
 def field_to_check(schema: Mapping[str, Any]) -> str | None:
-    """Return the field of a form that has only one, for any text; None for all other forms."""
+    """Return the name of a form's only field if it takes any text; None for all other forms."""
     if len(schema["properties"]) != 1:
         return None
     ((name, part),) = schema["properties"].items()
@@ -167,16 +170,16 @@ def field_to_check(schema: Mapping[str, Any]) -> str | None:
 
 
 def has_second_look(schema: Mapping[str, Any]) -> bool:
-    """Return whether a second look checks anything in a form: its only field, for text, or numbers and dates."""
+    """Return whether a second look checks anything in a form: a single text field, or numbers and dates."""
     parts = schema["properties"].values()
     return field_to_check(schema) is not None or any(is_number_field(part) or is_date_field(part) for part in parts)
 
 
 async def look_again(context: VerificationContext, response: str, value: str, rejected: Sequence[str]) -> str | None:
-    """Return the value that the judge gives as the answer of `response` at a second look; None for none.
+    """Return the value that the judge finds to be the answer in `response` at a second look; None if there is none.
 
-    `value` and `rejected` are those of its first look. If a reply cannot be used, `value` stays, and the result field
-    `parsing` says so.
+    `value` and `rejected` are from the first look. If a reply cannot be used, `value` is returned, and the result field
+    `parsing` records the error.
     """
     try:
         return await check_value(
@@ -200,10 +203,10 @@ async def choose_numbers(
     values: Mapping[str, Any],
     response: str,
 ) -> Mapping[str, object]:
-    """Return the numbers and dates that the judge chooses for those that it seems to have misread, by field.
+    """Return the numbers and dates that the judge chooses in place of those that it seems to have misread, by field.
 
-    `values` are its reply to the same `request`. If its choice cannot be used, nothing is returned, and the result
-    field `parsing` says so. Raises `StructuredError` if it was to choose a date.
+    `values` is its first reply to the same `request`. If its choice cannot be used, the result is empty, and the result
+    field `parsing` records the error; if there was a date to choose, `StructuredError` is raised instead.
     """
     with_choices = choices_of(form, values, response)
     if with_choices is None:
@@ -222,10 +225,11 @@ async def choose_numbers(
 async def check_value(
     response: str, question: str, value: str, rejected: Sequence[str], list_values: ListValues, choose: Choose
 ) -> str | None:
-    """Return which value the judge gives as the answer of `response`; None for none, `value` if it finds no other.
+    """Return the value that the judge chooses as the answer in `response`; None if there is no answer.
 
-    A value that the judge has not named at its first look must also be plausible in its own words. If the first look
-    saw no value rejected, another one must lead `value` by far, and so must "none".
+    A value that the judge did not name at its first look must also be plausible in its own words. If the first look
+    found no rejected value, another value (or "none") must lead `value` by a margin (`LEAD`). Otherwise `value` is
+    returned.
     """
     if is_bare(response, value):
         return value
@@ -272,12 +276,15 @@ async def _choose(context: VerificationContext, text: str, options: Sequence[str
 
 
 def choices_of(schema: Mapping[str, Any], values: Mapping[str, Any], response: str) -> dict[str, Any] | None:
-    """Return `schema` with a choice for each value in `values` that the judge seems to have misread; None for none.
+    """Return `schema` with a choice for each of `values` that the judge seems to have misread; None if there is none.
 
-    A whole number seems misread if it is not in the response, and a number of several words there has the same first
-    digit and at most one digit more or less; these numbers are the choices. Any number seems misread if the response
-    gives it with another unit than the field's description names (*in grams*), and then in this unit in brackets. Of a
-    date: see `date_choices`. Null is a choice, too.
+    - A whole number seems misread if the response does not contain it, but contains numbers of several words with the
+      same first digit and at most one digit more or less; these are the choices.
+    - Any number seems misread if the response gives it in a unit other than the one in the field's description (*in
+      grams*), followed by a number in that unit in brackets, which is the choice.
+    - For dates, see `date_choices`.
+
+    Null is always a choice too.
     """
     changed = {}
     for name, part in schema["properties"].items():
@@ -293,13 +300,13 @@ def choices_of(schema: Mapping[str, Any], values: Mapping[str, Any], response: s
 
 
 def is_number_field(part: Mapping[str, Any]) -> bool:
-    """Return whether a field, by its schema, is one number, which may have limits."""
+    """Return whether a field's schema is that of a number, possibly with limits."""
     options = [one for one in part.get("anyOf", ()) if one != {"type": "null"}]
     return len(options) == 1 and options[0].get("type") in _KINDS and options[0].keys() <= _LIMITS
 
 
 def _in_unit(value: float, description: str, response: str) -> list[float]:
-    """Return the numbers in brackets after `value`, with a unit of the description; none if `value` has that unit."""
+    """Return the numbers in brackets after `value` that have the description's unit, if `value` has another."""
     found = []
     for unit in _UNIT.findall(description):
         pairs = rf"({DIGITS})\s*([^\W\d_]+)\s*\(({DIGITS})\s*{re.escape(unit)}\b"

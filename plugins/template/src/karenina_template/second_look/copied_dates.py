@@ -1,8 +1,8 @@
-"""Dates that a judge invents: none are counted from a text without any date, and a small judge looks again at others.
+"""Detection of dates that a judge invents, so that they do not count as wrong answers of the model.
 
-A small judge copies digits well, and errs when it converts a date: for *26 April 1986* it writes 2647-04-19. Then it
-chooses among the dates that a program reads in the response. If the program reads none there, the judge is asked again,
-and a date with such a year is refused, so that it is no wrong answer of the model.
+A date from any judge is refused if the text contains none. A small judge copies digits well, but makes mistakes when it
+converts a date: for *26 April 1986* it writes 2647-04-19. If the response has no such year, the judge chooses among the
+dates that the program reads there. If the program reads none, the date is refused, and the judge is asked again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _FORMATS: Final = frozenset({"date", "date-time"})
 _YEAR: Final = re.compile(r"(?<![0-9])[0-9]{4}(?![0-9])")
 _SHORT_YEAR: Final = re.compile(r"(?<![0-9])[0-9]{2}(?![0-9])")
 _ENGLISH_WORDS: Final = frozenset({"may", "march", "mar", "out", "set", "gen", "mag", "sty", "maj", "mars", "sep"})
-"""Names of months that are words of English, or parts of names: they count with a capital letter."""
+"""Month names that are also English words or parts of names; they count only with a capital letter."""
 _TIMES: Final = re.compile(
     r"\b(?:(?-i:Day|Eve|Tag|Jour|Día)|"
     r"(?:this|that|same|next|previous|following|last|present) (?:day|week|weekend|month|year|night|morning|evening)|"
@@ -46,33 +46,33 @@ _TIMES: Final = re.compile(
     r")\b",
     re.IGNORECASE,
 )
-"""Words that place something in time, and number words that `read_numbers` does not read, in four languages."""
+"""Words that refer to a time, and number words that `read_numbers` does not read, in four languages."""
 _ROMAN: Final = re.compile(r"\b(?=[MDCLXVI]{2,}\b)M{0,3}(?:CM|CD|D?C{0,3})(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})\b")
 _EAST_ASIAN: Final = re.compile(
     "[〇零一二三四五六七八九十百千廿卅元壱壹弐貳参參曜節节祭昨今翌]|明[日天年]|去年|クリスマス|[년월]|어제|오늘|내일|성탄|설날|추석"
 )
 _READ: Final = ("LATIN", "CJK", "HIRAGANA", "KATAKANA", "HANGUL", "MICRO", "MASCULINE", "FEMININE")
-"""How the names of letters begin whose words for dates are known; others may be a date."""
+"""Prefixes of Unicode names of letters from known scripts; a text with letters from others may contain a date."""
 
 
 def is_date_field(part: Mapping[str, Any]) -> bool:
-    """Return whether a field, by its schema, is one date, with or without a time."""
+    """Return whether a field's schema is that of a date, with or without a time."""
     options = [one for one in part.get("anyOf", [part]) if one != {"type": "null"}]
     return len(options) == 1 and options[0].get("format") in _FORMATS
 
 
 def date_choices(value: object, response: str) -> list[str]:
-    """Return the dates of a response if it does not have the year of `value`, a date that a judge wrote; else none."""
+    """Return the dates in a response if the year of `value`, a judge's date, is not in the response; else none."""
     if not any(_is_invented(one.at.year, response) for one in read_dates(value)[:1]):
         return []
     return list(dict.fromkeys(one.isoformat() for one in find_dates(response)))
 
 
 def check_dates(answer: BaseAnswer, text: str, question: str) -> None:
-    """Raise `ValueError` for a date in a template that was filled from `text`, if nothing there can be one.
+    """Raise `ValueError` if a template that was filled from `text` has a date, and nothing in `text` can be one.
 
-    That is a text without digits, numbers or words for times, such as *I do not know*. A date that the question has may
-    be meant by *yes*.
+    Nothing can be a date in a text without digits, number words and words for times, such as *I do not know*. Dates
+    from the question are accepted, because a response such as *yes* may mean them.
     """
     dates = list(_dates_of(answer))
     if not dates or _may_have_date(text):
@@ -85,7 +85,7 @@ def check_dates(answer: BaseAnswer, text: str, question: str) -> None:
 
 
 def _dates_of(answer: BaseAnswer) -> Iterator[tuple[str, date]]:
-    """Yield the dates that a template contains, also as texts and in lists."""
+    """Yield the names of a template's fields with the dates in them, also those in texts and lists."""
     for name in type(answer).model_fields:
         value = getattr(answer, name, None)
         for one in value if isinstance(value, list | tuple | set | frozenset) else (value,):
@@ -111,7 +111,7 @@ def _may_have_date(text: str) -> bool:
 
 
 def check_years(answer: BaseAnswer, response: str) -> None:
-    """Raise `ValueError` for a date with a year that the response does not have, if it has no date to choose."""
+    """Raise `ValueError` for a date with a year that is not in the response, if there is no date to choose from."""
     for name in type(answer).model_fields:
         value = getattr(answer, name, None)
         if isinstance(value, date) and _is_invented(value.year, response) and not find_dates(response):
@@ -120,9 +120,9 @@ def check_years(answer: BaseAnswer, response: str) -> None:
 
 
 def _is_invented(year: int, response: str) -> bool:
-    """Return whether a response has years, but not this one: in four digits, in two, or in English words.
+    """Return whether a response contains years, but not this one in four digits, two digits or English words.
 
-    Those of a response that has none in four digits are not known: they may be of another calendar, or in other words.
+    Return False if it contains no year in four digits: its years may be in another calendar or other words.
     """
     text = unicodedata.normalize("NFKC", response)
     if not _YEAR.search(text) or f"{year:04}" in text or f"{year % 100:02}" in _SHORT_YEAR.findall(text):

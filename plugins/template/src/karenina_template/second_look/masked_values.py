@@ -1,8 +1,8 @@
-"""A response with letters in place of its values: a judge reads what is said about them, not the values themselves.
+"""Responses with letters in place of values, so that a judge reads what is said about the values.
 
-A small judge that extracts a value often takes one that the response denies or corrects. If it chooses a letter
-instead, it is right more often. It may prefer one letter, so it chooses twice, with the letters exchanged, and the mean
-of the log-probabilities decides.
+A small judge often extracts a value that the response denies or corrects. If it chooses a letter instead, it is right
+more often. Because it may prefer one letter, it chooses twice, with the letters exchanged, and the mean of the
+log-probabilities decides.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from karenina_core.models.prompts import PromptTask
 from karenina_toolkit.folding import FoldedText, fold
 
 NEAR: Final = 2
-"""The number of sentences before and after one with a letter that are shown with it."""
+"""Number of sentences that are shown before and after a sentence with a letter."""
 
 _QUOTES: Final = "\"'«»“”„\u2018\u2019"
 _EDGES: Final = f" \t\n.,;:!?()[]{_QUOTES}"
@@ -26,20 +26,21 @@ _SENTENCE: Final = re.compile(rf"\S.*?(?:[.!?][)\]{_QUOTES}]*(?=\s)|[。\uff01\u
 _WORD: Final = re.compile(r"\w")
 _UNSPACED: Final = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _LETTER: Final = rf"[^\W{_UNSPACED}]"
-"""A letter or digit of a script that puts spaces between words, where a value ends."""
+"""A letter or digit in a script with spaces between words; a value must not be next to one."""
 LETTERS: Final = ("X", "Y", "Z", "V")
-"""The letters for values, which are also those of the examples: at most so many values are masked."""
+"""The letters for values, also used in the examples. At most four values are masked."""
 NONE: Final = "none"
 PLAUSIBLE: Final = -5.0
-"""The log-probability from which a value is plausible as an answer in its own words.
+"""Lowest log-probability at which a value is plausible as an answer in its own words.
 
-Of built answers on which prompts were chosen, 57 of 60 right values had more, and 21 of 23 that are no values less.
+In the generated answers on which prompts were chosen, 57 of 60 right values had more, and 21 of 23 phrases that are not
+values had less.
 """
 LEAD: Final = 1.1
-"""By how much another value, or "none", must lead the extracted one if the first look saw no value rejected.
+"""By how much another value, or "none", must lead the extracted value if the first look found no rejected value.
 
-It is a difference of means of log-probabilities, chosen on built and on recorded answers. If the first look extracted a
-sentence, a value in it must lead the other values by half as much.
+It is a difference between mean log-probabilities, chosen on generated and recorded answers. If the first look extracted
+a sentence, a value in it must lead the other values by half as much.
 """
 _EXAMPLES: Final = (
     ("X is what most people would tell you. They are wrong: Y it is.", "Y"),
@@ -101,7 +102,7 @@ _EXAMPLES: Final = (
     ("Y, hm, wait, I misread the question. X.", "X"),
     ("It is Y, and you should not mix it up with X, which many write.", "Y"),
 )
-"""Masked texts, and the value that each gives. None has a wording of the answers that are kept for reporting."""
+"""Masked texts, and the value that each gives. None uses the wording of the answers on which results are reported."""
 MASKED: Final = PromptTask(
     "masked_values",
     """\
@@ -116,17 +117,17 @@ Reply with one JSON object.""",
     family="parsing",
     examples=tuple((text, json.dumps({"value": value}, ensure_ascii=False)) for text, value in _EXAMPLES),
 )
-"""The prompt for choosing among masked values, tried on built answers (`benchmarks/built_answers.py`)."""
+"""The prompt for choosing among masked values, tested on generated answers (`benchmarks/built_answers.py`)."""
 Choose = Callable[[str, Sequence[str]], Awaitable[Mapping[str, float]]]
-"""A function that shows a masked text to the judge, and returns the log-probability of each of the options."""
+"""A function that shows a masked text to the judge and returns the log-probability of each option."""
 
 
 class MaskedText:
-    """A response, and which of some values occur in it.
+    """A response, and the positions of given values in it.
 
-    `values` are those that occur, in the words of the response, each once. Case, spaces, and punctuation around a value
-    make no difference, nor do code points that look the same. Of two values that share a place, the longer one is
-    there.
+    `values` are the values that occur, each once, as the response writes them. Case, white space, punctuation around a
+    value, and the choice among code points that look the same make no difference. Where two values overlap, the longer
+    one is used.
     """
 
     def __init__(self, response: str, values: Iterable[str]) -> None:
@@ -149,12 +150,12 @@ class MaskedText:
                 self._places[start, end] = self._wordings.setdefault(value, self._response[start:end])
 
     def wording(self, value: str) -> str | None:
-        """Return `value` as the response writes it, or None if it is not one of `values`."""
+        """Return `value` as the response writes it, or None if it does not occur."""
         return self._wordings.get(normalize_value(value))
 
     @property
     def joined(self) -> Sequence[str]:
-        """The values, with those in one that always follow one another after a comma: *Season 3, Episode 22*."""
+        """The values; two that occur only together, with a comma between them, are one: *Season 3, Episode 22*."""
         found = list(self.values)
         for first, second in permutations(self.values, 2):
             whole = re.search(rf"{re.escape(first)}\s*,\s+{re.escape(second)}", self._response)
@@ -167,11 +168,11 @@ class MaskedText:
 
     @property
     def says_more(self) -> bool:
-        """Whether the response has words beside the values."""
+        """Whether the response contains words other than the values."""
         return bool(_WORD.search(self.shown(dict.fromkeys(self.values, ""))))
 
     def shown(self, letters: Mapping[str, str]) -> str:
-        """Return the response with a letter for each value, cut to the sentences near a letter if there is one."""
+        """Return the response with a letter for each value, cut to the sentences near the letters if there are any."""
         parts, position = [], 0
         for (start, end), value in sorted(self._places.items()):
             parts += [self._response[position:start], _MARK, letters[value]]
@@ -184,14 +185,14 @@ class MaskedText:
 
 
 def normalize_value(value: str) -> str:
-    """Return `value` in lower case, without punctuation around it, and with single spaces."""
+    """Return `value` in lower case, with single spaces and without punctuation around it."""
     return " ".join(fold(value).strip(_EDGES).casefold().split())
 
 
 async def score_values(response: str, values: Sequence[str], choose: Choose) -> Mapping[str | None, float]:
-    """Return the mean of the log-probabilities of each of `values` as the answer of `response`; None stands for none.
+    """Return the mean log-probability of each of `values` as the answer in `response`; the key None is "no answer".
 
-    `values` are in the words of the response.
+    `values` must be written as in the response.
     """
     found: dict[str | None, float] = dict.fromkeys((*values, None), 0.0)
     for ordered in (values, values[::-1]):
@@ -203,7 +204,7 @@ async def score_values(response: str, values: Sequence[str], choose: Choose) -> 
 
 
 async def is_plausible(response: str, value: str, others: Sequence[str], choose: Choose) -> bool:
-    """Return whether `value` may be the answer if only the `others` are masked, so that the judge reads its words."""
+    """Return whether the judge accepts `value` as the answer if it can read the value, and only `others` are masked."""
     letters = dict(zip(others, LETTERS, strict=False))
     found = await choose(MaskedText(response, others).shown(letters), [*letters.values(), value, NONE])
     return found[value] >= PLAUSIBLE

@@ -1,7 +1,7 @@
-"""The prompt for small judges, which list the values that a response rejects before they fill the form.
+"""The prompt with which small judges list the values that a response rejects before they fill the form.
 
 A small judge often extracts a value that the response denies or corrects, whatever its instructions say. If its reply
-begins with these values, it is less likely to write one of them as the answer.
+starts with these values, it is less likely to write one of them as the answer.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from karenina_core.stages.context import VerificationContext
 
 NAMES: Final = ("rejected", "rejected_values", "rejected_by_response")
-"""The names of the list, in order of preference; the first that is not a field of the template."""
+"""Names for the list, in order of preference; the first that is not a field of the template is used."""
 
 _LIST: Final = {
     "type": "array",
@@ -139,12 +139,12 @@ JSON: {"rejected": ["1877"], "year": 1881}""",
 
 
 def lists_rejected(context: VerificationContext) -> bool:
-    """Return whether the judge lists rejected values: as `list_rejected` says, by default if it is small."""
+    """Return whether the judge lists rejected values: the setting `list_rejected`, or whether the judge is small."""
     return _wanted(context, "list_rejected")
 
 
 def checks_values(context: VerificationContext) -> bool:
-    """Return whether the judge looks a second time: as `check_values` says, by default if it is small."""
+    """Return whether the judge checks its values: the setting `check_values`, or whether the judge is small."""
     return _wanted(context, "check_values")
 
 
@@ -156,12 +156,12 @@ def _wanted(context: VerificationContext, setting: str) -> bool:
 
 
 def is_small_judge(model: ModelConfig, plugins: Plugins) -> bool:
-    """Return whether an adapter declares a judge as small."""
+    """Return whether any plugin declares a judge as small."""
     return any(is_small(model) for is_small in plugins.call(karenina_small_judges))
 
 
 def with_rejected(schema: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Return the name of the list, and the schema of the form with the list before its fields."""
+    """Return the name of the list of rejected values, and the schema with the list before its other fields."""
     name = next((name for name in NAMES if name not in schema["properties"]), NAMES[0] + "_")
     properties = {name: _LIST, **schema["properties"]}
     return name, {**schema, "properties": properties, "required": list(properties)}

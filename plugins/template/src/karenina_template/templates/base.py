@@ -1,6 +1,6 @@
-"""`BaseAnswer`, the base class of answer templates, and `AnswerKey`, the truths of its fields and their strategy."""
+"""`BaseAnswer`, the base class of answer templates, and `AnswerKey`, its fields' truths and verification strategy."""
 
-# Annotations are not texts here, because pydantic would parse those of `BaseAnswer` again for every subclass.
+# No `from __future__ import annotations` here: pydantic would parse the annotations again for every subclass.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -32,14 +32,14 @@ from karenina_template.templates.primitives import Undecided
 from karenina_template.templates.regex_checks import RegexReport, verify_patterns
 
 OWN_FIELDS: Final = frozenset({"id", "correct", "regex"})
-"""The fields that every answer has. They are not part of schemas, and judges do not fill them."""
+"""The fields that every answer has. Schemas do not contain them, and judges do not fill them."""
 METHODS: Final = frozenset({"verify", "verify_granular", "verify_regex", "field_results", "field_scores"})
-"""The names of methods that verification calls, which fields cannot have."""
+"""The methods that verification calls; fields cannot have these names."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerKey:
-    """The rules of the verified fields by name, and the strategy that combines them; None means that all must pass."""
+    """The rules of the verified fields by name, and the strategy that combines them (None: all fields must pass)."""
 
     rules: Mapping[str, FieldRule] = field(default_factory=dict)
     strategy: Tree | None = None
@@ -54,19 +54,22 @@ class AnswerKey:
         return {name: rule.truth for name, rule in self.rules.items()} or None
 
     def results(self, values: Mapping[str, object], response: str) -> dict[str, bool | Undecided]:
-        """Return whether each field passes. Raises `InvalidAnswer`."""
+        """Return whether each field passes, given the extracted values by field and the raw `response`.
+
+        Raises `InvalidAnswer` if a primitive returns an invalid result.
+        """
         return {name: rule.passes(values.get(name), response) for name, rule in self.rules.items()}
 
     def credits(self, results: Mapping[str, Result], values: Mapping[str, object]) -> dict[str, float | None]:
-        """Return the credit of each field, 0 to 1, given the results; None for those that are undecided."""
+        """Return the credit of each field, 0 to 1, given the results; None for undecided fields."""
         return {name: rule.credit(results[name], values.get(name)) for name, rule in self.rules.items()}
 
     def verdict(self, results: Mapping[str, Result]) -> bool | None:
-        """Return the verdict of the strategy on the fields' results; None if it is undecided."""
+        """Return the strategy's verdict on the fields' results; None if it is undecided."""
         return passes(self.strategy, results)
 
     def why_undecided(self, results: Mapping[str, Result]) -> str | None:
-        """Return why fields of the strategy are undecided, as "field year: 01/02/2024 can be two dates", or None."""
+        """Return why fields in the strategy are undecided ("field year: 01/02/2024 can be two dates"), or None."""
         counted = results if self.strategy is None else fields_of(self.strategy)
         reasons = [
             f"field {name}: {result.why if isinstance(result, Undecided) else 'it cannot be decided'}"
@@ -76,7 +79,7 @@ class AnswerKey:
         return "; ".join(reasons) or None
 
     def grade(self, scores: Mapping[str, float | None]) -> float:
-        """Return the granular score of the strategy, 0 to 1."""
+        """Return the strategy's granular score, 0 to 1, given the fields' credits."""
         return granular(self.strategy, {name: rule.weight for name, rule in self.rules.items()}, scores)
 
 
@@ -100,16 +103,16 @@ class BaseAnswer(BaseModel):
 
     A judge fills the fields, and `verify` returns the verdict. Fields declared with `VerifiedField` need nothing else.
     A class may also define its own `verify` and `verify_granular`. In a method `ground_truth(self)`, which is called
-    after an answer is made, or in `model_post_init`, it may set `self.correct` (the truth, for its own use),
-    `self.regex` (patterns for the raw response, see `verify_regex`) and attributes of its own. By default, `correct`
-    contains the truths of verified fields by name. `id` is that of the question.
+    whenever an answer is created, or in `model_post_init`, it may set `self.correct` (the truth, for its own use),
+    `self.regex` (patterns for the raw response, see `verify_regex`) and other attributes. By default, `correct`
+    contains the truths of verified fields by name. `id` is the question's ID.
 
     A field for which the judge found nothing is None, whatever its annotation; None never passes a primitive.
 
-    If a primitive cannot decide about a value, the result of the field is None, and so is the verdict if it depends on
-    the field. A `verify` of the class sees that None in `field_results`, and may return None too, or `Undecided(why)`.
-    If it returns True or False, it is called again with each possible result of the field on a copy of the answer, and
-    the answer is undecided unless all calls return the same.
+    If a primitive cannot decide whether a value passes, the field's result is None, and so is the verdict if it depends
+    on the field. A class's own `verify` gets that None from `field_results`, and may return None too, or
+    `Undecided(why)`. If it returns True or False, it is called again on copies of the answer with each possible result
+    of the field, and the answer is undecided unless all calls return the same.
     """
 
     id: SkipJsonSchema[str | None] = Field(default=None, exclude=True, repr=False)
@@ -131,9 +134,10 @@ class BaseAnswer(BaseModel):
 
     @classmethod
     def answer_key(cls) -> AnswerKey:
-        """Return the truths that the class declares. Empty for a class loaded from source: see `Template`.
+        """Return the truths that the class declares. They are empty for a class loaded from source: see `Template`.
 
-        Raises `TemplateError` if a truth is invalid for its field or the strategy names a field that is not verified.
+        Raises `TemplateError` if a truth is invalid for its field, the strategy names a field that is not verified, a
+        field has a reserved name, or one of the methods is async.
         """
         own = cls.__dict__.get("__answer_key__")
         if isinstance(own, AnswerKey):
@@ -147,13 +151,13 @@ class BaseAnswer(BaseModel):
 
     @classmethod
     def model_json_schema(cls, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """Return the JSON Schema of the class without any truths, weights and defaults."""
+        """Return the JSON Schema of the class without truths, weights and defaults."""
         return without_secrets(super().model_json_schema(*args, **kwargs))
 
     if not TYPE_CHECKING:  # type checkers would allow every attribute otherwise
 
         def __setattr__(self, name: str, value: object) -> None:
-            """Set a field, or an attribute of the template's own, such as a tolerance."""
+            """Set a field, or an attribute that the template defines itself, such as a tolerance."""
             cls = type(self)
             settled = cls.model_config.get("frozen") or cls.model_config.get("extra") == "allow"
             if settled or name in cls.__pydantic_fields__ or hasattr(cls, name):
@@ -162,10 +166,10 @@ class BaseAnswer(BaseModel):
                 object.__setattr__(self, name, value)
 
     def verify(self) -> bool | Undecided | None:
-        """Return whether the answer is correct, by the `VerificationStrategy`; without one, all fields must pass.
+        """Return whether the answer is correct by the `VerificationStrategy`, or None if that cannot be decided.
 
-        It is None if that cannot be decided. A template with patterns only (`self.regex`) passes here, because the
-        patterns decide. Raises `TemplateError` if there is nothing to verify.
+        Without a strategy, all fields must pass. A template that has only patterns (`self.regex`) always passes here,
+        because the patterns decide. Raises `TemplateError` if there is nothing to verify.
         """
         key = self._answer_key()
         if key.rules:
@@ -173,15 +177,15 @@ class BaseAnswer(BaseModel):
         if self.regex:
             return True
         raise TemplateError(
-            f"{type(self).__name__} has neither a VerifiedField with a truth nor a verify() method; answers of loaded "
-            "templates must be made by BoundTemplate.bind, which adds the truths"
+            f"{type(self).__name__} has neither a VerifiedField with a truth nor a verify() method; create answers to "
+            "loaded templates with BoundTemplate.bind, which adds the truths"
         )
 
     def verify_granular(self) -> float | None:
-        """Return the share of the answer that is correct, 0 to 1, by weights and partial credit.
+        """Return the share of the answer that is correct, 0 to 1, from weights and partial credit.
 
-        It is None if the verdict cannot be decided; otherwise a field that cannot be decided earns nothing. For a class
-        without `VerifiedField` it is 1.0 or 0.0, the result of `verify`.
+        Return None if the verdict is undecided; if only a field is undecided, it earns nothing. For a class without
+        `VerifiedField`, return the result of `verify` as 1.0 or 0.0.
         """
         key = self._answer_key()
         if not key.rules:
@@ -193,24 +197,24 @@ class BaseAnswer(BaseModel):
         return key.grade(scores)
 
     def field_results(self) -> dict[str, bool | None]:
-        """Return whether each verified field passes; None if that cannot be decided."""
+        """Return whether each verified field passes; None for undecided fields."""
         return {name: known_result(result) for name, result in self._results().items()}
 
     def field_scores(self) -> dict[str, float | None]:
-        """Return the credit of each verified field, 0 to 1; None if it cannot be decided whether the field passes."""
+        """Return the credit of each verified field, 0 to 1; None for undecided fields."""
         return self._credits(self._results())
 
     def verify_regex(self, raw_response: str) -> RegexReport:
-        """Search for the patterns of `self.regex` in `raw_response`; see `verify_patterns` for their format."""
+        """Search `raw_response` for the patterns in `self.regex`; see `verify_patterns` for their format."""
         return verify_patterns(self.regex, raw_response)
 
     def _results(self) -> dict[str, bool | Undecided]:
-        """Return the same as `field_results`, with the reasons, and with the results that are assumed."""
+        """Return the results for `field_results`, with reasons if undecided, and with assumed results."""
         found = self._answer_key().results(self._values(), self._said())
         return {**found, **assumed} if (assumed := self._assumptions()) else found
 
     def _credits(self, results: Mapping[str, Result]) -> dict[str, float | None]:
-        """Return the same as `field_scores`, given the results."""
+        """Return the scores for `field_scores`, given the results."""
         found = self._answer_key().credits(results, self._values())
         return {**found, **{name: float(passed) for name, passed in self._assumptions().items()}}
 
@@ -219,7 +223,7 @@ class BaseAnswer(BaseModel):
         return own if own is not None else type(self).answer_key()
 
     def _assumptions(self) -> Mapping[str, bool]:
-        """Return the results that `Comparison` assumes for undecided fields, on a copy of the answer."""
+        """Return the results that `Comparison` assumes for undecided fields; it sets them on copies of an answer."""
         return (self.__pydantic_private__ or {}).get("_assumed") or {}
 
     def _said(self) -> str:
@@ -231,10 +235,10 @@ class BaseAnswer(BaseModel):
 
 
 def _call_ground_truth(cls: type[BaseAnswer]) -> None:
-    """Make every new answer of the class call `ground_truth()`, and set `correct` to the truths of verified fields.
+    """Make every new instance of the class call `ground_truth()`, and set `correct` to the truths of verified fields.
 
-    `model_post_init` is replaced only for classes with truths, because the other classes, which declared templates
-    share, must stay fast.
+    `model_post_init` is replaced only for classes with truths: the classes that declared templates share have none, and
+    must stay fast.
     """
     inherited = cls.model_post_init
     if hasattr(inherited, "sets_truth"):
@@ -258,7 +262,7 @@ def _call_ground_truth(cls: type[BaseAnswer]) -> None:
 
 
 def without_secrets(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return `schema` without verification data and defaults, but with properties that have such names."""
+    """Return `schema` without verification data and defaults; properties that happen to have these names are kept."""
     found: dict[str, Any] = {}
     for key, value in schema.items():
         if key in (VERIFICATION, "default"):
@@ -283,7 +287,7 @@ def _key_of(cls: type[BaseAnswer]) -> AnswerKey:
     for name in sorted({*METHODS, "ground_truth"}):
         method = getattr(cls, name, None)
         if iscoroutinefunction(method) or isasyncgenfunction(method):
-            raise TemplateError(f"{cls.__name__}.{name} is async, and is not awaited: write `def {name}`")
+            raise TemplateError(f"{cls.__name__}.{name} is async, but it is never awaited: write `def {name}`")
     rules: dict[str, FieldRule] = {}
     coercer = TruthCoercer(fields)
     for name, info in fields.items():

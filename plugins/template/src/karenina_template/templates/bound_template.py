@@ -1,4 +1,4 @@
-"""`Template`, a loaded template, and `BoundTemplate`, which is bound to a question; the keys of their artifacts."""
+"""`Template`, a loaded template, `BoundTemplate`, which is bound to a question, and the keys of their artifacts."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ from karenina_toolkit.structured.schema_repair import repair
 
 _DATES: Final = frozenset({date, datetime})
 _TOLD: Final = ("ge", "gt", "le", "lt", "multiple_of", "pattern")
-"""What pydantic's errors tell of constraints; those of literals and enumerations list the values."""
+"""Constraints whose value pydantic's errors contain; errors about literals and enumerations list the values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """An answer template: the `shape` that it shares with others, and its own `key`.
+    """An answer template: the `shape` that it shares with others, and its own `key` (truths and strategy).
 
-    `descriptions` are those of its fields, if they are not part of the shape. Made by `load_template` or
-    `template_of_class`.
+    `descriptions` are its fields' descriptions, unless they are part of the shape. `own_source` is None if the source
+    is unavailable. Created by `load_template` or `template_of_class`.
     """
 
     shape: Shape
@@ -52,7 +52,10 @@ class Template:
 
     @classmethod
     def of_class(cls, answer: type[BaseAnswer], shape: Shape, source: str | None) -> Self:
-        """Return the template of a class with a known shape and source."""
+        """Return the template of a class with this shape and source.
+
+        Raises `TemplateError` if the class verifies nothing.
+        """
         key = answer.answer_key()
         refuse_unverified(answer, shape, key)
         text = source if source is not None else _describe_class(answer, shape, key)
@@ -61,25 +64,26 @@ class Template:
 
     @property
     def source(self) -> str:
-        """The source text. Raises `TemplateError` for a class whose source is not available."""
+        """The source text. Raises `TemplateError` for a class whose source is unavailable."""
         if self.own_source is None:
             raise TemplateError(
-                f"the source of {self.answer_class.__name__} is not available: the class was not read from a file, its "
-                "file has several classes of its name, or it uses outer names; give the template as source text"
+                f"the source of {self.answer_class.__name__} is not available: the class was not defined in a file, "
+                "its file has several classes with this name, or it uses names from outside the class; give the "
+                "template as source text"
             )
         return self.own_source
 
     @property
     def answer_class(self) -> type[BaseAnswer]:
-        """The class of this shape, without truths, shared by all templates of the shape.
+        """The class, without truths, which all templates of this shape share.
 
-        That of a declared template has no descriptions either; they are in `judge_schema`.
+        For a declared template it has no descriptions either; they are in `judge_schema`.
         """
         return self.shape.answer_class
 
     @property
     def has_code(self) -> bool:
-        """Whether it was made from a class, which may have methods, and not from declarations."""
+        """Whether the template was created from a class, which may have methods, and not from declarations."""
         return self.answer_class.__base__ is not BaseAnswer
 
     def judge_schema(self) -> dict[str, Any]:
@@ -108,7 +112,7 @@ class BoundTemplate:
 
     @property
     def answer_class(self) -> type[BaseAnswer]:
-        """The class of this shape, without truths, shared by all templates of the shape."""
+        """The class, without truths, which all templates of this shape share."""
         return self.template.answer_class
 
     @property
@@ -123,23 +127,25 @@ class BoundTemplate:
 
     @property
     def composition(self) -> str | None:
-        """The name of the strategy for the verdict: "all_of", "any_of", "at_least_n(2)"; None if the class has its own
-        `verify` or no field is verified."""
+        """The name of the strategy for the verdict: "all_of", "any_of" or "at_least_n(2)".
+
+        None if the class has its own `verify`, or no field is verified.
+        """
         return None if self.answer_class.verify is not BaseAnswer.verify else self.template.key.composition
 
     @property
     def is_graded(self) -> bool:
-        """Whether there is a granular score: there are verified fields, or the class has its own `verify_granular`."""
+        """Whether there is a granular score, from verified fields or the class's own `verify_granular`."""
         return bool(self.template.key.rules) or self.answer_class.verify_granular is not BaseAnswer.verify_granular
 
     @property
     def is_slow(self) -> bool:
-        """Whether a field has a primitive that is slow."""
+        """Whether any field has a slow primitive."""
         return any(rule.primitive.is_slow for rule in self.template.key.rules.values())
 
     @property
     def description(self) -> str | None:
-        """The docstring of the template, with the author's notes, which are not shown to a judge."""
+        """The template's docstring: the author's notes, which are not shown to a judge."""
         return self.template.description
 
     def judge_schema(self) -> dict[str, Any]:
@@ -152,22 +158,24 @@ class BoundTemplate:
         return {name: hint for name in self.judge_fields if name in rules and (hint := rules[name].hint)}
 
     def options(self) -> dict[str, Mapping[str, object]]:
-        """Return the options that plugins own, by field."""
+        """Return the plugin options, by field."""
         return {name: rule.options for name, rule in self.template.key.rules.items() if rule.options}
 
     def bind(self, values: Mapping[str, object], response: str = "") -> BaseAnswer:
-        """Return the answer with the judge's `values`, and with the id, truths, weights and the raw `response`.
+        """Return the answer with the judge's `values`, the question's ID, the truths, the weights and the `response`.
 
-        The values are read like JSON (dates and enum members from text). Those that a field refuses are repaired as a
-        judge's reply is (`repair`): "yes" for a boolean, "2" for a literal of numbers; and dates are read as the
-        primitives of dates read them ("15 January 2024"). A date with two readings stays a text if the field's
-        primitive decides. None stays None, whatever the annotation.
-        Unknown keys and fields that a judge does not fill are ignored. Raises pydantic's `ValidationError` for invalid
-        values and missing fields, and whatever the class's own code raises.
+        The values are read like JSON (dates and enum members from text). If a field refuses a value, all are repaired
+        like a judge's reply (`repair`): "yes" for a boolean, "2" for a literal of numbers; and dates are read as date
+        primitives read them ("15 January 2024"). A date with two readings stays a text if the field's primitive decides
+        the verdict. None stays None, whatever the annotation. Unknown keys, and fields that a judge does not fill, are
+        ignored.
+
+        Raises pydantic's `ValidationError` for invalid values and missing fields, and whatever the class's own code
+        raises.
         """
         answer = self._validated(values)
         key = self.template.key
-        # avoids the validation on assignment, which is for values of users and slower
+        # avoids validation on assignment, which is slower and meant for users' values
         own = answer.__pydantic_private__
         assert own is not None
         own["_key"], own["_response"] = key, response
@@ -178,8 +186,8 @@ class BoundTemplate:
     def expected(self) -> dict[str, Any]:
         """Return the truths by field, as JSON values.
 
-        For a class without verified fields they are its `correct`, if it can be computed without an answer: with its
-        own keys, or under "correct" if it is not a mapping.
+        For a class without verified fields, return its `correct` if it can be computed without an answer: with its own
+        keys, or under the key "correct" if it is not a mapping. Return an empty dict if there are no truths.
         """
         rules = self.template.key.rules
         if rules:
@@ -194,7 +202,7 @@ class BoundTemplate:
         return found if isinstance(found, dict) else {"correct": found}
 
     def extracted(self, answer: BaseAnswer) -> dict[str, Any]:
-        """Return the values that the judge filled in, as JSON values."""
+        """Return the values that the judge filled in, by field, as JSON values."""
         return {name: as_json(getattr(answer, name, None)) for name in self.judge_fields}
 
     def _validated(self, values: Mapping[str, object]) -> BaseAnswer:
@@ -242,9 +250,9 @@ class BoundTemplate:
         return answer
 
     def _reread(self, given: Mapping[str, object]) -> tuple[dict[str, object], dict[str, str]]:
-        """Return values that fields refused as their types mean them, without the dates with two readings, and these.
+        """Return the values repaired to fit their fields, and apart from them the dates with two readings.
 
-        They stay texts, for a primitive that can say that it is undecided.
+        These stay texts, because the primitive can return `Undecided` for them.
         """
         schema = self.judge_schema()
         repaired, _ = repair(given, schema)
@@ -262,7 +270,7 @@ class BoundTemplate:
 
 
 def _is_timestamp(value: object) -> bool:
-    """Return whether pydantic would read `value` as seconds since 1970, which no judge means: a year, for example."""
+    """Return whether pydantic would read `value` as seconds since 1970; judges mean something else, such as a year."""
     if isinstance(value, str):
         return value.strip().lstrip("+-").replace(".", "", 1).isdigit()
     return isinstance(value, int | float) and not isinstance(value, bool)
@@ -274,7 +282,7 @@ def _is_two_dates(value: object, part: Mapping[str, Any], format: str | None) ->
 
 
 def _with_dates(value: object, part: Mapping[str, Any], schema: Mapping[str, Any], format: str | None) -> object:
-    """Return `value` with dates in ISO 8601 where the `part` of the `schema` has dates, and texts mean one."""
+    """Return `value` with dates in ISO 8601, where `part` of `schema` expects a date and a text can mean only one."""
     if "$ref" in part:
         part = schema["$defs"][part["$ref"].rpartition("/")[2]]
     for option in part.get("anyOf", [part]):
@@ -294,12 +302,12 @@ def _with_dates(value: object, part: Mapping[str, Any], schema: Mapping[str, Any
 
 
 def template_id(source: str) -> str:
-    """Return the MD5 of `source` in hexadecimal, which identifies it but is not a protection."""
+    """Return the MD5 of `source` in hexadecimal, an identifier that does not protect against tampering."""
     return hashlib.md5(source.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()
 
 
 def refuse_unverified(answer: type[BaseAnswer], shape: Shape, key: AnswerKey) -> None:
-    """Raise `TemplateError` for a class without anything to verify: no rule, `verify`, pattern or `correct`."""
+    """Raise `TemplateError` for a class that verifies nothing: it has no rule, `verify`, pattern or `correct`."""
     if key.rules or answer.verify is not BaseAnswer.verify:
         return
     try:
@@ -311,7 +319,7 @@ def refuse_unverified(answer: type[BaseAnswer], shape: Shape, key: AnswerKey) ->
 
 
 def as_json(value: object) -> Any:
-    """Return `value` as JSON values. Sets become sorted lists, and values that JSON lacks become text."""
+    """Return `value` as JSON values. Sets become sorted lists; values without a JSON equivalent become text."""
     if isinstance(value, BaseModel):
         value = value.model_dump(warnings=False)
     if isinstance(value, set | frozenset):
@@ -324,9 +332,10 @@ def as_json(value: object) -> Any:
 
 
 def _convert_errors(error: ValidationError, shown: str) -> Iterable[InitErrorDetails]:
-    """Yield the errors as those of pydantic, which a judge gets to read, if their text tells no more than the schema.
+    """Yield the validation errors, with types that decide whether the judge gets to read their text.
 
-    Bounds of dates and literals of other libraries' types are not in it, and could be the truth.
+    An error keeps pydantic's type, and is shown, if its text contains no constraint that is missing in the schema
+    `shown`. Others get the type "constraint", because they could reveal the truth (bounds of dates, for example).
     """
     for item in error.errors(include_url=False):
         context = item.get("ctx", {})
@@ -354,4 +363,4 @@ def _describe_class(answer: type[BaseAnswer], shape: Shape, key: AnswerKey) -> s
 
 ANSWER_CLASS: Final = ArtifactKey("answer_class", BoundTemplate)
 PARSED_ANSWER: Final = ArtifactKey("parsed_answer", BaseAnswer)
-"""These two equal the standard keys of the same names, but have the actual types."""
+"""These two are equal to the standard keys of the same names, but have the actual types."""

@@ -1,7 +1,7 @@
 """The lock under which templates are parsed and pydantic classes are built.
 
-CPython 3.11 counts the depth of a syntax tree in one counter for all threads, so that parsing in two threads at once
-sometimes fails with "AST constructor recursion depth mismatch". Building a pydantic class may parse annotations, too.
+CPython 3.11 counts the depth of a syntax tree in one counter for all threads, so parsing in two threads at once
+sometimes fails with "AST constructor recursion depth mismatch". Building a pydantic class may also parse annotations.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`Comparison`: the verification of one answer, in which each field is compared with its truth only once."""
+"""`Comparison`, which verifies one answer and compares each field with its truth only once."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from karenina_template.templates.primitives import Undecided
 
 _DECLARED = ("verify", "verify_granular", "field_results", "field_scores")
 _MOST_ASSUMPTIONS: Final = 64
-"""All results of six undecided fields."""
+"""The number of combinations of results for six undecided fields."""
 
 
 @dataclass(slots=True)
 class Comparison:
-    """The results of `verify`, `verify_granular`, `field_results` and `field_scores` of `answer`.
+    """The results of the methods `verify`, `verify_granular`, `field_results` and `field_scores` of `answer`.
 
-    If the class overrides none of them, all four share one comparison of each field, which may be slow (embeddings).
-    Otherwise the class's own methods are called on demand. Raises what they raise, and `InvalidAnswer`.
+    If the class overrides none of these methods, they share one comparison of each field, which may be slow
+    (embeddings). Otherwise the class's own methods are called on demand, and may raise anything.
     """
 
     answer: BaseAnswer
@@ -40,12 +40,12 @@ class Comparison:
         self._key = key if key is not None and key.rules else None
 
     def passed(self) -> bool | None:
-        """Return the result of `verify`, None if it is undecided; `why_undecided` has the reason then.
+        """Return the result of `verify`, or None if it is undecided; `why_undecided` then returns the reason.
 
-        If a field is undecided, True or False from a class's own `verify` counts only if it returns the same for each
-        possible result of the field. None means undecided only then; otherwise it is false. If `verify` raises for a
-        field's None, which it does not expect, the answer is undecided too. Raises `InvalidAnswer` if it returns
-        anything else.
+        For a class with its own `verify`: if a field is undecided, True or False counts only if `verify` returns the
+        same for each possible result of the field, and the answer is also undecided if `verify` returns None or raises.
+        If no field is undecided, None counts as False. Raises what `verify` raises, and `InvalidAnswer` if
+        its result is not a verdict.
         """
         if self._key is not None:
             passed = self._key.verdict(self._results())
@@ -71,7 +71,7 @@ class Comparison:
         return bool(verdict)
 
     def why_undecided(self) -> str | None:
-        """Return why `passed` returned None."""
+        """Return why `passed` returned None, or None if it was not called or did not."""
         return self._why
 
     def granular(self) -> float | None:
@@ -97,7 +97,10 @@ class Comparison:
         return self._compared
 
     def _undecided_fields(self) -> dict[str, Result]:
-        """Return the results of undecided fields, for a class with methods of its own. Raises `InvalidAnswer`."""
+        """Return the results of undecided fields, for a class with its own methods.
+
+        Raises `InvalidAnswer` if `field_results()` raises.
+        """
         try:
             found = self.answer.field_results()
         except InvalidAnswer:
@@ -108,7 +111,7 @@ class Comparison:
         return {name: result for name, result in found.items() if known_result(result) is None}
 
     def _reasons(self, undecided: Mapping[str, Result]) -> str | None:
-        """Return why fields are undecided, of which a class's own `verify` may use any, whatever the strategy is."""
+        """Return why fields are undecided; the strategy is ignored if the class has its own `verify`."""
         key = self.answer._answer_key() if type(self.answer).verify is BaseAnswer.verify else AnswerKey()
         compared = self._results()
         return key.why_undecided({name: compared.get(name, result) for name, result in undecided.items()})
@@ -116,8 +119,8 @@ class Comparison:
     def _is_certain(self, verdict: bool, undecided: Mapping[str, Result]) -> bool:
         """Return whether `verify` returns `verdict` for each possible result of the undecided fields.
 
-        The first two assumptions decide for a `verify` that no passing field makes false. Of more than six undecided
-        fields, not all combinations are tried.
+        "All pass" and "all fail" come first: they suffice for a `verify` that never turns false because a field passes.
+        For more than six undecided fields, not all combinations are tried.
         """
         count = len(undecided)
         extremes = ((True,) * count, (False,) * count)
@@ -136,9 +139,9 @@ class Comparison:
 
 
 def _own_verdict(answer: BaseAnswer) -> bool | Undecided | None:
-    """Return the result of `verify`. Numbers 0 and 1 and empty values (from `self.gene and ...`) are read as booleans.
+    """Return the result of `verify`. The numbers 0 and 1 and empty values (from `self.gene and ...`) become booleans.
 
-    Raises what `verify` raises, and `InvalidAnswer` for any other result, such as a coroutine, which would be true.
+    Raises what `verify` raises, and `InvalidAnswer` for any other result, such as a coroutine (which would be truthy).
     """
     found: object = answer.verify()
     if found is None or isinstance(found, bool | Undecided):
@@ -150,7 +153,7 @@ def _own_verdict(answer: BaseAnswer) -> bool | Undecided | None:
             return bool(found)
     raise InvalidAnswer(
         f"verify() of {_name(answer)} returned a {type(found).__name__}: it must return True, False, None or "
-        "Undecided(why); write `return bool(...)` if its truth is meant"
+        "Undecided(why); write `return bool(...)` to return its truth value"
     )
 
 

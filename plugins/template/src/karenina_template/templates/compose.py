@@ -1,4 +1,4 @@
-"""Composition of the results of fields to one verdict and one granular score.
+"""Composition of field results into one verdict and one granular score.
 
 A strategy is a tree of `AllOf`, `AnyOf` and `AtLeastN`, with fields (`FieldCheck`, or the field's name) as leaves:
 
@@ -6,8 +6,8 @@ A strategy is a tree of `AllOf`, `AnyOf` and `AtLeastN`, with fields (`FieldChec
 
 No tree (None) means `AllOf` over all fields.
 
-The result of a field may be undecided (None, or `Undecided`). Then a condition passes or fails if it would for either
-result of the field, and is undecided otherwise.
+A field's result may be undecided (None, or `Undecided`). A condition on it then passes or fails if it would do so
+whether the field passes or fails, and is undecided otherwise.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from karenina_template.templates.primitives import Undecided
 
 @dataclass(frozen=True)
 class FieldCheck:
-    """Passes if the field passes."""
+    """A condition that passes if the field passes."""
 
     field: str
 
@@ -35,7 +35,7 @@ class FieldCheck:
 
 @dataclass(frozen=True, init=False)
 class AllOf:
-    """Passes if every condition passes: `AllOf("a", "b")` or `AllOf(conditions=[...])`."""
+    """A condition that passes if all its conditions pass: `AllOf("a", "b")` or `AllOf(conditions=[...])`."""
 
     conditions: tuple[Tree, ...]
 
@@ -45,7 +45,7 @@ class AllOf:
 
 @dataclass(frozen=True, init=False)
 class AnyOf:
-    """Passes if at least one condition passes: `AnyOf("a", "b")` or `AnyOf(conditions=[...])`."""
+    """A condition that passes if one of its conditions passes: `AnyOf("a", "b")` or `AnyOf(conditions=[...])`."""
 
     conditions: tuple[Tree, ...]
 
@@ -55,7 +55,9 @@ class AnyOf:
 
 @dataclass(frozen=True, init=False)
 class AtLeastN:
-    """Passes if at least `n` conditions pass: `AtLeastN(2, "a", "b", "c")` or `AtLeastN(n=2, conditions=[...])`.
+    """A condition that passes if at least `n` of its conditions pass.
+
+    Write `AtLeastN(2, "a", "b", "c")` or `AtLeastN(n=2, conditions=[...])`.
 
     `n` must be from 1 to the number of conditions.
     """
@@ -117,12 +119,12 @@ def _leaves(tree: Tree) -> Iterator[str]:
 
 
 def fields_of(tree: Tree) -> tuple[str, ...]:
-    """Return the names of the fields in `tree`, each once, in the order of their first use."""
+    """Return the names of the fields in `tree`, each once, in order of first use."""
     return tuple(dict.fromkeys(_leaves(tree)))
 
 
 def validate(tree: Tree | None, names: Collection[str]) -> None:
-    """Raise `ValueError`, with all of them, if `tree` names fields that are not in `names`."""
+    """Raise `ValueError` if `tree` names fields that are not in `names`; the message lists all of them."""
     unknown = [field for field in fields_of(tree) if field not in names] if tree is not None else []
     if unknown:
         hints = []
@@ -147,11 +149,11 @@ def describe(tree: Tree | None) -> str:
 
 
 Result = bool | Undecided | None
-"""The result of a field; None and `Undecided` both say that it is undecided."""
+"""A field's result; None and `Undecided` both mean that it is undecided."""
 
 
 def passes(tree: Tree | None, results: Mapping[str, Result]) -> bool | None:
-    """Return whether `tree` passes, given the results of fields; None if that depends on undecided ones.
+    """Return whether `tree` passes, given the fields' results; None if that depends on undecided fields.
 
     Without a tree, all fields must pass. Raises `ValueError` if `results` lacks a field of the tree.
     """
@@ -162,7 +164,7 @@ def passes(tree: Tree | None, results: Mapping[str, Result]) -> bool | None:
 
 
 def known_result(result: Result) -> bool | None:
-    """Return the result of a field; None if it is undecided."""
+    """Return a field's result as a boolean, or None if it is undecided."""
     return None if result is None or isinstance(result, Undecided) else bool(result)
 
 
@@ -187,15 +189,14 @@ def _at_least(n: int, parts: Sequence[bool | None]) -> bool | None:
 
 
 def granular(tree: Tree | None, weights: Mapping[str, float], scores: Mapping[str, float | None]) -> float:
-    """Return the granular score, 0 to 1: the points reached, divided by the maximum that the strategy allows.
+    """Return the granular score, 0 to 1: the points earned, divided by the maximum that the strategy allows.
 
     A field contributes its weight times its score. `AllOf` sums the contributions of its conditions, `AnyOf` takes the
-    highest, `AtLeastN` the n highest; the maximum is computed in the same way with scores of 1. Without a tree, all
-    fields of `weights` are summed. The score is 0.0 if the maximum is 0, because there are no fields or all weights are
-    0. An undecided field, whose score is None, earns nothing.
+    highest, `AtLeastN` the sum of the n highest; the maximum is computed in the same way with scores of 1. Without a
+    tree, all fields in `weights` are summed. The score is 0.0 if the maximum is 0 (no fields, or all weights 0). An
+    undecided field, whose score is None, earns nothing.
 
-    Raises `ValueError` for a field without weight or score, a weight that is negative or not finite, and a score
-    outside of 0 to 1.
+    Raises `ValueError` for a field without weight or score, a negative or infinite weight, and a score outside 0 to 1.
     """
     names = tuple(weights) if tree is None else fields_of(tree)
     known = {name: 0.0 if score is None else score for name, score in scores.items()}
@@ -208,7 +209,7 @@ def granular(tree: Tree | None, weights: Mapping[str, float], scores: Mapping[st
     greatest = max([weights[name] for name in names], default=0)
     if not greatest:
         return 0.0
-    # shares of the greatest weight, so that no sum can overflow
+    # fractions of the greatest weight, so that no sum can overflow
     if tree is None:
         reached = fsum([weights[name] / greatest * known[name] for name in names])
         return min(1.0, reached / fsum([weights[name] / greatest for name in names]))
@@ -251,9 +252,9 @@ def to_json(tree: Tree) -> dict[str, Any]:
 
 
 def from_json(data: object) -> Tree:
-    """Return the tree that `to_json` converted; a text means a `FieldCheck`.
+    """Return the tree that `to_json` converted to `data`; a string means a `FieldCheck`.
 
-    Raises `ValueError` for invalid data, and for a tree of more than 50 levels.
+    Raises `ValueError` for invalid data, and for a tree with more than 50 levels.
     """
     return _from_json(data, levels=50)
 

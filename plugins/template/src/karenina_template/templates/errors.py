@@ -1,4 +1,4 @@
-"""The exceptions for templates."""
+"""The exceptions about templates."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from typing import Final
 from karenina_core.errors import KareninaError
 
 TRUST_CURE: Final = 'Read it, then `karenina trust FILE` (or --trust-all for one run; in Python, trust="all")'
-"""The cure for code that is not trusted."""
+"""What to do about code that is not trusted."""
 
 
 class TemplateError(KareninaError, ValueError):
-    """An invalid template: the `reason`, and the `line` of its source and the name of the `template`, if known.
+    """Raised when a template is invalid.
 
-    `place` is both of the latter as text.
+    `reason` is the problem; `line` is the line of the template's source and `template` the template's name, or None if
+    they are not known. `place` combines these two as text.
     """
 
     def __init__(self, reason: str, *, line: int | None = None, template: str | None = None) -> None:
@@ -25,7 +26,7 @@ class TemplateError(KareninaError, ValueError):
         self.template = template
 
     def at(self, line: int | None = None, template: str | None = None) -> TemplateError:
-        """Return the same error with the place added that it did not know yet."""
+        """Return a copy of the error with `line` and `template` filled in where they were unknown."""
         return TemplateError(
             self.reason,
             line=self.line if self.line is not None else line,
@@ -34,9 +35,9 @@ class TemplateError(KareninaError, ValueError):
 
 
 class UntrustedTemplate(TemplateError):
-    """A template that contains code and is not trusted. Nothing of it was executed.
+    """Raised when a template contains code and is not trusted. None of it was executed.
 
-    `code` says what in it is not a declaration; `digest` is the SHA-256 of the source, by which it can be trusted.
+    `code` says what in the template is not a declaration; `digest` is the source's SHA-256, by which it can be trusted.
     """
 
     def __init__(self, code: str, *, digest: str, line: int | None = None, template: str | None = None) -> None:
@@ -49,7 +50,7 @@ class UntrustedTemplate(TemplateError):
         self.digest = digest
 
     def at(self, line: int | None = None, template: str | None = None) -> UntrustedTemplate:
-        """Return the same error with the place added that it did not know yet."""
+        """Return a copy of the error with `line` and `template` filled in where they were unknown."""
         return UntrustedTemplate(
             self.code,
             digest=self.digest,
@@ -59,11 +60,11 @@ class UntrustedTemplate(TemplateError):
 
 
 class InvalidAnswer(KareninaError, TypeError):
-    """A primitive, or a class's own `verify`, returned something that is no result: a mistake in its code."""
+    """Raised when a primitive or a class's own `verify` returns an invalid result, which is a mistake in its code."""
 
 
 def missing_answer_class(names: Sequence[str], line: int | None = None) -> TemplateError:
-    """Return the error for a source without a class `Answer`; `names` are its other subclasses of `BaseAnswer`."""
+    """Return the error for a source without a class `Answer`; `names` are the subclasses of `BaseAnswer` in it."""
     if not names:
         return TemplateError("the source has no class Answer(BaseAnswer)", line=line)
     which = names[0] if len(names) == 1 else f"one of {', '.join(names)}"

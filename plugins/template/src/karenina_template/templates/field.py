@@ -1,4 +1,4 @@
-"""`VerifiedField`: a field of an answer template with its truth and primitive."""
+"""`VerifiedField`, which declares a template field with its truth and primitive."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from karenina_template.templates.errors import InvalidAnswer, TemplateError
 from karenina_template.templates.primitives import DateMatch, DateRange, DateTolerance, Primitive, Undecided
 
 VERIFICATION: Final = "__verification__"
-"""The key in `json_schema_extra` of a field for its `FieldRule`, as a dict. It is removed from all schemas."""
+"""The key in a field's `json_schema_extra` that holds its `FieldRule` as a dict. It is removed from all schemas."""
 
 
 VERIFIED: Final = ("description", "ground_truth", "verify_with", "weight", "extraction_hint")
-"""The parameters of `VerifiedField` besides those of pydantic's `Field`, in their order."""
+"""The parameters that `VerifiedField` handles itself, in order."""
 
 FIELD_OPTIONS: Final = tuple(
     name
@@ -50,9 +50,9 @@ NO_OPTIONS: Final[Mapping[str, object]] = {}
 
 @dataclass(frozen=True, slots=True)
 class FieldRule:
-    """The verification of a field: the `primitive`, the `truth`, the `weight` in granular scores, and a `hint`.
+    """How a field is verified: the `primitive`, the `truth`, the `weight` in granular scores, and a `hint` for judges.
 
-    `options` are the values that plugins own (`Stage.field_settings`), by their full names.
+    `options` are the plugin options (`Stage.field_settings`), by their full names.
     """
 
     primitive: Primitive
@@ -68,13 +68,13 @@ class FieldRule:
 
     @property
     def grades(self) -> bool:
-        """Whether the score may be between 0 and 1."""
+        """Whether the primitive gives partial credit, so that scores may be between 0 and 1."""
         return not self.reads_trace and type(self.primitive).score is not Primitive.score
 
     def passes(self, value: object, response: str) -> bool | Undecided:
-        """Return whether `value` passes, or `response` for a field that reads it.
+        """Return whether `value` passes; for a field that reads the raw response, return whether `response` does.
 
-        Raises `InvalidAnswer` if the primitive answers anything but True, False or `Undecided`.
+        Raises `InvalidAnswer` if the primitive returns anything but True, False or `Undecided`.
         """
         primitive = self.primitive
         answer: object = primitive.check_trace(response) if self.reads_trace else primitive.check(value, self.truth)
@@ -83,20 +83,20 @@ class FieldRule:
         if not isinstance(answer, bool):
             kind = type(primitive)
             raise InvalidAnswer(
-                f"the primitive {kind.__name__} of {kind.__module__} answered {answer!r:.200}, a "
+                f"the primitive {kind.__name__} of {kind.__module__} returned {answer!r:.200}, a "
                 f"{type(answer).__name__}: its {'check_trace' if self.reads_trace else 'check'} must return True, "
                 "False or Undecided(why)"
             )
         return answer == bool(self.truth) if self.reads_trace else answer
 
     def credit(self, result: bool | Undecided | None, value: object) -> float | None:
-        """Return the credit for `value`, 0 to 1, given the result of `passes`; None if that is undecided."""
+        """Return the credit for `value`, 0 to 1, given the result of `passes`; None if it is undecided."""
         if result is None or isinstance(result, Undecided):
             return None
         return self.primitive.score(value, self.truth) if self.grades else float(result)
 
     def with_coerced_truth(self, coercer: TruthCoercer, name: str) -> FieldRule:
-        """Return the rule with its truth converted to the field's annotation. Raises `TemplateError`."""
+        """Return the rule with its truth converted to the field's annotation. Raises `TemplateError` if that fails."""
         if self.reads_trace or self.truth is None:
             return self
         truth = coercer.coerce(name, self.truth, self.primitive)
@@ -104,7 +104,7 @@ class FieldRule:
 
 
 def is_option(name: str) -> bool:
-    """Return whether a parameter of `VerifiedField` is an option that a plugin owns, or a table of its namespace."""
+    """Return whether a parameter of `VerifiedField` is a plugin option, or a mapping of a plugin's options."""
     return name not in FIELD_OPTIONS and is_owned(name, "template_fields")
 
 
@@ -115,7 +115,10 @@ def make_rule(
     extraction_hint: object = None,
     options: Mapping[str, object] = NO_OPTIONS,
 ) -> FieldRule:
-    """Return the rule of a field; `UNSET` means that an argument was not given. Raises `TemplateError` if invalid."""
+    """Return a field's rule; `UNSET` means that an argument was not given.
+
+    Raises `TemplateError` if an argument is invalid.
+    """
     if not isinstance(verify_with, Primitive):
         given = "nothing" if verify_with is UNSET else repr(verify_with)[:200]
         raise TemplateError(f"verify_with must be a primitive, such as ExactMatch(), not {given}")
@@ -153,18 +156,19 @@ def VerifiedField(  # noqa: N802 - used like pydantic's Field
 ) -> Any:
     """Declare a field of a `BaseAnswer` that is compared with a truth.
 
-    - `description`, `extraction_hint`: shown to the judge, besides the field's name and annotation.
-    - `ground_truth`: the truth. It may be omitted if the primitive needs none (a range, a pattern), and is True by
-      default if the primitive reads the raw response; such a field is not filled by a judge.
+    - `description`, `extraction_hint`: shown to the judge, in addition to the field's name and annotation.
+    - `ground_truth`: the truth. It may be omitted if the primitive needs none (a range, a pattern), and defaults to
+      True if the primitive reads the raw response; a judge does not fill such a field.
     - `verify_with`: the primitive that compares the field with the truth.
     - `weight`: a finite number of at least 0, used only in granular scores.
-    - `options`: those of pydantic's `Field`, such as `default`, `alias` and `min_length`, and those that plugins own,
-      as a table of the plugin: `my_package={"words": 3}`. Constraints that can be the truth, such as a pattern, are
-      neither shown to a judge nor applied to its value, unless `json_schema_extra` has `{"show_constraints": True}`. A
-      default is used only in answers that you make yourself: a field that a judge leaves out is None.
+    - `options`: parameters of pydantic's `Field`, such as `default`, `alias` and `min_length`, and plugin options, as
+      a mapping under the plugin's package: `my_package={"words": 3}`. Constraints that can reveal the truth, such as a
+      pattern, are neither shown to a judge nor applied to its value, unless `json_schema_extra` contains
+      `{"show_constraints": True}`. A default applies only to answers that you create yourself: a field that a judge
+      leaves out is None.
 
-    Raises `TemplateError` if weight, hint or primitive are invalid, or the truth is invalid for the primitive. Whether
-    the truth is valid for the annotation is checked when the class is built.
+    Raises `TemplateError` if the weight, hint or primitive is invalid, or the truth is invalid for the primitive.
+    Whether the truth fits the annotation is checked when the class is built.
     """
     owned = {name: options.pop(name) for name in list(options) if is_option(name)}
     for name in options:
@@ -187,18 +191,18 @@ def VerifiedField(  # noqa: N802 - used like pydantic's Field
 
 
 def describe_parameter(name: str) -> str:
-    """Return what an unknown parameter of `VerifiedField` may mean."""
+    """Return a hint about an unknown parameter of `VerifiedField`, for an error message."""
     near = did_you_mean(name, (*VERIFIED, *FIELD_OPTIONS), "")
     return near or "; if it is the package of a plugin, install that plugin"
 
 
 def is_verified(info: FieldInfo) -> bool:
-    """Return whether `VerifiedField` made the field."""
+    """Return whether the field was declared with `VerifiedField`."""
     return isinstance(info.json_schema_extra, Mapping) and VERIFICATION in info.json_schema_extra
 
 
 def rule_of(info: FieldInfo) -> FieldRule | None:
-    """Return the rule of a field made by `VerifiedField`; None for any other field."""
+    """Return the rule of a field declared with `VerifiedField`; None for any other field."""
     extra: object = info.json_schema_extra
     kept = extra.get(VERIFICATION) if isinstance(extra, Mapping) else None
     if not isinstance(kept, Mapping):
@@ -209,9 +213,10 @@ def rule_of(info: FieldInfo) -> FieldRule | None:
 
 
 class TruthCoercer:
-    """A converter of ground truths to values of their fields' annotations, which rejects truths that cannot match.
+    """A converter of ground truths to their fields' annotations, which rejects truths that cannot match.
 
-    One object serves all templates of a shape. Type adapters that are not in `adapters` are built on first use.
+    One object serves all templates of a shape. `adapters` are type adapters by field; missing ones are built on first
+    use.
     """
 
     def __init__(self, fields: Mapping[str, FieldInfo], adapters: Mapping[str, TypeAdapter[Any]] | None = None) -> None:
@@ -220,10 +225,11 @@ class TruthCoercer:
         self._kinds = {name: alternatives(info.annotation) for name, info in fields.items()}
 
     def coerce(self, name: str, truth: object, primitive: Primitive) -> object:
-        """Return `truth` as a value of the field `name`, such as an enum's member for its value, a date for ISO text.
+        """Return `truth` converted to the annotation of field `name`, such as an enum member for its value.
 
-        Any number is valid for a numeric annotation (an integer field may be compared with 2.5), and a date or number
-        for a text field if the primitive reads it from text. Raises `TemplateError` for other truths.
+        Any number is valid for a numeric annotation (an integer field may be compared with 2.5), and so is a date or
+        number for a text field if the primitive reads it from text. Raises `TemplateError` for truths that do not
+        match.
         """
         info = self._fields[name]
         kinds = self._kinds[name]
@@ -249,7 +255,7 @@ class TruthCoercer:
             raise TemplateError(
                 f"the ground truth {truth!r} of field {name!r} is a boolean, but its annotation is a number"
             )
-        # a set converted to a list would have a different order in every process
+        # a set that is converted to a list has a different order in every process
         return truth if isinstance(truth, set | frozenset) and isinstance(value, list | tuple) else value
 
     def _adapter(self, name: str, info: FieldInfo) -> TypeAdapter[Any] | None:
@@ -266,7 +272,7 @@ class TruthCoercer:
 
 
 def alternatives(annotation: object) -> set[object]:
-    """Return the types of a union without None, or the annotation itself."""
+    """Return the types in a union, without None, or the annotation itself."""
     if get_origin(annotation) in (Union, UnionType):
         return {part for part in get_args(annotation) if part is not NoneType}
     return {annotation}

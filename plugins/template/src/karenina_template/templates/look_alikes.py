@@ -1,4 +1,4 @@
-"""Texts that are easily confused: truths that a rule takes for equal, and code points that look alike."""
+"""Detection of easily confused texts: truths that normalizers make equal, and code points that look alike."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from karenina_template.templates.field import FieldRule
 
 _HARMLESS: Final = ("lowercase", "strip", "collapse_whitespace", "exact")
-"""Normalizers that remove differences of writing only."""
+"""Normalizers that remove only differences in case and white space, or none."""
 _MOST_ITEMS: Final = 50
 _MOST_SHOWN: Final = 4
 _LONGEST: Final = 400
@@ -35,8 +35,11 @@ _LIKE: Final = (
     ("1111111", "Il|\u0406\u0399\u04cf\u01c0"),
     ("--''", "\u2014\u2015\u00b4`"),
 )
-"""Characters that look like those before them, of the confusables of Unicode Technical Standard 39: Cyrillic, Greek and
-Armenian letters, digits and letters, dashes and accents."""
+"""Pairs of strings: each character of the second looks like the one at its position in the first.
+
+They are a selection from the confusables of Unicode Technical Standard 39: Cyrillic, Greek and Armenian letters, digits
+and letters, dashes and accents.
+"""
 _TABLE: Final = {ord(like): plain for plains, alike in _LIKE for plain, like in zip(plains, alike, strict=True)}
 _IGNORED: Final = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200c\u200d\u2061-\u2064\ufe00-\ufe0f\U000e0000-\U000e0fff]"
@@ -45,16 +48,17 @@ _IGNORED: Final = re.compile(
 
 @dataclass(slots=True)
 class EqualTruths:
-    """The truths of a file's questions, and what was `found`: question, field, description and cure.
+    """A search for different truths in a file that normalizers make equal.
 
-    Differences in case, in spaces and between synonyms are meant.
+    `found` lists question, field, problem and fix. Truths that differ only in case or spaces, or are synonyms, are not
+    reported.
     """
 
     found: list[tuple[str, str, str, str]] = field(default_factory=list)
     _seen: dict[tuple[object, ...], dict[str, tuple[str, str]]] = field(default_factory=dict)
 
     def add(self, question: str, rules: Mapping[str, FieldRule]) -> None:
-        """Compare the truths of a question's fields with those of the fields of the same name before it."""
+        """Compare the truths in a question's `rules` with earlier truths of fields with the same name."""
         for name, rule in rules.items():
             primitive = rule.primitive
             if not isinstance(primitive, ExactMatch | OrderedMatch | SetContainment):
@@ -90,7 +94,7 @@ class EqualTruths:
 
 
 def describe_look_alikes(value: object, truth: object) -> str | None:
-    """Return which code points differ between texts of `value` and `truth` that look alike; None if none do."""
+    """Return how texts in `value` and `truth` that look alike differ in their code points; None if there are none."""
     for text in _texts(value):
         for other in _texts(truth):
             if text.casefold() != other.casefold() and _skeleton(text) == _skeleton(other):

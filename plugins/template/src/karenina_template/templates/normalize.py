@@ -1,20 +1,19 @@
 """Normalizers: conversions of texts before they are compared.
 
-Texts are folded first, whatever the normalizers are, so that texts that look the same are the same (`fold` of
-`karenina_toolkit.folding`): an accent as a part of its letter or beside it, hyphens, spaces, quotes, invisible
-characters.
+Whatever the normalizers are, texts are folded first, so that texts that look the same are equal (`fold` in
+`karenina_toolkit.folding`): composed and combining accents, hyphens, spaces, quotes, invisible characters.
 
 - "lowercase" folds case with `str.casefold`, so that "Straße" equals "STRASSE";
 - "strip" removes whitespace at both ends;
-- "remove_punctuation" removes Unicode punctuation and the ASCII characters $ + < = > ^ ` | ~, except for what tells
-  values apart, such as signs and the points of numbers (see `remove_punctuation`): "COX-2" equals "COX2", but "CD4+"
-  not "CD4-", and "1:5" not "15";
+- "remove_punctuation" removes Unicode punctuation and the ASCII characters $ + < = > ^ ` | ~, except where they
+  distinguish values, such as signs and decimal points (see `remove_punctuation`): "COX-2" equals "COX2", but "CD4+"
+  does not equal "CD4-", nor "1:5" "15";
 - "collapse_whitespace" replaces each run of whitespace by one space, and strips;
-- "compatibility" replaces characters by those that Unicode calls compatible (NFKC): ligatures, circled numbers,
-  fractions, superscripts, unless that makes another number, because 10\u2075 is not 105, nor 1\u00bd 11/2;
-- "exact", which must be alone, compares code points: nothing is folded;
+- "compatibility" replaces characters by their compatible forms in Unicode (NFKC): ligatures, circled numbers,
+  fractions, superscripts. It keeps those that would change a number: 10\u2075 is not 105, nor is 1\u00bd 11/2;
+- "exact", which must be the only normalizer, compares code points: nothing is folded;
 - `SynonymMap` replaces a known alias by its canonical form;
-- plugins add more with `register_normalizer`.
+- plugins can add more with `register_normalizer`.
 """
 
 from __future__ import annotations
@@ -33,11 +32,11 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 from karenina_toolkit.folding import fold
 
 EXACT: Final = "exact"
-"""The normalizer that compares code points."""
+"""The normalizer with which code points are compared, without folding."""
 
 _RAISED: Final = ("<super>", "<sub>")
 _SAME_DIGITS: Final = ("<font>", "<wide>", "<narrow>", "<noBreak>")
-"""Tags of decompositions in the Unicode data: raised and lowered characters, and other forms of the same character."""
+"""Decomposition tags in the Unicode data: raised and lowered characters, and other forms of the same character."""
 
 _Kind = Literal["", "letter", "number", "symbol"]
 
@@ -46,30 +45,31 @@ _SIGNS: Final = frozenset(f"-+<>={_PERCENT}")
 _OPERATORS: Final = _SIGNS | frozenset("/*^~")
 _SPACE: Final = re.compile(r"(\s+)")
 _POINT: Final = re.compile("(?<![.,])[.,\u00b7\u066b]\\Z")
-"""A decimal point without its zero, before a number."""
+"""A decimal point before a number, without the leading zero."""
 _EXPONENT: Final = re.compile(r"(?<![^\W_])\d(?:[\d.,_]{0,40}\d)?[.,]?[eE]-(?=\d)")
 _SIGN: Final = r"([-+]|\+{2,3}|\+/?-|-/?\+)"
 _ALONE: Final = re.compile(rf"[(\[{{]{_SIGN}[)\]}}]|(?<![-+]){_SIGN}(?=[,;:.!?)\]}}]|\Z)")
-"""A sign in brackets, or at the end of a part of a sentence."""
+"""A sign in brackets, or at the end of a clause."""
 _QUOTE: Final = re.compile(r"[\"'`]")
 _PLURAL: Final = re.compile(r"[sS](?![^\W_])")
 
 
 def remove_punctuation(text: str) -> str:
-    """Return `text` without its punctuation and the ASCII characters $ + < = > ^ ` | ~, where they mean nothing.
+    """Return `text` without punctuation and the ASCII characters $ + < = > ^ ` | ~, except where they carry meaning.
 
     A mark is removed if the text means the same without it: "U.S." and "US", "COX-2" and "COX2", "Dr. No" and "Dr No",
-    quotes and brackets around words. It stays if it makes another number, or is a sign:
+    quotes and brackets around words. It is kept if its removal would change a number, or if it is a sign:
 
-    - between two numbers, any mark without spaces (`1.5`, `1;5`, `5~6`), and operators and dashes with them (`5 - 6`);
-    - before a number, its sign, also before its currency (`-$5`), and its point (`.5`); the sign of an exponent
-      (`2e-5`);
-    - signs that touch a letter or digit, or stand alone in brackets or at an end (`CD4+`, `HER2(-)`, `Rh +`),
-      but no hyphen between letters, or a letter and a digit;
-    - percent signs and primes after a number (`5%`, `5'`), comparisons (`a > b`), and the sharp of `C#`.
+    - between two numbers: any mark without spaces (`1.5`, `1;5`, `5~6`), and operators and dashes with spaces
+      (`5 - 6`);
+    - before a number: its sign, also in front of a currency (`-$5`), and its decimal point (`.5`); the sign of an
+      exponent (`2e-5`);
+    - signs that touch a letter or digit, or are alone in brackets or at the end (`CD4+`, `HER2(-)`, `Rh +`), but not a
+      hyphen between letters, or between a letter and a digit;
+    - percent signs and primes after a number (`5%`, `5'`), comparisons (`a > b`), and the sharp in `C#`.
     """
     while not text.isalnum() and (shorter := _remove_once(text)) != text:
-        text = shorter  # what is left may stand beside other characters now
+        text = shorter  # the remaining marks may have other neighbours now
     return text
 
 
@@ -86,13 +86,13 @@ def _remove_once(text: str) -> str:
 
 
 def _is_removable(character: str) -> bool:
-    """Return whether a character is punctuation, or space between it."""
+    """Return whether a character is punctuation or white space."""
     is_known = character in string.punctuation or character.isspace()
     return is_known or unicodedata.category(character).startswith("P")
 
 
 def _find_primes(text: str) -> Iterator[int]:
-    """Yield the places of quotes that are primes: after a number, and closing nothing."""
+    """Yield the positions of quotes that are primes: they follow a number and close no quotation."""
     opened = dict.fromkeys("\"'", 0)
     last = -2
     for found in _QUOTE.finditer(text):
@@ -113,7 +113,7 @@ def _find_primes(text: str) -> Iterator[int]:
 
 
 def _kind(character: str) -> _Kind:
-    """Return what a character beside punctuation is. A quote that is kept is a prime, a part of its number."""
+    """Return the kind of a character next to punctuation. A kept quote is a prime, so it is part of a number."""
     if not character:
         return ""
     first = unicodedata.category(character)[0]
@@ -123,7 +123,7 @@ def _kind(character: str) -> _Kind:
 
 
 def _reduce(before: str, gap: str, after: str) -> str:
-    """Return what stays of punctuation and space between two characters, which are empty at the ends of the text."""
+    """Return what remains of the punctuation and space between two characters, which are "" at the ends of a text."""
     left, right = _kind(before), _kind(after)
     tokens = _SPACE.split(gap)
     if len(tokens) == 1 and left and right:
@@ -162,7 +162,7 @@ def _reduce(before: str, gap: str, after: str) -> str:
 
 
 def _reduce_inside(left: _Kind, marks: str, right: _Kind) -> str:
-    """Return what stays of marks without space between two characters."""
+    """Return what remains of the marks between two characters that no space separates."""
     core = "".join(mark for mark in marks if not _encloses(mark))
     if left == right == "number":
         return core or marks
@@ -202,7 +202,7 @@ def _make_compatible(text: str) -> str:
 
 
 def _makes_other_number(text: str, place: int, *, after_kept: bool) -> bool:
-    """Return whether the compatible form of a character would be read as a part of the number beside it."""
+    """Return whether the compatible form of a character would be read as part of the number next to it."""
     tag = unicodedata.decomposition(text[place]).partition(" ")[0]
     if not tag.startswith("<") or tag in _SAME_DIGITS:
         return False
@@ -229,7 +229,7 @@ _functions: Final[dict[str, Callable[[str], str]]] = {
 class SynonymMap(BaseModel):
     """A normalizer that replaces aliases by their canonical form: `SynonymMap(mapping={"asa": "aspirin"})`.
 
-    The *whole* text is looked up after the normalizers before it in the list, and case matters: put "lowercase" and
+    The *whole* text is looked up, after the preceding normalizers were applied, and case matters: put "lowercase" and
     "strip" first, and write the aliases in lower case. A canonical form that is itself an alias is not replaced again.
     The mapping must not be empty, and aliases that look the same must have the same canonical form.
     """
@@ -245,7 +245,7 @@ class SynonymMap(BaseModel):
     def _one_meaning(self) -> Self:
         for alias, canonical in self.mapping.items():
             if self._folded[fold(alias)] != fold(canonical):
-                raise ValueError(f"the alias {alias!r} is there twice, with two canonical forms: remove one of them")
+                raise ValueError(f"the alias {alias!r} occurs twice, with two canonical forms: remove one of them")
         return self
 
     @cached_property
@@ -282,11 +282,14 @@ def _check_list(normalizers: Sequence[str | SynonymMap]) -> tuple[str | SynonymM
 
 
 Normalizers = Annotated[Sequence[Normalizer], AfterValidator(_check_list)]
-"""A parameter with a list of normalizers, which are applied in order; unknown names are an error."""
+"""A parameter that is a list of normalizers, which are applied in order; unknown names are an error."""
 
 
 def register_normalizer(name: str, function: Callable[[str], str]) -> None:
-    """Register a normalizer. Raises `ValueError` for a name of another function, and for one with outer spaces."""
+    """Register a normalizer.
+
+    Raises `ValueError` if another function has the name, and for a name that is empty or has surrounding spaces.
+    """
     if not name or name != name.strip():
         raise ValueError(f"a normalizer's name must be a word without surrounding spaces, not {name!r}")
     known = _functions.setdefault(name, function)
@@ -301,7 +304,10 @@ def known_normalizers() -> tuple[str, ...]:
 
 
 def normalize(text: str, normalizers: Iterable[str | SynonymMap]) -> str:
-    """Return `text`, folded, after all `normalizers`, in their order. Raises `ValueError` for an unknown name."""
+    """Return `text`, folded and with all `normalizers` applied in order. Raises `ValueError` for an unknown name.
+
+    With "exact", return `text` unchanged.
+    """
     normalizers = tuple(normalizers)
     if normalizers == (EXACT,):
         return text
@@ -312,4 +318,4 @@ def normalize(text: str, normalizers: Iterable[str | SynonymMap]) -> str:
             text = step(text) if step is not None else _functions[_check_name(normalizer)](text)
         else:
             text = normalizer(text)
-    return fold(text)  # a normalizer may take a letter apart, as casefold does
+    return fold(text)  # a normalizer may decompose a letter, as casefold does

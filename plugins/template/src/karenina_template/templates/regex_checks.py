@@ -1,4 +1,4 @@
-"""The patterns of a template (`self.regex`) for which the raw response is searched."""
+"""Search of the raw response for a template's patterns (`self.regex`)."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _KEYS = ("pattern", "expected", "match_type")
 
 @dataclass(slots=True)
 class RegexReport:
-    """The results of a template's patterns.
+    """The results of searching for a template's patterns.
 
-    `performed` tells whether there was a pattern; `overall_success` is None if there was none. The mappings are by the
-    names in `self.regex`: whether the pattern passed, the details (pattern, expected, match_type, matches, success),
-    and all matches.
+    `performed` is whether there were patterns; `overall_success` is None if there were none. The three mappings have
+    the names in `self.regex` as keys: `results` (whether the pattern passed), `details` (pattern, expected, match_type,
+    matches, success), and `extraction_results` (all matches).
     """
 
     performed: bool = False
@@ -34,18 +34,18 @@ class RegexReport:
 
 
 def verify_patterns(patterns: object, text: str) -> RegexReport:
-    """Search for all `patterns` in `text` and return the report; all must pass.
+    """Search `text` for all `patterns`, and return the report; all must pass.
 
     `patterns` is `{name: {"pattern": ..., "expected": ..., "match_type": ...}}`, or `{name: pattern}` for a pattern
-    that must only be found. The match types are:
+    that only has to be found. The match types are:
 
     - `exact` (default): there is exactly one match, which equals `expected`;
     - `contains`: `expected` is one of the matches;
     - `count`: the number of matches is `expected`;
     - `all`: every value of the list `expected` is one of the matches.
 
-    A match is the text of the pattern's group if it has one, the tuple of its groups if it has several, else the whole
-    match. With None or an empty mapping, nothing is performed. Raises `TemplateError` for an invalid declaration, and
+    A match is the text of the pattern's group if it has one, a tuple if it has several groups, else the whole match.
+    With None or an empty mapping, nothing is searched. Raises `TemplateError` for an invalid declaration, and
     `karenina_toolkit.patterns.PatternTimeout` for a search that takes too long.
     """
     if patterns is None or patterns == {}:

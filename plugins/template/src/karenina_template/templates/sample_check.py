@@ -1,4 +1,4 @@
-"""A check of a template's code on sample answers, which are made from its schema, before any model is called."""
+"""A check, before any model is called, of a template's code with sample answers that are made from its schema."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _DEEPEST: Final = 12
 
 @dataclass(frozen=True, slots=True)
 class _Failure:
-    """An error of the template's code for one sample, and the answer, if it could be made."""
+    """An error that the template's code raised for one sample, and the answer, if it could be created."""
 
     step: str
     error: Exception
@@ -43,12 +43,12 @@ class _Failure:
 
 
 def check_samples(bound: BoundTemplate) -> str | None:
-    """Return what is wrong with `verify()` if it raises the same error for every answer; None otherwise.
+    """Return what is wrong with `verify()` if it raises the same error for every sample answer; None otherwise.
 
-    Raises `TemplateError` if other code of the template does, so that there can be no answer, or if no answer has a
-    result that is a verdict. The samples have the
-    types that the judge fills in; the truth is one of them if `self.correct` has a value for each field. Errors that
-    depend on the values are ignored, and so are those that a correct answer of another form might not cause.
+    Raises `TemplateError` if other code in the template does (so that no answer can be created), or if `verify()`
+    returns something that is not a verdict for every answer. The samples have the types that the judge fills in; the
+    truth is one of them if `self.correct` has a value for each field. Errors that depend on the values are ignored, and
+    so are those that may be caused by the form of the samples.
     """
     failures: list[_Failure] = []
     truth: dict[str, Any] | None = None
@@ -78,13 +78,16 @@ def check_samples(bound: BoundTemplate) -> str | None:
 
 
 def _try_values(bound: BoundTemplate, values: Mapping[str, Any]) -> tuple[BaseAnswer | None, _Failure | None]:
-    """Return the answer for these values, and the failure of its code; neither if the values are invalid."""
+    """Return the answer with these values, and the failure of the template's code; neither if the values are invalid.
+
+    The failure is None if the code works.
+    """
     try:
         answer = bound.bind(values)
     except ValidationError:
         return None, None
     except Exception as error:
-        return None, _Failure("the code that makes an answer", error, None)
+        return None, _Failure("the code that creates an answer", error, None)
     try:
         answer.verify_regex("")
     except Exception as error:
@@ -97,7 +100,7 @@ def _try_values(bound: BoundTemplate, values: Mapping[str, Any]) -> tuple[BaseAn
 
 
 def _truth_of(bound: BoundTemplate, answer: BaseAnswer) -> dict[str, Any] | None:
-    """Return the values of a correct answer, if `correct` has one for every field of the judge."""
+    """Return the values of a correct answer, or None if `correct` lacks one for any field that the judge fills."""
     correct = answer.correct
     if not isinstance(correct, Mapping) or not correct.keys() >= set(bound.judge_fields):
         return None
@@ -105,7 +108,7 @@ def _truth_of(bound: BoundTemplate, answer: BaseAnswer) -> dict[str, Any] | None
 
 
 def _is_mistake(failure: _Failure, bound: BoundTemplate, *, knows_truth: bool) -> bool:
-    """Return whether the error is a mistake in the template, and not caused by the samples."""
+    """Return whether the error is certainly a mistake in the template, and not caused by the samples."""
     error, answer = failure.error, failure.answer
     if _is_of_none(error):
         return answer is not None and answer.correct is None and "correct" in set(_names_used(type(answer)))
@@ -122,7 +125,7 @@ def _is_mistake(failure: _Failure, bound: BoundTemplate, *, knows_truth: bool) -
 
 
 def _is_of_none(error: Exception) -> bool:
-    """Return whether a value was None by mistake: a search without result in a sample, or a missing truth."""
+    """Return whether an error was raised because a value was None, such as a failed search or a missing truth."""
     if isinstance(error, AttributeError):
         return error.obj is None
     return isinstance(error, TypeError) and "NoneType" in str(error)
@@ -141,13 +144,13 @@ def _described(error: Exception) -> str:
 
 
 def make_samples(schema: Json) -> Iterator[dict[str, Any]]:
-    """Yield samples with values for all fields of a judge's `schema`, which may violate constraints."""
+    """Yield samples with values for all fields in a judge's `schema`; the values may violate its constraints."""
     for turn in range(len(_TEXTS)):
         yield {name: _value(part, schema, turn, 0) for name, part in schema["properties"].items()}
 
 
 def is_open(schema: Json) -> bool:
-    """Return whether `schema` has objects with arbitrary keys or values of any type, which samples do not cover."""
+    """Return whether `schema` allows arbitrary keys, or values of any type: the samples do not cover these."""
     parts = [*schema["properties"].values(), *schema.get("$defs", {}).values()]
     return any(_is_open(part, schema) for part in parts)
 

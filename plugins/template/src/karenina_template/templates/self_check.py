@@ -1,4 +1,4 @@
-"""Check a template without a model: its truth must pass, changed truths must fail, and a judge must not see it."""
+"""A check of a template without a model: its truth must pass, changed truths must fail, and judges must not see it."""
 
 from __future__ import annotations
 
@@ -53,19 +53,20 @@ _ORDINARY: Final = (
 )
 _BOUNDS: Final = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
 _WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+")
-"""The words of a name in snake case or camel case."""
+"""The words in a name in snake case or camel case."""
 _CLASS: Final = "name of the class"
 _NEARLY_EVERY: Final = 0.6
-"""The share of ordinary values from which a substring that they contain tells nothing."""
+"""The share of ordinary values that must contain a substring for it to be meaningless."""
 _MIN_LETTERS: Final = 3
 _MIN_DIGITS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Flaw:
-    """A result of checking a template: an error, a warning, or a field that cannot be checked.
+    """A result of checking a template: an error, a warning, or something that cannot be checked.
 
-    `field` is the name of the field (None: the whole template) and `part` the part of its declaration, if it is known.
+    `what` is the problem, and `cure` how to fix it. `field` is the name of the field (None: the whole template), and
+    `part` the part of its declaration, if known.
     """
 
     level: Level
@@ -76,9 +77,10 @@ class Flaw:
 
 
 def find_flaws(bound: BoundTemplate, question: str = "") -> Iterator[Flaw]:
-    """Yield the flaws of a template; `question` is the text that the judge sees with it.
+    """Yield a template's flaws; `question` is the question's text, which the judge also sees.
 
-    Calls the primitives, and the `verify` of a class with code, which must be trusted. No flaw is an exception.
+    Calls the primitives, and the template's own `verify`, so its code must be trusted. Exceptions that they raise are
+    reported as flaws or ignored.
     """
     yield from find_truth_flaws(bound)
     yield from _find_description_flaws(bound)
@@ -87,19 +89,19 @@ def find_flaws(bound: BoundTemplate, question: str = "") -> Iterator[Flaw]:
 
 
 def find_truth_errors(bound: BoundTemplate) -> Iterator[Flaw]:
-    """Yield the errors among the flaws of `find_truth_flaws`, without looking for the others."""
+    """Yield only the errors among the flaws that `find_truth_flaws` yields; this is faster."""
     for flaw in _find_truth_flaws(bound, None):
         if flaw.level == "error":
             yield flaw
 
 
 def find_truth_flaws(bound: BoundTemplate) -> Iterator[Flaw]:
-    """Yield truths that do not pass, changed truths that pass, and fields for which this cannot be checked."""
+    """Yield a flaw for each truth that does not pass, changed truth that passes, and field that cannot be checked."""
     return _find_truth_flaws(bound, {})
 
 
 def _find_truth_flaws(bound: BoundTemplate, changed: dict[str, object] | None) -> Iterator[Flaw]:
-    """Yield the flaws; with None for `changed`, no values are changed and no types are checked."""
+    """Yield the flaws of truths; if `changed` is None, no values are changed and no types are checked."""
     accepted: dict[str, object] = {}
     for name, rule in bound.template.key.rules.items():
         yield from _check_rule(name, rule, accepted, changed)
@@ -112,7 +114,7 @@ def _find_truth_flaws(bound: BoundTemplate, changed: dict[str, object] | None) -
 def _check_rule(
     name: str, rule: FieldRule, accepted: dict[str, object], changed: dict[str, object] | None
 ) -> Iterator[Flaw]:
-    """Yield the flaws of a rule, and add the values that pass and fail to `accepted` and `changed`."""
+    """Yield a rule's flaws; add a value that should pass to `accepted`, and one that should fail to `changed`."""
     primitive = rule.primitive
     kind = type(primitive).__name__
     yield from _find_common_substrings(name, rule)
@@ -142,7 +144,7 @@ def _check_rule(
 
 
 def _find_common_substrings(name: str, rule: FieldRule) -> Iterator[Flaw]:
-    """Yield substrings that nearly every value contains, so that they tell nothing."""
+    """Yield a flaw for each substring that nearly every value contains, so that it proves nothing."""
     primitive = rule.primitive
     if isinstance(primitive, ContainsAny | ContainsAll):
         normalizers = primitive.normalize
@@ -158,7 +160,7 @@ def _find_common_substrings(name: str, rule: FieldRule) -> Iterator[Flaw]:
         if (len(written) == 1 and written.isascii()) or share >= _NEARLY_EVERY:
             what = f"the substring {part!r} of {name!r} occurs in nearly every value"
             yield Flaw(
-                "warning", name, what, "take a longer one, or a pattern (RegexMatch) for a whole word", "verify_with"
+                "warning", name, what, "use a longer one, or a pattern (RegexMatch) for a whole word", "verify_with"
             )
 
 
@@ -182,7 +184,7 @@ def _failing_truth(name: str, rule: FieldRule) -> Flaw:
 
 
 def _check_types(bound: BoundTemplate, accepted: Mapping[str, object]) -> Iterator[Flaw]:
-    """Yield truths that a judge cannot give, because the type of the field does not allow them."""
+    """Yield a flaw for each truth that a judge cannot return because the field's type does not allow it."""
     values = {name: value for name, value in accepted.items() if name in bound.judge_fields}
     try:
         bound.bind({**dict.fromkeys(bound.judge_fields), **values})
@@ -198,7 +200,7 @@ def _check_types(bound: BoundTemplate, accepted: Mapping[str, object]) -> Iterat
 def _check_verify(
     bound: BoundTemplate, accepted: Mapping[str, object], changed: Mapping[str, object]
 ) -> Iterator[Flaw]:
-    """Yield a class whose own `verify` rejects the truth, or accepts a changed one."""
+    """Yield a flaw if the class's own `verify` rejects the truth, accepts a changed one, or cannot be checked."""
     fields = set(bound.judge_fields)
     truth = {name: value for name, value in accepted.items() if name in fields}
     if truth.keys() < fields:
@@ -219,7 +221,7 @@ def _check_verify(
 
 
 def _verdict(bound: BoundTemplate, values: Mapping[str, object]) -> bool | None:
-    """Return the verdict of a class's own `verify`; None if it is undecided, or fails, which is checked elsewhere."""
+    """Return the verdict of a class's own `verify`; None if it is undecided or raises, which is reported elsewhere."""
     try:
         return Comparison(bound.bind(values)).passed()
     except Exception:
@@ -227,7 +229,7 @@ def _verdict(bound: BoundTemplate, values: Mapping[str, object]) -> bool | None:
 
 
 def _find_description_flaws(bound: BoundTemplate) -> Iterator[Flaw]:
-    """Yield fields that a judge can hardly fill: without a useful description."""
+    """Yield a flaw for each field that a judge can hardly fill, because it has no useful description."""
     schema = bound.judge_schema()
     seen: dict[str, str] = {}
     for name, part in schema["properties"].items():
@@ -239,7 +241,7 @@ def _find_description_flaws(bound: BoundTemplate) -> Iterator[Flaw]:
             what = f"the description of {name!r} says nothing: {text!r}"
             yield Flaw("warning", name, what, _SAY_WHAT, "description")
         elif _VERDICT.search(text):
-            what = f"the description of {name!r} asks for a verdict, and a judge does not know the truth: {text[:80]!r}"
+            what = f"the description of {name!r} asks for a verdict, but a judge does not know the truth: {text[:80]!r}"
             yield Flaw("warning", name, what, "ask for what the response says", "description")
         else:
             first = seen.setdefault(" ".join(words), name)
@@ -249,10 +251,10 @@ def _find_description_flaws(bound: BoundTemplate) -> Iterator[Flaw]:
 
 
 def _find_unshown(bound: BoundTemplate) -> Iterator[Flaw]:
-    """Yield constraints that are not shown to a judge, nor applied to what it extracts: they can be the truth."""
+    """Yield a flaw for each constraint that can be the truth, so that it is not shown to a judge nor applied."""
     for name, constraints in bound.template.shape.unshown.items():
         for constraint in constraints:
-            what = f"the field {name!r} has {constraint}, which the judge is not shown and need not keep to"
+            what = f"the field {name!r} has {constraint}, which is not shown to the judge, nor applied to its value"
             if constraint.startswith("a single"):
                 yield Flaw("warning", name, what, "add the other values", "type")
             else:
@@ -264,7 +266,7 @@ _SAY_WHAT: Final = "describe what the judge should extract from the response"
 
 
 def _find_shown_truths(bound: BoundTemplate, question: str) -> Iterator[Flaw]:
-    """Yield what the judge sees of the fields that contains a truth that the question does not contain."""
+    """Yield a flaw for each text that the judge sees and that contains a truth which is not in the question."""
     schema = bound.judge_schema()
     parts = schema["properties"]
     shown = [(name, *one) for name, part in parts.items() for one in _shown_texts(name, part, schema, set())]
@@ -290,8 +292,10 @@ def _find_shown_truths(bound: BoundTemplate, question: str) -> Iterator[Flaw]:
 def _shown_texts(
     name: str, part: Mapping[str, Any], schema: Mapping[str, Any], seen: set[str]
 ) -> Iterator[tuple[str, str]]:
-    """Yield what a judge sees of a field, each with the name of the place: descriptions, names of fields and classes,
-    constraints that its author shows, and what the code of a class adds to its schema.
+    """Yield the texts of a field that a judge sees, each after the name of its place.
+
+    They are descriptions, field and class names, constraints that the author shows, and what a class's code adds to the
+    schema.
     """
     yield "description", str(part.get("description") or "")
     yield "name", name
@@ -315,7 +319,7 @@ def _shown_texts(
 
 
 def _parts_of(part: Any) -> Iterator[Mapping[str, Any]]:
-    """Yield a part of a schema and the parts in it that describe the same field."""
+    """Yield a part of a schema, and the parts inside it that describe the same field."""
     if isinstance(part, Mapping):
         yield part
         for key in ("anyOf", "oneOf", "allOf", "prefixItems", "items", "additionalProperties", "propertyNames"):
@@ -330,7 +334,7 @@ def _is_round(number: object) -> bool:
 
 
 def _choices(part: Mapping[str, Any], schema: Mapping[str, Any]) -> list[object]:
-    """Return the values that the schema of a field allows; an empty list if it has no list of them."""
+    """Return the values that a field's schema lists as allowed; empty if it lists none."""
     options = [one for one in part.get("anyOf", [part]) if one.get("type") != "null"]
     if len(options) != 1:
         return []
@@ -342,7 +346,7 @@ def _choices(part: Mapping[str, Any], schema: Mapping[str, Any]) -> list[object]
 
 
 def _texts_of(truth: object) -> list[str]:
-    """Return the texts of a truth that are long enough to be recognised in a description."""
+    """Return the texts in a truth that are long and rare enough to be recognized in a description."""
     truth = plain(truth)
     match truth:
         case bool() | None:
@@ -368,7 +372,7 @@ def _contains(text: str, part: str) -> bool:
 
 
 def _contains_in_name(name: str, part: str) -> bool:
-    """Return whether words of `name` in a row, such as those of `is_bcl2` and `Bcl2Gene`, are `part`."""
+    """Return whether `part` consists of consecutive words in `name`, as "BCL2" does for `is_bcl2` and `Bcl2Gene`."""
     words = [word.casefold() for word in _WORDS.findall(name)]
     wanted = "".join(filter(str.isalnum, part)).casefold()
     if len(wanted) < _MIN_LETTERS:

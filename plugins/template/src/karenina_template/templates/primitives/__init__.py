@@ -1,4 +1,4 @@
-"""The primitives, which compare a field with its truth, and their registry."""
+"""The primitives, which compare fields with their truths, and the registry of primitives."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ _known: Final[dict[str, type[Primitive]]] = {}
 
 
 class DuplicatePrimitive(ValueError):
-    """Two primitives have the same `name`; `modules` are theirs."""
+    """Raised when two primitives have the same `name`; `modules` are the modules that define them."""
 
     def __init__(self, name: str, modules: tuple[str, str]) -> None:
         super().__init__(
@@ -88,7 +88,7 @@ class DuplicatePrimitive(ValueError):
 
 
 class UnknownPrimitive(ValueError):
-    """There is no primitive of this `name`; `nearest` is the most similar name, if any."""
+    """Raised when no primitive is called `name`; `nearest` is the most similar name, or None."""
 
     def __init__(self, name: str) -> None:
         near = get_close_matches(name, _known, n=1, cutoff=0.5)
@@ -102,7 +102,7 @@ class UnknownPrimitive(ValueError):
 
 
 def register_primitive(primitive: P) -> P:
-    """Register a class of primitives under its full name (`Primitive.full_name`). Can be used as a decorator.
+    """Register a primitive class under its full name (`Primitive.full_name`), and return it, as a decorator does.
 
     Registering a class again has no effect. Raises `DuplicatePrimitive` if another class has the name, and `TypeError`
     for anything but a subclass of `Primitive`.
@@ -118,14 +118,14 @@ def register_primitive(primitive: P) -> P:
 
 
 def known_primitives() -> Mapping[str, type[Primitive]]:
-    """Return a live view of the registered primitives by name, the built-in ones first."""
+    """Return a live, read-only view of the registered primitives by name, the built-in ones first."""
     return MappingProxyType(_known)
 
 
 def primitive_from_json(data: object) -> Primitive:
     """Return the primitive that `Primitive.to_json` converted to `data`.
 
-    Raises `ValueError` if `data` is not an object with a text as "type", or has invalid parameters, and
+    Raises `ValueError` if `data` is not an object with a string as "type", or has invalid parameters, and
     `UnknownPrimitive` for an unknown type.
     """
     if not isinstance(data, Mapping) or not isinstance(data.get("type"), str):

@@ -1,4 +1,4 @@
-"""`Primitive`, the base of all comparisons of a field with its truth."""
+"""`Primitive`, the base class of all comparisons of a field with its truth."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _LONGEST_REASON: Final = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Undecided:
-    """The answer of a primitive that cannot decide, and `why`, such as "01/02/2024 can be two dates".
+    """The result of a primitive that cannot decide, with the reason `why`, such as "01/02/2024 can be two dates".
 
-    It is neither true nor false: `bool()` of it raises `TypeError`, so that it never counts as wrong by accident.
-    `why` is text of at most 2,000 characters: what is longer is cut, and other values are converted.
+    It is neither true nor false: `bool()` raises `TypeError` for it, so that it never counts as wrong by accident.
+    `why` is converted to text, and cut to 2,000 characters.
     """
 
     why: str
@@ -37,68 +37,68 @@ class Undecided:
 
 
 class Primitive(BaseModel):
-    """A comparison. Immutable; its parameters are its pydantic fields; it never calls a model.
+    """A comparison, which is immutable and never calls a model. Its parameters are pydantic fields.
 
     A primitive compares the value that the judge extracted with the truth (`check`, and `score` for partial credit).
     If `reads_trace` is set, it checks the raw response instead (`check_trace`), and needs no judge.
 
-    `check` and `score` never raise because of an extracted value: one of a wrong type fails. A truth of a wrong type is
-    the author's mistake: `check_expected` raises `ValueError` when the template is built. For members of enums, their
-    values are compared.
+    `check` and `score` never raise because of an extracted value: a value of the wrong type fails. A truth of the wrong
+    type is the author's mistake, for which `check_expected` raises `ValueError` when the template is built. Enum
+    members are compared by their values.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     reads_trace: ClassVar[bool] = False
     is_slow: ClassVar[bool] = False
-    """Whether a comparison may take more than some milliseconds, so that it must run in a thread."""
+    """Whether a comparison may take longer than a few milliseconds, so that it must run in a thread."""
 
     def check(self, extracted: object, expected: object) -> bool | Undecided:
-        """Return whether `extracted` passes for the truth `expected`. None, an empty extraction, never passes.
+        """Return whether `extracted` passes for the truth `expected`. None (nothing was extracted) never passes.
 
-        Return `Undecided` if `extracted` alone does not decide it, such as a date that can be two dates. An item that
-        it leaves without a verdict is not judged, and counts as wrong in the lower pass rate.
+        Return `Undecided` if `extracted` alone does not decide this, such as a date that can be read as two dates. An
+        item that has no verdict because of it is not judged, and counts as wrong in the lower pass rate.
         """
         raise TypeError(f"{type(self).__name__} does not compare values; it reads the response")
 
     def score(self, extracted: object, expected: object) -> float:
-        """Return the credit for `extracted`, 0 to 1: by default, 1 if it passes and 0 if not.
+        """Return the credit for `extracted`, 0 to 1; by default, 1 if it passes and 0 if not.
 
-        It is not called for a value about which `check` is undecided.
+        Not called if `check` is undecided about the value.
         """
         return 1.0 if self.check(extracted, expected) is True else 0.0
 
     def check_trace(self, text: str) -> bool | Undecided:
-        """Return whether the raw response `text` passes; `Undecided` as in `check`."""
+        """Return whether the raw response `text` passes, or `Undecided`, as in `check`."""
         raise TypeError(f"{type(self).__name__} compares values; it does not read the response")
 
     def check_expected(self, expected: object) -> None:
-        """Raise `ValueError` if `expected` is not a valid truth. Primitives that ignore the truth accept any."""
+        """Raise `ValueError` if `expected` is not a valid truth. By default, accept any truth."""
 
     def accept(self, expected: object) -> object:
-        """Return a value that a judge may extract and that passes for the truth `expected`: by default the truth.
+        """Return a value that a judge may extract and that passes for the truth `expected`; by default, the truth.
 
-        Override it if the truth itself does not pass, such as an excluded bound. `karenina check` uses it.
+        Override this if the truth itself does not pass, such as an excluded bound. `karenina check` calls it.
         """
         return expected
 
     def mutate(self, expected: object) -> object:
-        """Return a wrong value of the kind of the truth `expected`, outside of every tolerance, which must not pass.
+        """Return a wrong value of the same kind as the truth `expected`, outside every tolerance; it must not pass.
 
-        `karenina check` reports templates that accept it. None, the default, means that there is no such value: then
-        the check lists the field as one that cannot be checked. Must not raise for a valid truth.
+        `karenina check` reports templates that accept this value. None, the default, means that there is no such value,
+        and the field is listed as one that cannot be checked. Must not raise for a valid truth.
         """
         return None
 
     def before_run(self, config: VerificationConfig) -> None:
-        """Raise `RuntimeError`, with the cure, if the primitive would not work in a run with this configuration.
+        """Raise `RuntimeError`, saying how to fix it, if the primitive cannot work in a run with this configuration.
 
-        Called once for each primitive of a run, before any call.
+        Called once for each different primitive in a run, before any call to a model; does nothing by default.
         """
 
     @classmethod
     def full_name(cls) -> str:
-        """Return the name in files: that of the class, after its package (`my_package.Close`) for third parties."""
+        """Return the name in files: the class name, for third parties after their package (`my_package.Close`)."""
         return namespace_of(cls) + cls.__name__
 
     def to_json(self) -> dict[str, Any]:

@@ -1,11 +1,11 @@
-"""A parser of dates as people and models write them. Only whole dates count: year, month and day.
+"""A parser for dates as people and models write them. Only whole dates count: year, month and day.
 
 It reads ISO 8601 ("2024-01-15", "20240115", also with a time and an offset), numbers with -, / or . ("2024/1/15",
-"1/15/2024", "15.01.2024"), and names of months in ten languages ("15 January 2024", "Jan. 15th, 2024", "Mon, 15 Jan
-2024 10:30 GMT", "15 de enero de 2024"). If day and month are both numbers before the year, points mean that the day is
-the first ("02.01.2024" is 2 January); with - and / it can be either, unless one is above 12, and the first reading has
-the month first. Years have four digits. Partial dates ("January 2024", "2024", "15 January", "1/15/24") are not
-completed, and are no dates.
+"1/15/2024", "15.01.2024"), and month names in ten languages ("15 January 2024", "Jan. 15th, 2024", "Mon, 15 Jan 2024
+10:30 GMT", "15 de enero de 2024"). If day and month are both numbers in front of the year, points mean that the day
+comes first ("02.01.2024" is 2 January); with - and / either can come first unless one is above 12, and the month comes
+first in the first reading. Years have four digits. Partial dates ("January 2024", "2024", "15 January", "1/15/24") are
+not completed, and do not count as dates.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ _MONTH_NAMES: Final = {
     "июля/июл/июль августа/авг/август сентября/сент/сентябрь "
     "октября/окт/октябрь ноября/нояб/ноябрь декабря/дек/декабрь",
 }  # fmt: skip
-"""The names of the months in the Unicode CLDR, release 47: wide and abbreviated, in a date and alone."""
+"""Month names from the Unicode CLDR, release 47: full and abbreviated, in the forms for dates and on their own."""
 
 
 def _plain_letters(text: str) -> str:
-    """Return a text in lower case without accents, because names of months are often written without them."""
+    """Return a text in lower case and without accents, because month names are often written without them."""
     text = text.casefold()
     if text.isascii():
         return text
@@ -81,7 +81,7 @@ _WEEKDAYS: Final = (
     "poniedziałek wtorek sroda czwartek piatek sobota niedziela pon wt sr czw pt sob niedz "
     "понедельник вторник среда четверг пятница суббота воскресенье пн вт ср чт пт сб вс"  # noqa: RUF001 - Russian
 )  # fmt: skip
-"""Names of days in the Unicode CLDR, release 47, except for English, without accents."""
+"""Weekday names from the Unicode CLDR, release 47, without accents and without English."""
 
 _DAY_NAMES: Final = "|".join(sorted(_plain_letters(_WEEKDAYS).split(), key=len, reverse=True))
 _WEEKDAY: Final = rf"(?:(?:(?:mon|tue|wed|thu|fri|sat|sun)[a-z]{{0,6}}|{_DAY_NAMES})\.?,? )?"
@@ -113,20 +113,21 @@ _LONGEST: Final = 80
 
 
 def is_month(word: str) -> bool:
-    """Return whether a word is the name of a month in one of the languages, or an abbreviation of one."""
+    """Return whether a word is a month name, or its abbreviation, in any of the languages."""
     return _plain_letters(word) in _MONTHS
 
 
 def read_date(value: object, format: str | None = None) -> Moment | None:
-    """Return `value` as a whole date, the first of its readings; None if it is not one. See `read_dates`."""
+    """Return the first reading of `value` as a whole date, or None if it is not a whole date. See `read_dates`."""
     return next(iter(read_dates(value, format)), None)
 
 
 def read_dates(value: object, format: str | None = None) -> tuple[Moment, ...]:
-    """Return what `value` can mean as a whole date: nothing, one date, or two.
+    """Return the readings of `value` as a whole date: none, one or two.
 
-    `value` may be a date, a datetime or a text in a format of this module, or in `format` (of `datetime.strptime`), if
-    given. Numbers are not dates. A text such as "01/02/2024" has two readings, and the first has the month first.
+    `value` may be a date, a datetime, or a text of at most 80 characters. If `format` is given, in the codes of
+    `datetime.strptime`, only texts in this format are read, else those that this module reads. Numbers are not dates. A
+    text such as "01/02/2024" has two readings, of which the first has the month first.
     """
     value = plain(value)
     if isinstance(value, datetime):
@@ -145,7 +146,7 @@ def read_dates(value: object, format: str | None = None) -> tuple[Moment, ...]:
 
 
 def find_dates(text: str) -> list[date]:
-    """Return the whole dates in a text, in order; both readings of those that can be two dates."""
+    """Return the whole dates in a text, in order; for dates with two readings, both."""
     plain_text = " ".join(_plain_letters(fold(text)).split())
     found: dict[int, list[date]] = {}
     for shape in _IN_TEXT:
@@ -171,7 +172,7 @@ def _read(text: str) -> tuple[Moment, ...]:
 
 
 def _whole_dates(found: re.Match[str]) -> list[datetime]:
-    """Return the readings of a match. Raises `ValueError` if there is none."""
+    """Return the readings of a match as whole dates. Raises `ValueError` if it is not a date."""
     parts = found.groupdict()
     year = int(parts["year"])
     if "month" in parts:

@@ -1,7 +1,7 @@
 """Primitives for dates.
 
-A date is a date or datetime object, or a text with a whole date that `date_parser` reads. Partial dates ("January
-2024") and other values never pass.
+A date is a date or datetime object, or a text that `date_parser` reads as a whole date. Partial dates ("January 2024")
+and other values never pass.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from karenina_template.templates.primitives.values import Number, another_day, p
 
 
 def _decide(extracted: object, readings: Sequence[Moment], passes: Callable[[Moment], bool]) -> bool | Undecided:
-    """Return whether a date passes; `Undecided` if it can be two dates, and only one of them does."""
+    """Return whether a date passes, or `Undecided` if it has two readings and only one of them passes."""
     verdicts = {passes(found) for found in readings}
     if len(verdicts) > 1:
         return Undecided(f"{plain(extracted)} can be two dates")
@@ -54,19 +54,19 @@ def _whole(format: str | None) -> str | None:
 class DateMatch(_DatePrimitive):
     """Passes if both are the same calendar date as written; times of day and time zones are ignored.
 
-    `format` (in codes of `strptime`, such as "%d/%m/%Y") is the only format of texts that passes; use it if day and
+    With `format` (in the codes of `strptime`, such as "%d/%m/%Y"), only texts in this format pass; use it if day and
     month could be confused. It must contain year, month and day. The truth may also be in ISO 8601.
 
-    Without it, a text such as "01/02/2024" can be two dates. If the truth is one of them, the field is undecided,
-    unless the truth is written with the same numbers. Such a truth has the month first, and the field is undecided if
-    the value is its other date. "01.02.2024" is always 1 February.
+    Without `format`, a text such as "01/02/2024" can be two dates. If the truth is one of them, the field is undecided,
+    unless the truth is written with the same numbers in the same order. The truth "01/02/2024" means 2 January (the
+    month comes first), and the field is undecided for the value 1 February. "01.02.2024" always means 1 February.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
     format: Annotated[str | None, AfterValidator(_whole)] = None
 
     def accept(self, expected: object) -> object:
-        """Return the truth, as a text of the format if there is one."""
+        """Return the truth, converted to `format` if that is needed."""
         if self.format is None or not isinstance(expected, str) or read_date(expected, self.format) is not None:
             return expected
         return self._truth(expected).at.strftime(self.format)
@@ -76,7 +76,7 @@ class DateMatch(_DatePrimitive):
         return another_day(self._truth(expected).at.date())
 
     def check(self, extracted: object, expected: object) -> bool | Undecided:
-        """Return whether the dates are the same; `Undecided` if the text can be two dates, and one is the truth."""
+        """Return whether the dates are the same, or `Undecided` if one has two readings and only one matches."""
         right = self._truth(expected).at.date()
         readings = read_dates(extracted, self.format)
         others = [] if self.format is not None else [found.at.date() for found in read_dates(expected)[1:]]
@@ -97,10 +97,10 @@ class DateMatch(_DatePrimitive):
 
 
 class DateTolerance(_DatePrimitive):
-    """Passes if the date is at most `tolerance` `unit`s from the truth.
+    """Passes if the date is at most `tolerance` (in `unit`) from the truth.
 
-    A date without a time is at midnight. Two times with time zones are compared as points in time, two without as
-    written; one with and one without a time zone fail. The tolerance must be from 0 to a billion days.
+    A date without a time means midnight. If both have time zones, they are compared as points in time; if neither has,
+    as written; if only one has a time zone, the field fails. The tolerance must be from 0 to a billion days.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -116,12 +116,12 @@ class DateTolerance(_DatePrimitive):
         return self
 
     def mutate(self, expected: object) -> object:
-        """Return a time outside of the tolerance."""
+        """Return a time outside the tolerance."""
         truth = self._truth(expected)
         return another_day(truth.at, self._allowed().days + 2)
 
     def check(self, extracted: object, expected: object) -> bool | Undecided:
-        """Return whether the date is within the tolerance; `Undecided` if only one of its readings is."""
+        """Return whether the date is within the tolerance, or `Undecided` if only one of its readings is."""
         truth, allowed = self._truth(expected), self._allowed()
         return _decide(
             extracted,
@@ -148,9 +148,9 @@ Bound = Annotated[str | date | None, BeforeValidator(_date_text)]
 class DateRange(Primitive):
     """Passes if the date is from `min` to `max`, both included. The truth is ignored.
 
-    A bound is a date or a text with one. A bound without a time includes its whole day. A bound with a time is compared
-    with times: a date without one is at midnight, and fails if only one of the two has a time zone. One bound may be
-    omitted, and `min` must not be after `max`.
+    A bound is a date, or a text with a date. A bound without a time includes its whole day. With a bound that has a
+    time, times are compared: a date without a time means midnight, and it fails if only one of the two has a time zone.
+    One bound may be omitted, and `min` must not be after `max`.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -170,7 +170,7 @@ class DateRange(Primitive):
         return self
 
     def mutate(self, expected: object) -> object:
-        """Return a day outside of the range."""
+        """Return a day outside the range."""
         low, high = read_date(self.min), read_date(self.max)
         for bound, days in ((high, 2), (low, -2)):
             day = None if bound is None else another_day(bound.at, days)
@@ -179,7 +179,7 @@ class DateRange(Primitive):
         return None
 
     def check(self, extracted: object, expected: object) -> bool | Undecided:
-        """Return whether the date is in the range; `Undecided` if only one of its readings is."""
+        """Return whether the date is in the range, or `Undecided` if only one of its readings is."""
         low, high = read_date(self.min), read_date(self.max)
         return _decide(
             extracted,

@@ -1,6 +1,6 @@
-"""Primitives for values that are equal or not: booleans and literals, alone and as the items of collections.
+"""Primitives for values that are equal or not: booleans and literals, alone or in collections.
 
-Lists and tuples are collections, and sets for `SetContainment`; texts and dicts are none.
+Collections are lists and tuples, and for `SetContainment` also sets; texts and dicts are not.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class BooleanMatch(Primitive):
     """Passes if both are booleans and equal.
 
-    No other values are converted to booleans: neither None, nor 0 and 1, nor "true" and "false".
+    Other values are not converted to booleans: neither None, nor 0 and 1, nor "true" and "false".
     """
 
     def check_expected(self, expected: object) -> None:
@@ -41,10 +41,11 @@ class BooleanMatch(Primitive):
 
 
 class LiteralMatch(Primitive):
-    """Passes if the value equals the truth, for fields with few values (`Literal["low", "high"]`, an enum).
+    """Passes if the value equals the truth; for fields with few possible values (`Literal["low", "high"]`, an enum).
 
-    Texts are folded, and not normalized. Numbers are compared as numbers (1 equals 1.0), but "1" and True do not equal
-    1; a list equals a tuple of equal items. None never passes and NaN equals nothing, so neither can be the truth.
+    Texts are folded, but not normalized. Numbers are compared as numbers (1 equals 1.0), but neither "1" nor True
+    equals 1; a list equals a tuple of equal items. None never passes and NaN equals nothing, so neither can be the
+    truth.
     """
 
     def check_expected(self, expected: object) -> None:
@@ -53,11 +54,11 @@ class LiteralMatch(Primitive):
             raise self._wrong_truth("a value other than None and NaN", expected)
 
     def mutate(self, expected: object) -> object:
-        """Return a value of the same kind that differs."""
+        """Return a different value of the same kind."""
         return another(expected)
 
     def check(self, extracted: object, expected: object) -> bool:
-        """Return whether the two are equal."""
+        """Return whether both are equal."""
         self.check_expected(expected)
         return key_of(extracted) == key_of(expected)
 
@@ -65,16 +66,16 @@ class LiteralMatch(Primitive):
 class SetContainment(Primitive):
     """Compares two collections as sets, ignoring order and duplicates.
 
-    - `mode` "exact" (the default): passes if both have the same items; "subset": if the value has only items of the
-      truth; "superset": if it has all items of the truth; "overlap": if at least `min_overlap` items are in both.
-    - `min_overlap`: for mode "overlap", 1 by default.
-    - `normalize`: the normalizers of texts, none by default. Numbers are compared as numbers; a text never equals a
+    - `mode`: "exact" (the default) passes if both have the same items, "subset" if the value has only items that are in
+      the truth, "superset" if it has all items of the truth, and "overlap" if at least `min_overlap` items are in both.
+    - `min_overlap`: for mode "overlap"; 1 by default.
+    - `normalize`: the normalizers for texts; none by default. Numbers are compared as numbers; a text never equals a
       number, and True does not equal 1.
 
     An empty value passes for an empty truth in mode "exact", and always in mode "subset": use "exact" or "overlap" if
     an answer must name something. None and NaN equal nothing, so the truth must not contain them. A truth for which
-    every value or none would pass is an error: an empty one with "superset", and one with fewer different items than
-    `min_overlap`.
+    every value would pass (an empty one with "superset"), or none (fewer different items than `min_overlap`), is an
+    error.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -89,11 +90,11 @@ class SetContainment(Primitive):
         return self
 
     def check_expected(self, expected: object) -> None:
-        """Raise `ValueError` unless the truth is a list, tuple or set for which some values pass and others fail."""
+        """Raise `ValueError` unless the truth is a list, tuple or set for which some values pass and some fail."""
         self._truth(expected)
 
     def mutate(self, expected: object) -> object:
-        """Return the truth with a foreign item, or that item alone if more items are allowed."""
+        """Return the truth with an item that does not belong, or only that item if the mode allows additional items."""
         items = items_of(expected) or []
         longer = another(items)
         foreign = longer[-1] if isinstance(longer, list) else OTHER_WORDS[0]
@@ -102,7 +103,7 @@ class SetContainment(Primitive):
         return [*items, foreign] if self.mode in ("exact", "subset") else [foreign]
 
     def check(self, extracted: object, expected: object) -> bool:
-        """Return whether the sets have the relation of `mode`."""
+        """Return whether the sets have the relation that `mode` requires."""
         truth, items = self._truth(expected), items_of(extracted)
         if items is None:
             return False
@@ -135,9 +136,9 @@ class SetContainment(Primitive):
 
 
 class OrderedMatch(Primitive):
-    """Passes if both lists have the same length and equal texts in the same order, after all of `normalize`.
+    """Passes if both lists have the same texts in the same order, after normalization with `normalize`.
 
-    Numbers and dates are compared as texts. Items without a text (None, NaN, a list) equal nothing, and cannot be in
+    Numbers and dates are compared as texts. Items that have no text (None, NaN, a list) equal nothing, and cannot be in
     the truth. Sets have no order: they fail, and cannot be the truth. An empty list passes only for an empty truth.
     """
 
@@ -149,7 +150,7 @@ class OrderedMatch(Primitive):
         self._truth(expected)
 
     def mutate(self, expected: object) -> object:
-        """Return the truth with one more item."""
+        """Return the truth with an additional item."""
         return another(expected)
 
     def check(self, extracted: object, expected: object) -> bool:

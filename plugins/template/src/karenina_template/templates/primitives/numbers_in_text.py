@@ -1,4 +1,4 @@
-"""Numbers in a text, in digits and English words: *1,200*, *two hundred and six*, *nineteen oh four*, *3 thousand*."""
+"""Search for numbers in texts, in digits and English words: *1,200*, *two hundred and six*, *nineteen oh four*."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 DIGITS: Final = r"(?:[0-9]{1,3}(?:,[0-9]{3}){1,4}|[0-9]{1,15})(?:\.[0-9]{1,15})?"
-"""A number in digits, as a regular expression."""
+"""A regular expression for a number in digits."""
 
 _TOKEN: Final = re.compile(r"[0-9]+(?:[.,][0-9]+)*|[^\W\d_]+|[^\w\s]")
 _DIGITS: Final = re.compile(DIGITS)
@@ -31,9 +31,10 @@ _UNREAD: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """The numbers of a text: all of them, and in order those of several words, such as *two hundred* and *3 million*.
+    """The numbers in a text.
 
-    Ordinals are not among those of several words.
+    `known` contains all; `of_several_words` contains, in order, those that consist of several words, such as *two
+    hundred* and *3 million*, without ordinals.
     """
 
     known: frozenset[int | float]
@@ -42,7 +43,7 @@ class Numbers:
 
 @dataclass(frozen=True, slots=True)
 class _Word:
-    """A word or sign, as the library for number words reads it, and the space before it."""
+    """A word or sign, and the space before it, as a token for the number-word library."""
 
     written: str
     start: int
@@ -70,15 +71,15 @@ class _Part:
 
 
 def read_numbers(text: str) -> Numbers | None:
-    """Return the numbers of `text`, or None if it has some in a form that is not read.
+    """Return the numbers in `text`, or None if any is written in a form that is not supported.
 
-    Years are read in pairs (*nineteen forty*, 1940), and digits with the word after them (*3 thousand*, 3000). Not
-    read are fractions in words, dozens, trillions, and words in a list or a range (*three to four million*). Words
-    of other languages are no numbers.
+    Years are read in pairs (*nineteen forty*, 1940), and digits together with the word after them (*3 thousand*, 3000).
+    Not supported are fractions in words, dozens, trillions, and words in a list or a range (*three to four million*).
+    Number words in languages other than English are ignored.
     """
     if _UNREAD.search(text):
         return None
-    text = text.encode("utf-8", "replace").decode()  # the library stops at half of a surrogate pair
+    text = text.encode("utf-8", "replace").decode()  # the library stops at a lone surrogate
     parts = _parts(text)
     known = {part.value for part in parts}
     joined: list[_Part] = []
@@ -124,7 +125,7 @@ def _is_digit_after_century(words: Sequence[_Word], place: int) -> bool:
 
 
 def _may_be_one(first: _Part, second: _Part, text: str) -> bool:
-    """Return whether two numbers, at least one in words, follow each other as those of one number or range do."""
+    """Return whether two adjacent numbers, at least one in words, may be parts of one number, list or range."""
     between = text[first.end : second.start]
     if not first.words and not second.words:
         return False
@@ -133,7 +134,7 @@ def _may_be_one(first: _Part, second: _Part, text: str) -> bool:
 
 
 def _join(first: _Part, second: _Part, text: str) -> _Part | None:
-    """Return the one number that both are, or None if that is not clear."""
+    """Return the single number that both parts make up, or None if that is not clear."""
     last = text[second.start : second.end].lower()
     if text[first.end : second.start].strip():
         return None

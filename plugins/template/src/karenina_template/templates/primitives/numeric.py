@@ -1,19 +1,19 @@
 """Primitives for numbers.
 
-Numbers are compared exactly as they are written: integers and Decimals with all their digits, and a float as the
-shortest decimal that is converted to it, which is how it is printed. So 1.1 is within 0.1 of 1, 0.4 within 0.1 of 0.3,
-and 10**20 + 5000 not within 1 of 10**20. Tolerances are compared with the exact distance, at any size.
+Numbers are compared exactly as they are written: integers and Decimals with all their digits, and a float as it is
+printed (the shortest decimal that is converted to it). So 1.1 is within 0.1 of 1, 0.4 is within 0.1 of 0.3, and 10**20
++ 5000 is not within 1 of 10**20. Tolerances are compared with the exact distance, whatever its size.
 
 Numbers are int, float, Decimal and plain numeric text ("5", "1e-3"), as read by `values.number_of`. Everything else
 fails: bool, NaN, infinity, None, "1,200", "3.5 %".
 
-Those that are graded give partial credit: `check` passes or fails and decides the verdict; `score` is the credit in
-granular scores, and may be above 0 if `check` fails. The limits of full and of any credit are not rounded; the credit
-between them is a float. What is no number scores 0.
+Graded primitives give partial credit: `check` decides the verdict, and `score` is the credit in granular scores, which
+may be above 0 even if `check` fails. The limits of full credit and of any credit are not rounded; the credit between
+them is a float. Values that are not numbers score 0.
 
-The arithmetic is exact for decimals of any size: a context with a fixed number of digits rounds, and one without a
-limit fills the memory for 1E+1000000 + 1. Sums have at most as many digits as their terms here, because a term that is
-much smaller than another does not change the sign.
+The arithmetic is exact for decimals of any size. A decimal context with a fixed number of digits would round, and one
+without a limit would fill the memory for 1E+1000000 + 1. Here, sums never need that many digits: a term that is much
+smaller than another cannot change the sign.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from karenina_template.templates.primitives.values import Number, above_by, exac
 _MOST_DIGITS: Final = 20_000
 _ZERO: Final = Decimal(0)
 _USUAL: Final = Context(prec=60, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[Inexact])
-"""Precise enough for nearly all numbers; raises for the others instead of rounding."""
+"""A context that is precise enough for nearly all numbers, and raises `Inexact` for others instead of rounding."""
 
 
 def product(one: Decimal, other: Decimal) -> Decimal:
@@ -45,7 +45,7 @@ def product(one: Decimal, other: Decimal) -> Decimal:
 
 
 def difference(one: Decimal, other: Decimal) -> Decimal:
-    """Return the difference, rounded to at most 20,000 digits."""
+    """Return the difference, exact up to 20,000 digits and rounded beyond."""
     try:
         return _USUAL.subtract(one, other)
     except Inexact:
@@ -104,10 +104,10 @@ Positive = Annotated[Number, Field(gt=0)]
 
 
 class NumericPrimitive(Primitive):
-    """The base of primitives with a number as truth."""
+    """The base class of primitives whose truth is a number."""
 
     def check_expected(self, expected: object) -> None:
-        """Raise `ValueError` unless the truth is a finite number, or its plain text."""
+        """Raise `ValueError` unless the truth is a finite number or plain numeric text."""
         self._truth(expected)
 
     def _truth(self, expected: object) -> Decimal:
@@ -118,17 +118,17 @@ class NumericPrimitive(Primitive):
 
 
 def within(number: Decimal, truth: Decimal, tolerance: float, mode: Mode) -> bool:
-    """Return whether `number` is at most `tolerance` from `truth`, measured in units of `mode`."""
+    """Return whether `number` is at most `tolerance` from `truth`, as a fraction of the truth if `mode` is relative."""
     return at_most(number, truth, product(exact(tolerance), unit(mode, truth)))
 
 
 def unit(mode: Mode, reference: Decimal) -> Decimal:
-    """Return one unit of a tolerance: 1, or for a relative one the size of `reference` (so that 0 allows nothing)."""
+    """Return the unit of a tolerance: 1, or the size of `reference` if it is relative (so 0 allows no deviation)."""
     return reference.copy_abs() if mode == "relative" else Decimal(1)
 
 
 class NumericExact(NumericPrimitive):
-    """Passes if both are equal as numbers, such as 5, 5.0 and "5". Integers of any size are compared exactly.
+    """Passes if both are the same number, such as 5, 5.0 and "5". Integers of any size are compared exactly.
 
     Values that are not finite numbers (None, NaN, True, "1,200", "5 mg") fail.
     """
@@ -155,7 +155,7 @@ class NumericTolerance(NumericPrimitive):
     mode: Mode = "relative"
 
     def mutate(self, expected: object) -> object:
-        """Return a number above the tolerance."""
+        """Return a number beyond the tolerance."""
         truth = self._truth(expected)
         return above_by(expected, product(exact(self.tolerance), unit(self.mode, truth)))
 
@@ -241,7 +241,7 @@ class NumericMaximum(NumericPrimitive):
 
 
 def above(number: Decimal, bound: Decimal | float | None, exclusive: bool) -> bool:
-    """Return whether `number` is at least `bound`, or above it if `exclusive`. None is no bound."""
+    """Return whether `number` is at least `bound`, or above it if `exclusive`. None means no bound."""
     if bound is None:
         return True
     limit = bound if isinstance(bound, Decimal) else exact(bound)
@@ -249,7 +249,7 @@ def above(number: Decimal, bound: Decimal | float | None, exclusive: bool) -> bo
 
 
 def below(number: Decimal, bound: Decimal | float | None, exclusive: bool) -> bool:
-    """Return whether `number` is at most `bound`, or below it if `exclusive`. None is no bound."""
+    """Return whether `number` is at most `bound`, or below it if `exclusive`. None means no bound."""
     if bound is None:
         return True
     limit = bound if isinstance(bound, Decimal) else exact(bound)
@@ -257,7 +257,7 @@ def below(number: Decimal, bound: Decimal | float | None, exclusive: bool) -> bo
 
 
 def _falling(excess: Decimal, width: Decimal, decay: Decay) -> float:
-    """Return the credit `excess` beyond full credit, which decreases over `width` as 1 - r or 1 - r squared."""
+    """Return the credit at the distance `excess` beyond full credit; it falls to 0 at `width`."""
     if excess <= 0:
         return 1.0
     if excess >= width:
@@ -267,14 +267,14 @@ def _falling(excess: Decimal, width: Decimal, decay: Decay) -> float:
 
 
 class NumericGraded(NumericPrimitive):
-    """Gives credit by the distance from the truth: full up to `full_credit`, then decreasing, none from `cutoff`.
+    """Gives credit by distance from the truth: full up to `full_credit`, then decreasing, and none from `cutoff` on.
 
     `mode` "relative" (the default) measures the distance as a fraction of the truth's size, so that for a truth of 0
     only 0 earns credit; "absolute" measures it in the field's own unit. Credit decreases as 1 - r ("linear") or
     1 - r squared ("quadratic"), where r is 0 at `full_credit` and 1 at `cutoff`.
 
-    `check` passes within `full_credit`, if it is given. Without it, credit decreases from the truth itself, and `check`
-    passes within `cutoff`, the limit included. `cutoff` must be above 0 and above `full_credit`.
+    `check` passes within `full_credit` if that is given. Otherwise credit decreases from the truth itself, and `check`
+    passes within `cutoff` (inclusive). `cutoff` must be above 0 and above `full_credit`.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -290,12 +290,12 @@ class NumericGraded(NumericPrimitive):
         return self
 
     def mutate(self, expected: object) -> object:
-        """Return a number above every credit."""
+        """Return a number that is too high to earn any credit."""
         truth = self._truth(expected)
         return above_by(expected, product(exact(self.cutoff), unit(self.mode, truth)))
 
     def check(self, extracted: object, expected: object) -> bool:
-        """Return whether the number is within `full_credit`, or within `cutoff` if `full_credit` is not given."""
+        """Return whether the number is within `full_credit`, or within `cutoff` if there is no `full_credit`."""
         truth, number = self._truth(expected), number_of(extracted)
         limit = self.cutoff if self.full_credit is None else self.full_credit
         return number is not None and within(number, truth, limit, self.mode)
@@ -312,11 +312,11 @@ class NumericGraded(NumericPrimitive):
 
 
 class NumericRangeGraded(Primitive):
-    """Gives full credit from `min` to `max`, decreasing to none at `margin` outside. The truth is ignored.
+    """Gives full credit from `min` to `max`, and outside less and less, down to none at `margin`. The truth is ignored.
 
-    `mode` "absolute" (the default) gives the margin in the field's own unit, "relative" as a fraction of the range's
-    width. `check` passes inside the range, both ends included unless `exclusive_min` or `exclusive_max` is set, which
-    change only `check`. `min` must be below `max`, and `margin` above 0.
+    With `mode` "absolute" (the default), the margin is in the field's own unit; with "relative", it is a fraction of
+    the range's width. `check` passes inside the range, both ends included unless `exclusive_min` or `exclusive_max` is
+    set; these do not affect the credit. `min` must be below `max`, and `margin` above 0.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -335,7 +335,7 @@ class NumericRangeGraded(Primitive):
         return self
 
     def mutate(self, expected: object) -> object:
-        """Return a number above every credit."""
+        """Return a number that is too high to earn any credit."""
         width = product(exact(self.margin), unit(self.mode, difference(exact(self.max), exact(self.min))))
         return above_by(self.max, width)
 
@@ -362,12 +362,12 @@ def _short(direction: object) -> object:
 
 
 class NumericThresholdGraded(NumericPrimitive):
-    """Gives full credit on the correct side of the truth, decreasing to none at `margin` on the wrong side.
+    """Gives full credit on the right side of the truth, and on the wrong side less and less, down to none at `margin`.
 
-    With `direction` "min" (or "minimum"), the truth is the lowest correct value, with "max" (or "maximum") the highest.
-    `mode` "relative" (the default) gives the margin as a fraction of the truth's size, so that a truth of 0 has no
-    margin; "absolute" in the field's own unit. `check` passes on the correct side, the truth included unless
-    `exclusive` is set, which changes only `check`. `margin` must be above 0.
+    With `direction` "min" (or "minimum"), the truth is the lowest correct value; with "max" (or "maximum"), the
+    highest. With `mode` "relative" (the default), the margin is a fraction of the truth's size, so that a truth of 0
+    has no margin; with "absolute", it is in the field's own unit. `check` passes on the right side, the truth included
+    unless `exclusive` is set, which does not affect the credit. `margin` must be above 0.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -378,18 +378,18 @@ class NumericThresholdGraded(NumericPrimitive):
     exclusive: bool = False
 
     def accept(self, expected: object) -> object:
-        """Return the truth, or a number on the correct side if it is excluded."""
+        """Return the truth, or a number on the right side of it if it is excluded."""
         if not self.exclusive:
             return expected
         return above_by(expected, Decimal(-1 if self.direction == "max" else 0))
 
     def mutate(self, expected: object) -> object:
-        """Return a number on the wrong side, without credit."""
+        """Return a number on the wrong side that earns no credit."""
         width = product(exact(self.margin), unit(self.mode, self._truth(expected)))
         return above_by(expected, width if self.direction == "max" else width.copy_negate() - 1)
 
     def check(self, extracted: object, expected: object) -> bool:
-        """Return whether the number is on the correct side."""
+        """Return whether the number is on the right side."""
         truth, number = self._truth(expected), number_of(extracted)
         if number is None:
             return False

@@ -1,4 +1,4 @@
-"""The primitive for numbers with units."""
+"""`NumberWithUnit`, the primitive for numbers with units."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _LESS: Final = re.compile(
     r"negative|outflows?)\b",
     re.IGNORECASE,
 )
-"""Words that make a number after or before them negative, if it is no amount of its own."""
+"""Words that can make a number near them negative."""
 _PART: Final = re.compile(
     r"\b(?:(?<!first )(?<!second )half(?!-)|halves|thirds|quarters|(?:a|one) (?:third|quarter|dozen))\b", re.IGNORECASE
 )
-"""Words that make a number beside them another one, or are one: *three and a half*, *two thirds*, *a dozen*."""
+"""Words that change a number next to them, or are numbers themselves: *three and a half*, *thirds*, *a dozen*."""
 _NOTHING: Final = frozenset(("none", "no", "nil", "nothing", "never", "no one", "nobody"))
 _TEMPERATURES: Final = ("°C", "°F")
 
@@ -40,19 +40,19 @@ _TEMPERATURES: Final = ("°C", "°F")
 class NumberWithUnit(Primitive):
     """Passes if both are the same number with the same unit, however they are written: *1,500 mg*, *1.5e3 mgs*.
 
-    For a text field that a judge copies. Numbers are compared exactly, and read with thousands marks, decimal commas,
-    fractions, powers of ten, words such as *million*, and words such as *about*, which count for nothing. Units are
-    compared by a table of spellings, and by their words otherwise; none is converted. A value without a unit has that
-    of the truth.
+    Use it for a text field into which the judge copies the quantity. Numbers are compared exactly. They may have
+    thousands separators, decimal commas, fractions, powers of ten, and words such as *million*; words such as *about*
+    are ignored. Known units are compared by a table of spellings, others by their words; units are never converted. A
+    value without a unit is taken to have the truth's unit.
 
-    - `unit` is the unit of a truth without one, such as that which the question asks for.
-    - `decimal` says how a number such as 1,234 or 1.234 is read: "." (the default) or ",".
+    - `unit`: the unit of a truth that is given without one, such as the unit that the question asks for.
+    - `decimal`: the decimal mark of numbers such as 1,234 and 1.234: "." (the default) or ",".
 
-    Undecided, if nothing but this could make the value right: another unit of the same kind (g for mg), a unit where
-    the truth has none (but not a currency, or a counted thing as in *280 students*), more than one number, a range or
-    a limit (*more than 5*) for a number, the other reading of the decimal mark or of brackets, the share 0.05 for 5 %,
-    and words that change a number (*a loss of 5* for -5, *half*, *a dozen*, *none*). A value without a number, with
-    another number, or with a unit of another kind fails.
+    The field is undecided if the value could be right in spite of one of these differences: another unit of the same
+    kind (g for mg); a unit although the truth has none (except currencies, and counted things as in *280 students*);
+    more than one number; a range or a limit (*more than 5*) instead of a number; the other reading of a decimal mark or
+    of brackets; the fraction 0.05 for 5 %; and words that change a number (*a loss of 5* for -5, *half*, *a dozen*,
+    *none*). A value without a number, with another number, or with a unit of another kind fails.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -68,7 +68,7 @@ class NumberWithUnit(Primitive):
         return str(above_by(max(self._truth(expected).numbers), Decimal(1)))
 
     def check(self, extracted: object, expected: object) -> bool | Undecided:
-        """Return whether number and unit are the same; `Undecided` as the class says."""
+        """Return whether number and unit are the same, or `Undecided` in the cases that the class lists."""
         truth, text = self._truth(expected), text_of(extracted)
         if text is None:
             return False
@@ -114,13 +114,16 @@ class NumberWithUnit(Primitive):
 
 @dataclass(frozen=True, slots=True)
 class _OtherUnit:
-    """Why values in two units cannot be compared, whatever their numbers are."""
+    """The reason why values with two units cannot be compared, whatever their numbers are."""
 
     why: str
 
 
 def _compare_units(value: str, truth: str) -> bool | Undecided | _OtherUnit:
-    """Return whether two units are the same; `Undecided` if that matters only for an equal number."""
+    """Return whether two units are the same.
+
+    Return `Undecided` if this makes the field undecided only for equal numbers, and `_OtherUnit` if for any numbers.
+    """
     if not value:
         return True
     known, known_truth = find_unit(value), find_unit(truth)
@@ -147,7 +150,7 @@ def _compare_units(value: str, truth: str) -> bool | Undecided | _OtherUnit:
 
 
 def _noun(word: str) -> str:
-    """Return a word in lower case without the s of a plural."""
+    """Return a word in lower case without a plural s."""
     word = fold(word).casefold()
     return word[:-1] if len(word) > 3 and word.endswith("s") else word
 

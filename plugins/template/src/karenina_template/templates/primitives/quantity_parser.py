@@ -1,9 +1,9 @@
-"""A parser of numbers with units as people and models write them: *1,234.5 mg*, *$5 million*, *about 20 °C*.
+"""A parser for numbers with units as people and models write them: *1,234.5 mg*, *$5 million*, *about 20 °C*.
 
-It reads thousands marks (comma, point, space, apostrophe), decimal points and commas, fractions (*½*, *1 1/2*), powers
-of ten (*5e-3*, *2 x 10^5*, *2 x 10-5*), words of scale (*million*), a currency before the number, and the brackets of a
-negative amount (*(1,200)*). What has no number, a leading
-zero as *007*, more points than a number has (*1.2.3*), or a letter before it (*BCL2*) is no quantity.
+It reads thousands separators (comma, point, space, apostrophe), decimal points and commas, fractions (*½*, *1 1/2*),
+powers of ten (*5e-3*, *2 x 10^5*, *2 x 10-5*), scale words (*million*), a currency before the number, and brackets
+around a negative amount (*(1,200)*). Text without a number, with leading zeros (*007*), with too many points (*1.2.3*)
+or with a letter before the number (*BCL2*) is not a quantity.
 """
 
 from __future__ import annotations
@@ -64,27 +64,27 @@ _ENDS: Final = re.compile(r"[.,;:!?](?=\s|$)")
 _DECADE: Final = re.compile(r"[0-9]{3}0s\b")
 _DIGIT: Final = re.compile(r"[0-9]")
 _MORE: Final = re.compile(r"[0-9]|[.,/][0-9]|\s?[x\u00d7]\s?10[1-9][0-9]?\b")
-"""What makes digits before it no whole number; of 2 x 105, the sign of a power may be lost."""
+"""Text after which the digits in front of it are not a complete number; *2 x 105* may be a power without its sign."""
 _BRACKETED: Final = re.compile(rf"((?:{_CURRENCY})?)\s?\(\s?((?:{_CURRENCY})?\s?[.0-9][^()]*)\)([^()]*)")
-"""A negative amount, as accountants write it."""
+"""A negative amount as accountants write it, in brackets."""
 _WORD: Final = re.compile(r"[\w.,/-]+")
 _BRACKETS: Final = re.compile(r"\([^()]*\)|\[[^\[\]]*\]")
 _HEAD: Final = re.compile(
     rf"(?:(?:{_CURRENCY})\s?)?(?:(?<!\w)[-+]|\b(?:minus|negative)\s)?\s?(?:(?:{_CURRENCY})\s?)?\.?$"
 )
 _LARGEST: Final = 10**4
-"""The largest exponent of a quantity."""
+"""The largest exponent that is read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A number with its unit, or the range from it to `high`.
+    """A number with its unit, or a range from the number to `high`.
 
-    `numbers` are its readings, of which there are two for *1,234* and *1.234*: the first is that of the decimal mark.
-    Of *(5)*, the first is that of accountants, -5.
-    `unit` is the unit as it is written, also a currency before the number (empty without one), and `sign` is one of
-    <, >, <= and >= if the text has it. `touches` says that the unit touches the number, as in *5mg*, and `is_code` that
-    the whole could be a name: 1E10.
+    `numbers` are the number's readings, the likeliest first. There are two for *1,234* and *1.234* (the decimal mark
+    decides which is first) and for *(5)* (the first is -5, as accountants write it). An empty tuple means digits that
+    cannot be read as a number. `unit` is the unit as it is written, or a currency before the number; empty if there is
+    none. `sign` is <, >, <= or >= if the text is a limit, else empty. `touches` is true if no space separates the unit
+    from the number, as in *5mg*, and `is_code` if the whole could be a name, such as 1E10.
     """
 
     numbers: tuple[Decimal, ...]
@@ -105,7 +105,7 @@ class _Found:
 
 
 def read_quantity(text: str, decimal: DecimalMark = ".") -> Quantity | None:
-    """Return a text that is nothing but a quantity; None for any other text."""
+    """Return the quantity if `text` consists only of one; None for any other text."""
     text = _plain(text)
     if (amount := _BRACKETED.fullmatch(text)) is not None:
         found = read_quantity(f"{amount[1]}{amount[2].strip()}{amount[3]}", decimal)
@@ -137,7 +137,7 @@ def read_quantity(text: str, decimal: DecimalMark = ".") -> Quantity | None:
 
 
 def find_quantities(text: str, decimal: DecimalMark = ".") -> list[Quantity]:
-    """Return the quantities in a text, each with the words after its number that may be its unit."""
+    """Return the quantities in a text. Words after a number are its unit only if they are a known unit."""
     text = _plain(text)
     text = _BRACKETS.sub(" ", text) if _DIGIT.search(_BRACKETS.sub(" ", text)) else text
     if not _DIGIT.search(text):
@@ -147,12 +147,12 @@ def find_quantities(text: str, decimal: DecimalMark = ".") -> list[Quantity]:
 
 
 def _find_words(text: str, decimal: DecimalMark) -> list[Quantity]:
-    """Return the quantities of a text without digits: *forty-two grams*, *nineteen oh four*."""
+    """Return the quantities in a text without digits: *forty-two grams*, *nineteen oh four*."""
     from text_to_num import alpha2digit
 
     from karenina_template.templates.primitives.numbers_in_text import read_numbers
 
-    text = text.encode("utf-8", "replace").decode()  # the library stops at half of a surrogate pair
+    text = text.encode("utf-8", "replace").decode()  # the library stops at a lone surrogate
     if (whole := read_quantity(alpha2digit(text, "en", threshold=0), decimal)) is not None:
         return [whole]
     found = list(_scan(alpha2digit(text, "en"), decimal))
@@ -171,7 +171,7 @@ def _scan(text: str, decimal: DecimalMark) -> Iterator[Quantity]:
         if found is None:
             word = _WORD.match(text, digit.start())
             at = word.end() if word is not None else digit.end()
-            if not text[: digit.start()][-1:].isalpha():  # the digits of a name such as BCL2 are none
+            if not text[: digit.start()][-1:].isalpha():  # digits in a name such as BCL2 are not a number
                 yield Quantity(())
             continue
         at = found.end
@@ -183,13 +183,13 @@ def _scan(text: str, decimal: DecimalMark) -> Iterator[Quantity]:
 
 
 def known_part(unit: str) -> str:
-    """Return the first words of a unit that are a known one, as *mg* of *mg of aspirin*; empty without one."""
+    """Return the first words of `unit` that are a known unit, such as *mg* in *mg of aspirin*, or ""."""
     words = unit.split()
     return next((name for size in (4, 3, 2, 1) if find_unit(name := " ".join(words[:size])) is not None), "")
 
 
 def _begin(text: str, digit: int, least: int) -> int:
-    """Return where the number with this first digit begins: with its currency and its sign."""
+    """Return where the number with this first digit starts, including its currency and sign, but not before `least`."""
     found = _HEAD.search(text, least, digit)
     return digit - len(found[0].lstrip()) if found is not None else digit
 
@@ -200,14 +200,14 @@ def _sign_before(text: str, start: int) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return a text with plain spaces, signs, fractions and powers."""
+    """Return the text with spaces, signs, fractions and powers in ASCII characters."""
     text = _POWER.sub(lambda found: "^" + found[0].translate(_RAISED), text)
     text = _FRACTION.sub(lambda found: f"{found[1]}{' ' if found[1] else ''}{normalize('NFKC', found[2])}", text)
     return " ".join(fold(text).split())
 
 
 def _opening(text: str) -> tuple[str, int]:
-    """Return the sign of comparison at the start of a text, and where its number begins."""
+    """Return the comparison sign at the start of a text ("" if there is none), and where the number starts."""
     at = 0
     if (about := _ABOUT.match(text)) is not None:
         at = about.end()
@@ -254,7 +254,7 @@ def _readings(found: re.Match[str], decimal: DecimalMark) -> list[Decimal | None
 
 
 def _plain_digits(digits: str, decimal: DecimalMark) -> list[str]:
-    """Return the readings of digits with marks, as digits with a point; none for those of no number."""
+    """Return the readings of digits with marks, as digits with a decimal point; none if they are not a number."""
     digits = re.sub(r"(?<=[0-9])[ '](?=[0-9])", "", digits)
     whole = re.split(r"[.,]", digits)[0]
     if len(whole) > 1 and whole.startswith("0"):
@@ -284,7 +284,7 @@ def _shifted(number: Decimal | None, exponent: int) -> Decimal | None:
 
 
 def _is_bare_hyphen(text: str, between: re.Match[str], second: _Found) -> bool:
-    """Return whether a range is written as 5-10 without a unit, as scores and numbers of telephones are."""
+    """Return whether a range is written as 5-10 without a unit, which may be a score or a phone number."""
     return between[0] == "-" and second.end == len(text)
 
 

@@ -1,4 +1,4 @@
-"""The primitive that compares texts by meaning, and their similarity, which a plugin computes."""
+"""`SemanticMatch`, the primitive that compares texts by meaning, and the registry of the similarity function."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
 
 SimilarityProvider = Callable[[str, str, str | None], float]
-"""A function of two texts and the name of the embedding model (None for the default) to their cosine similarity."""
+"""A function that takes two texts and an embedding model's name (None: the default) and returns their similarity."""
 
 SimilarityReady = Callable[[str | None, "VerificationConfig"], None]
-"""A check of the embedding model's name (or None) and a run's configuration, which raises `RuntimeError`."""
+"""A function that takes a model's name (None: the default) and a run's configuration, and raises `RuntimeError` if
+texts cannot be compared."""
 
 _providers: list[SimilarityProvider] = []
 _ready: list[SimilarityReady] = []
 
 
 class SimilarityUnavailable(RuntimeError):
-    """No installed plugin compares texts by meaning."""
+    """Raised when no installed plugin compares texts by meaning."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -38,9 +39,9 @@ class SimilarityUnavailable(RuntimeError):
 def provide_similarity(provider: SimilarityProvider, *, ready: SimilarityReady | None = None) -> None:
     """Register the function that compares texts by meaning.
 
-    `ready` is called before runs with templates that use it, and raises `RuntimeError` if it would not work.
-    Registering a provider again has no effect. Raises `ValueError` if another one is registered; a plugin that replaces
-    it must call `withdraw_similarity` first.
+    `ready` is called before runs in which templates compare by meaning; it must raise `RuntimeError` if `provider`
+    cannot work. Registering the same provider again replaces only `ready`. Raises `ValueError` if another provider is
+    registered; a plugin that replaces it must call `withdraw_similarity` first.
     """
     if _providers and _providers[0] != provider:
         raise ValueError(
@@ -51,20 +52,23 @@ def provide_similarity(provider: SimilarityProvider, *, ready: SimilarityReady |
 
 
 def withdraw_similarity() -> None:
-    """Remove the registered provider, if there is one."""
+    """Remove the registered similarity function, if there is one."""
     _providers.clear()
     _ready.clear()
 
 
 def similarity(one: str, another: str, model: str | None = None) -> float:
-    """Return the cosine similarity of two texts by the embedding `model`. Raises `SimilarityUnavailable`."""
+    """Return the similarity of two texts by the embedding `model` (None: the default).
+
+    Raises `SimilarityUnavailable` if no plugin provides it.
+    """
     if not _providers:
         raise SimilarityUnavailable
     return float(_providers[0](one, another, model))
 
 
 def check_similarity(model: str | None, config: VerificationConfig) -> None:
-    """Raise `RuntimeError`, with the cure, if a run with this configuration cannot compare texts with `model`."""
+    """Raise `RuntimeError`, saying how to fix it, if a run with this configuration cannot use `model`."""
     if not _providers:
         raise SimilarityUnavailable
     for ready in _ready:
@@ -76,11 +80,11 @@ def _name(provider: SimilarityProvider) -> str:
 
 
 class SemanticMatch(Primitive):
-    """Passes if the cosine similarity of the embeddings of both texts is at least `threshold` (above 0, at most 1).
+    """Passes if the cosine similarity of both texts' embeddings is at least `threshold` (above 0, at most 1).
 
     `model` is the name of the embedding model; None means the plugin's default. Without the embedding plugin, no run
     starts, and checks raise `SimilarityUnavailable`. None and blank texts never pass, and cannot be the truth.
-    Similarity ignores negations: "toxic" and "not toxic" are similar.
+    Similarity does not detect negations: "toxic" and "not toxic" are similar.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -92,7 +96,7 @@ class SemanticMatch(Primitive):
     )
 
     def check_expected(self, expected: object) -> None:
-        """Raise `ValueError` unless the truth is a text that is not blank."""
+        """Raise `ValueError` unless the truth is a nonblank text."""
         self._truth(expected)
 
     def before_run(self, config: VerificationConfig) -> None:
@@ -104,7 +108,7 @@ class SemanticMatch(Primitive):
         truth, text = self._truth(expected), text_of(extracted)
         if text is None or not text.strip():
             return False
-        # a provider may return numbers of NumPy
+        # a provider may return NumPy numbers
         return bool(similarity(fold(text), truth, self.model) >= self.threshold)
 
     def _truth(self, expected: object) -> str:

@@ -1,9 +1,9 @@
-"""Primitives for texts: for fields, and for the raw response (`Trace...`).
+"""Primitives for texts, in fields and in the raw response (`Trace...`).
 
 In fields, numbers, bools and dates are compared as texts (5 as "5"). None, NaN and other values have no text and fail.
 
-A field for the raw response is not in the judge's schema. Its truth is True (the default) or False, and says whether
-the response should pass.
+A field that reads the raw response is not in the judge's schema. Its truth is True (the default) or False: whether the
+response should pass.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ FlagNames = Annotated[Flags, BeforeValidator(flag_names)]
 Count = Annotated[int, Strict(), Field(ge=0)]
 _OPENING: Final = re.compile(r"[\[{]")
 _MOST_OPENINGS: Final = 1000
-"""The most places at which a response is searched for JSON."""
+"""Maximum number of positions at which JSON is searched for in a response."""
 
 
 def _other_words(primitive: Primitive, expected: object) -> object:
-    """Return words that do not pass, if there are any; None if the truth says that the field has no text."""
+    """Return words that do not pass, if there are any; None if the truth shows that the field is not a text field."""
     value = plain(expected)
     if value is not None and not isinstance(value, str | list):
         return None
@@ -42,19 +42,19 @@ def _other_words(primitive: Primitive, expected: object) -> object:
 
 
 class ExactMatch(Primitive):
-    """Passes if both texts are equal after all of `normalize` (by default, case and outer whitespace are ignored).
+    """Passes if both texts are equal after normalization (by default, case and outer whitespace are ignored).
 
-    Texts that look the same are equal, whatever `normalize` is, unless it is "exact".
+    `normalize` is the list of normalizers. Unless it is "exact", texts that look the same are equal.
 
-    None never passes. An empty text passes only for an empty truth. A truth that is empty after normalization is an
-    error, because it would equal all other such texts.
+    None never passes. An empty text passes only for an empty truth. A truth that is not empty, but becomes empty by
+    normalization, is an error, because it would equal all other such texts.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
     normalize: Normalizers = ("lowercase", "strip")
 
     def check_expected(self, expected: object) -> None:
-        """Raise `ValueError` unless the truth is a text that is not empty after normalization."""
+        """Raise `ValueError` unless the truth is a text that normalization does not make empty."""
         self._normalized_truth(expected)
 
     def mutate(self, expected: object) -> object:
@@ -102,8 +102,8 @@ class _Contains(Primitive):
 class ContainsAny(_Contains):
     """Passes if at least one of `substrings` occurs in the value. The truth is ignored.
 
-    Value and substrings are normalized with `normalize`, by default not at all. The items of a list are searched one by
-    one. There must be at least one substring, and none may be empty after normalization.
+    Value and substrings are normalized with `normalize`, by default not at all. In a list, each item is searched
+    separately. There must be at least one substring, and none may be empty after normalization.
     """
 
     def mutate(self, expected: object) -> object:
@@ -111,19 +111,22 @@ class ContainsAny(_Contains):
         return _other_words(self, expected)
 
     def check(self, extracted: object, expected: object) -> bool:
-        """Return whether one of the substrings occurs."""
+        """Return whether any of the substrings occurs."""
         return any(self._occurring(extracted))
 
 
 class ContainsAll(_Contains):
-    """Passes if all `substrings` occur in the value, in a list also in different items; otherwise as `ContainsAny`."""
+    """Passes if all `substrings` occur in the value; in a list, they may occur in different items.
+
+    In all other respects it is like `ContainsAny`.
+    """
 
     def mutate(self, expected: object) -> object:
         """Return other words, which a useful condition does not accept."""
         return _other_words(self, expected)
 
     def check(self, extracted: object, expected: object) -> bool:
-        """Return whether all of the substrings occur."""
+        """Return whether all substrings occur."""
         return all(self._occurring(extracted))
 
 
@@ -131,8 +134,8 @@ class RegexMatch(Primitive):
     """Passes if `pattern` is found anywhere in the value (anchor it with ^ and $). The truth is ignored.
 
     The syntax is that of `re`; `flags` are names (`["IGNORECASE"]`) or constants of `re`. The pattern must be valid and
-    not empty. The value is searched as it is written, and folded: a pattern with plain hyphens, spaces and quotes finds
-    the others, too. A search that takes too long raises `PatternTimeout`.
+    not empty. Both the original and the folded value are searched, so a pattern with plain hyphens, spaces and quotes
+    also matches their variants. A search that takes too long raises `PatternTimeout`.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -158,7 +161,7 @@ class RegexMatch(Primitive):
 
 
 class TracePrimitive(Primitive):
-    """The base of primitives that read the raw response."""
+    """The base class of primitives that read the raw response."""
 
     reads_trace: ClassVar[bool] = True
 
@@ -173,9 +176,9 @@ def _at_least_one(count: object) -> object:
 
 
 class TraceRegex(TracePrimitive):
-    """Passes if `pattern` is found in the response at least `count_min` times, without overlaps (default 1).
+    """Passes if `pattern` is found in the response at least `count_min` times (default 1), without overlaps.
 
-    The response is searched as it is written, and in NFC.
+    Both the original response and its NFC form are searched.
 
     The syntax is that of `re`; `flags` are names (`["IGNORECASE"]`) or constants of `re`. The pattern must be valid and
     not empty, and `count_min` at least 1. A search that takes too long raises `PatternTimeout`.
@@ -192,7 +195,7 @@ class TraceRegex(TracePrimitive):
         return self
 
     def check_trace(self, text: str) -> bool:
-        """Return whether the pattern is found often enough."""
+        """Return whether the pattern is found at least `count_min` times."""
         forms = dict.fromkeys((text, compose(text)))
         return any(
             len(find_all(self.pattern, form, self.flags, limit=self.count_min)) == self.count_min for form in forms
@@ -202,7 +205,7 @@ class TraceRegex(TracePrimitive):
 class TraceContains(TracePrimitive):
     """Passes if `substring`, which must not be empty, occurs in the response. Case-sensitive by default.
 
-    The response is searched as it is written, and both in NFC.
+    Both the original texts and their NFC forms are compared.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -219,7 +222,7 @@ class TraceContains(TracePrimitive):
 
 
 class TraceLength(TracePrimitive):
-    """Passes if the length of the response in characters or words is from `min` to `max`, both included.
+    """Passes if the response's length in `unit` ("chars" or "words") is from `min` to `max`, both included.
 
     Characters are Unicode code points, including whitespace; words are separated by whitespace. One bound may be
     omitted, and `min` must not be above `max`.
@@ -239,23 +242,23 @@ class TraceLength(TracePrimitive):
         return self
 
     def check_trace(self, text: str) -> bool:
-        """Return whether the length of the response is in the range."""
+        """Return whether the response's length is in the range."""
         length = len(text.split()) if self.unit == "words" else len(text)
         return (self.min is None or length >= self.min) and (self.max is None or length <= self.max)
 
 
 class TraceJSON(TracePrimitive):
-    """Passes if the response is one JSON value, or with `anywhere` set, if an object or list occurs in it.
+    """Passes if the whole response is one JSON value or, if `anywhere` is set, contains a JSON object or list.
 
-    NaN and the infinities are no JSON, and neither is JSON between the marks of a block of code, unless `anywhere` is
-    set. Up to 1,000 places of a response are searched.
+    NaN and infinities are not JSON. JSON in a Markdown code block passes only if `anywhere` is set. At most 1,000
+    positions in a response are tried.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
     anywhere: bool = False
 
     def check_trace(self, text: str) -> bool:
-        """Return whether the response is JSON, or contains it."""
+        """Return whether the response is JSON or, if `anywhere` is set, contains it."""
         decoder = json.JSONDecoder(parse_constant=_no_constant)
         if not self.anywhere:
             return _decodes(decoder, text.strip(), whole=True)
@@ -272,4 +275,4 @@ def _decodes(decoder: json.JSONDecoder, text: str, start: int = 0, *, whole: boo
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")

@@ -1,6 +1,6 @@
-"""Units as people write them, for `NumberWithUnit`: a table of spellings, without factors.
+"""Units as people write them, for `NumberWithUnit`: a table of spellings, without conversion factors.
 
-Symbols are those of the SI brochure (9th edition), of ISO 4217 for money, and of common use elsewhere.
+The symbols come from the SI brochure (9th edition), for money from ISO 4217, and otherwise from common use.
 """
 
 from __future__ import annotations
@@ -81,21 +81,21 @@ _KINDS: Final[dict[str, dict[str, str]]] = {
     },
 }  # fmt: skip
 CURRENCIES: Final = (*_KINDS["money"], "US$", "CA$", "AU$", *re.findall(r"\b[A-Z]{3}\b", str(_KINDS["money"])))
-"""The signs and codes that may stand before a number."""
+"""The currency signs and codes that may precede a number."""
 MULTIPLES: Final = frozenset(
     (
         *("pair", "dozen", "couple", "half", "halve", "third", "quarter", "fifth", "tenth", "time", "fold"),
         *("percentile", "bc", "bce", "b.c", "b.c.e"),
     )
 )
-"""Words after a number, without a plural s, that make it another one: 3 pairs are not 3."""
+"""Words after a number, without a plural s, that change what it counts: 3 pairs are not 3."""
 
 _PLAIN: Final = {
     **dict(zip(map(ord, "⁰¹²³⁴⁵⁶⁷⁸⁹\u03bc\u00ba"), "0123456789\u00b5\u00b0", strict=True)),
     0x2103: "\u00b0C",
     0x2109: "\u00b0F",
 }
-"""Raised digits, the two signs of micro and of degrees, and the signs of Celsius and Fahrenheit."""
+"""Superscript digits, variants of the micro and degree signs, and the signs for Celsius and Fahrenheit."""
 _UNITS: Final = {
     spelling: unit
     for units in _KINDS.values()
@@ -110,9 +110,9 @@ for _spelling, _unit in _UNITS.items():
 
 
 def find_unit(text: str) -> str | None:
-    """Return the unit that a text names, such as "µg" for *micrograms* and "mg/dl" for *mg per dL*; None for another.
+    """Return the unit that a text names, such as "µg" for *micrograms* and "mg/dl" for *mg per dL*; None if unknown.
 
-    Case matters only where two units differ in nothing else, such as mW and MW.
+    Case matters only if two units differ in nothing else, such as mW and MW.
     """
     written = " ".join(
         fold(text).translate(_PLAIN).replace("℃", "°C").replace("℉", "°F").replace("^", "").split()
@@ -140,5 +140,5 @@ def _one_unit(written: str) -> str | None:
 
 
 def kind_of_unit(unit: str) -> str:
-    """Return the kind of quantity of a unit that `find_unit` returned; those of two kinds cannot be the same."""
+    """Return the kind of quantity (such as "mass") for a unit that `find_unit` returned."""
     return "/".join(_KIND_OF.get(part) or _KIND_OF[part.rstrip("-0123456789")] for part in unit.split("/"))

@@ -1,7 +1,7 @@
 """Conversions of values to what primitives compare: texts, numbers, collections and hashable keys.
 
-Values come from JSON or from a pydantic class: None, bool, int, float, Decimal, str, date, time, enum, list, tuple,
-set, dict, model. The functions return None for values that they cannot convert, and never raise.
+Values come from JSON or from a pydantic class: None, bool, int, float, Decimal, str, date, time, enum member, list,
+tuple, set, dict, model. The functions never raise; most return None for values that they cannot convert.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from pydantic import AllowInfNan, BaseModel, Strict
 from karenina_toolkit.folding import fold
 
 Number = Annotated[int, Strict()] | Annotated[float, Strict(), AllowInfNan(False)]
-"""A parameter that is a finite number, and not a bool or text."""
+"""A parameter that must be a finite number, not a bool or text."""
 
 _PLAIN: Final = frozenset({str, int, float, bool, list, type(None)})
 OTHER_WORDS: Final = ("something unrelated", "an entirely different matter", "zzz")
-"""Texts that no reasonable truth equals."""
+"""Texts that should not equal any reasonable truth."""
 _LARGEST: Final = 400
 _EXACT_FLOAT: Final = 2**53
 _FARTHEST: Final = 10**15
-"""The largest exponent of a number, so that Decimal supports products of two numbers."""
+"""The largest exponent of a number; it is limited so that Decimal supports the product of two numbers."""
 _NUMBER: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
 def plain(value: object) -> object:
-    """Return the value of an enum's member, the fields of a model as a dict, and other values unchanged."""
+    """Return an enum member's value, a model's fields as a dict, and other values unchanged."""
     if type(value) in _PLAIN:
         return value
     while isinstance(value, Enum):
@@ -63,13 +63,13 @@ def text_of(value: object) -> str | None:
 
 
 def number_of(value: object) -> Decimal | None:
-    """Return `value` as a finite number, exactly as it is written (0.1 is one tenth, as a float and as a text).
+    """Return `value` as a finite number, exactly as it is written, or None if it is not one.
 
-    A float is the shortest decimal that is converted to it: 1e23 is ten to the power of 23. Numbers with more than
-    10**15 digits before or after the decimal point are not supported.
+    0.1 is one tenth, as a float and as a text: a float means the shortest decimal that is converted to it. Numbers with
+    more than 10**15 digits before or after the decimal point are not supported.
 
-    A text must, when it is folded, be a plain number in ASCII digits, with optional outer whitespace: "5", "-2.50",
-    "1e-3". Neither "1,200", "3.5 %", "5 mg", "1_000", "nan" and "inf" nor bools are numbers.
+    A text must, after folding, be a plain number in ASCII digits, with optional outer whitespace: "5", "-2.50", "1e-3".
+    Bools, "1,200", "3.5 %", "5 mg", "1_000", "nan" and "inf" are not numbers.
     """
     value = plain(value)
     try:
@@ -93,14 +93,14 @@ def number_of(value: object) -> Decimal | None:
 
 
 def exact(number: float) -> Decimal:
-    """Return a finite parameter as a decimal, exactly as it is written."""
+    """Return a finite parameter as a Decimal, exactly as it is written."""
     return Decimal(number) if isinstance(number, int) else Decimal(repr(number))
 
 
 def another(value: object) -> object:
-    """Return a value of the same kind that is not equal: the other bool, a higher number, the next day, other words.
+    """Return a different value of the same kind: the other bool, a higher number, the next day, other words.
 
-    None for other kinds.
+    For a collection, return a list with an additional item. Return None for other kinds.
     """
     value = plain(value)
     match value:
@@ -121,9 +121,9 @@ def another(value: object) -> object:
 
 
 def above_by(value: object, distance: Decimal) -> int | float | Decimal | None:
-    """Return a number that is more than `distance` (which may be negative: below) from `value`; None if none is.
+    """Return a number that is more than `distance` above `value`, or below it if `distance` is negative.
 
-    It is a whole number if `value` is one, and has its sign or is further from 0.
+    It is an integer if `value` is one. Return None if `value` is not a number, or the result has more than 400 digits.
     """
     start = number_of(value)
     if start is None:
@@ -142,7 +142,7 @@ def above_by(value: object, distance: Decimal) -> int | float | Decimal | None:
 
 
 def another_day(value: date, days: int = 1) -> date | None:
-    """Return the date or time that is `days` later, or earlier if there is none; None if both are out of range."""
+    """Return the date or time that is `days` later, or if that is out of range, earlier; None if both are."""
     for step in (timedelta(days), timedelta(-days)):
         try:
             return value + step
@@ -152,7 +152,7 @@ def another_day(value: date, days: int = 1) -> date | None:
 
 
 def items_of(value: object, *, ordered: bool = False) -> list[object] | None:
-    """Return the items of a list or tuple, and of a set unless `ordered`. Texts and dicts are not collections."""
+    """Return the items of a list, a tuple or (unless `ordered`) a set; None for texts, dicts and other values."""
     value = plain(value)
     if isinstance(value, list | tuple) or (isinstance(value, set | frozenset) and not ordered):
         return list(value)
@@ -160,11 +160,12 @@ def items_of(value: object, *, ordered: bool = False) -> list[object] | None:
 
 
 def key_of(value: object, text: Callable[[str], str] = fold) -> Hashable:
-    """Return a hashable key of `value`; the keys of equal values are equal.
+    """Return a hashable key for `value`; equal values have equal keys.
 
-    Texts are equal after the conversion `text` (by default, if they look the same), and numbers if they are equal as
-    numbers (1 and 1.0). A bool equals only a bool, and a text never a number. A date equals its ISO text, and a list a
-    tuple; sets and dicts have no order. NaN and values that are nested too deeply equal nothing.
+    Texts are equal if they are after the conversion `text` (by default, if they look the same), and numbers if they
+    have the same value (1 and 1.0). A bool equals only a bool, and a text never equals a number. A date equals its ISO
+    text, and a list equals a tuple; sets and dicts have no order. NaN and values that are nested too deeply equal
+    nothing.
     """
     try:
         return _key(value, text)

@@ -1,1 +1,1 @@
-"""What templates of the same form share: declarations as data, the class made from them, the schema for judges."""
+"""What templates with the same fields share: declarations as data, the class built from them, the judge's schema."""

@@ -1,4 +1,4 @@
-"""The declarations of a template's source as plain data: annotations, fields, and classes."""
+"""The declarations in a template's source as plain data: annotations, fields and classes."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ NO_DEFAULT: Final = _NoDefault()
 class Annotation:
     """A type as hashable data. `kind` is a simple type, a container, "literal", "union", "class" or "...".
 
-    `values` are the options of a literal, each with the name of its type, so that 1 and True differ; `name` is that of
-    a class of the same source.
+    `values` are the options of a literal, each preceded by the name of its type, so that 1 and True differ. `name` is
+    the name of a class in the same source.
     """
 
     kind: str
@@ -54,7 +54,7 @@ class Annotation:
     name: str = ""
 
     def classes(self) -> set[str]:
-        """Return the names of the classes in the annotation."""
+        """Return the names of the source's classes in the annotation."""
         return {self.name} if self.kind == "class" else {name for part in self.parts for name in part.classes()}
 
 
@@ -62,7 +62,10 @@ NONE: Final = Annotation("None")
 
 
 def read_annotation(node: ast.expr, scope: Scope) -> Annotation:
-    """Return an annotation, which may be written as text. Raises `TemplateError` or `UntrustedTemplate`."""
+    """Return the annotation in a syntax node, which may be a string.
+
+    Raises `TemplateError` for an unknown or invalid annotation, and `UntrustedTemplate` if it is code.
+    """
     match node:
         case ast.Constant(value=None):
             return NONE
@@ -108,7 +111,7 @@ def _subscript(node: ast.Subscript, base: ast.expr, inner: ast.expr, scope: Scop
         return Annotation(kind, (read_annotation(items[0], scope), Annotation("...")))
     if len(items) != _ARGUMENTS.get(kind, len(items)):
         raise TemplateError(
-            f"`{shorten_source(node)}`: {kind} takes {_ARGUMENTS[kind]} in its brackets, not {len(items)}",
+            f"`{shorten_source(node)}`: {kind} takes {_ARGUMENTS[kind]} types in its brackets, not {len(items)}",
             line=node.lineno,
         )
     return Annotation(kind, tuple(read_annotation(item, scope) for item in items))
@@ -142,7 +145,7 @@ def _parsed(text: str, node: ast.Constant) -> ast.expr:
 
 @dataclass(frozen=True, slots=True)
 class FieldDeclaration:
-    """One annotated field. `constraints` are those of pydantic's `Field` (ge, max_length, ...), by name."""
+    """An annotated field. `constraints` are parameters of pydantic's `Field` (ge, max_length, ...), by name."""
 
     name: str
     line: int
@@ -154,7 +157,7 @@ class FieldDeclaration:
 
     @property
     def is_trace(self) -> bool:
-        """Whether the field reads the raw response and is not filled by a judge."""
+        """Whether the field reads the raw response, so that no judge fills it."""
         return self.rule is not None and self.rule.reads_trace
 
 
@@ -170,7 +173,7 @@ class EnumDeclaration:
 
 @dataclass(frozen=True, slots=True)
 class ModelDeclaration:
-    """A class with fields: the answer itself (`is_answer`), or a model nested in it."""
+    """A class with fields: a subclass of `BaseAnswer` (`is_answer`), or a model that can be nested in one."""
 
     name: str
     line: int
@@ -183,22 +186,22 @@ class ModelDeclaration:
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """A whole source: the answer, the classes that it may use, by name, and the meaning of its names."""
+    """A whole source: the answer, all classes by name, and the meanings of names in it."""
 
     answer: ModelDeclaration
     classes: Mapping[str, ModelDeclaration | EnumDeclaration]
     scope: Scope
 
     def descriptions(self) -> dict[str, str]:
-        """Return the descriptions of the answer's own fields for the judge."""
+        """Return the descriptions of the answer's own fields."""
         return {item.name: item.description for item in self.answer.fields.values() if item.description}
 
     def shape(self) -> Hashable:
-        """Return a key that is equal for templates with the same class.
+        """Return a key that is equal for templates that can share a class.
 
-        It contains the names, annotations, constraints and defaults of the answer and the classes that it uses, but not
-        truths, weights, primitives, hints, composition and docstrings. Of the descriptions, it contains those of nested
-        models, and for the answer's own fields only whether they have one.
+        It contains the names, annotations and constraints in the answer and the classes that it uses, and the defaults
+        and descriptions in nested models. It does not contain truths, weights, primitives, hints, the strategy and
+        docstrings, nor the descriptions of the answer's own fields (only whether they have one).
         """
         seen: dict[str, Hashable] = {}
         waiting = sorted(_used_classes(self.answer))

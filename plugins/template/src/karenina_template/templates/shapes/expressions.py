@@ -1,6 +1,6 @@
-"""Expressions of a template's source as data: literals, containers, signs, and calls of known constructors.
+"""Expressions in a template's source as data: literals, containers, signs, and calls of known constructors.
 
-No source text is evaluated. Names have the meaning of the tables in this module, or none.
+No source text is evaluated. Names mean what the tables in this module say; others are unknown.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ def karenina_names() -> frozenset[str]:
 
 
 def is_karenina_module(module: str) -> bool:
-    """Return whether `module` is one of `karenina*`."""
+    """Return whether the top-level package of `module` is `karenina` or starts with `karenina_`."""
     return module.partition(".")[0].partition("_")[0] == "karenina"
 
 
 def known_names(module: str) -> frozenset[str]:
-    """Return the names of `module` that templates may import; empty if the module is unknown."""
+    """Return the names that templates may import from `module`; empty if the module is unknown."""
     if is_karenina_module(module):
         return karenina_names()
     package = module.partition(".")[0]
@@ -63,23 +63,23 @@ def known_names(module: str) -> frozenset[str]:
 
 
 def is_known_import(module: str, name: str) -> bool:
-    """Return whether `name` is one of those `known_names` of the module."""
+    """Return whether templates may import `name` from `module`, as `known_names` says, but faster."""
     if not is_karenina_module(module):
         return name in _MODULES.get(module, ()) or f"{module.partition('.')[0]}.{name}" in known_primitives()
     return name in _OURS or name in known_primitives()
 
 
 def full_name(module: str, name: str) -> str:
-    """Return the name under which `name` of a known module is known: a third party's primitive with its package."""
+    """Return the full name of `name` from a known module: a third party's primitive is prefixed with its package."""
     full = f"{module.partition('.')[0]}.{name}"
     return full if full in known_primitives() else name
 
 
 @dataclass
 class Scope:
-    """The meaning of names in a source: `names` and `modules` that it imports, `classes` and `enums` that it defines.
+    """The meanings of names in a source: `names` and `modules` that it imports, `classes` and `enums` that it defines.
 
-    Known names need no import. The names of classes in the source hide known names.
+    Known names need no import. Classes in the source hide known names. `digest` is the source's SHA-256.
     """
 
     digest: str
@@ -115,11 +115,11 @@ class Scope:
         return None
 
     def code(self, node: ast.AST, what: str) -> UntrustedTemplate:
-        """Return the error for `node`, which is code."""
+        """Return the error that says that `node` is code."""
         return self.code_at(getattr(node, "lineno", None), what)
 
     def code_at(self, line: int | None, what: str) -> UntrustedTemplate:
-        """Return the error for code on a line."""
+        """Return the error that says that there is code on a line."""
         return UntrustedTemplate(what, digest=self.digest, line=line)
 
 
@@ -134,7 +134,7 @@ def is_known(name: str) -> bool:
 
 
 def shorten_source(node: ast.AST) -> str:
-    """Return the source of `node`, shortened, for messages."""
+    """Return the source of `node` for a message, cut to 80 characters."""
     try:
         text = ast.unparse(node)
     except (RecursionError, ValueError):
@@ -143,7 +143,7 @@ def shorten_source(node: ast.AST) -> str:
 
 
 def read_value(node: ast.expr, scope: Scope) -> Any:
-    """Return the value of an expression. Raises `UntrustedTemplate` for code and `TemplateError` for mistakes."""
+    """Return the value of an expression. Raises `UntrustedTemplate` for code, and `TemplateError` for mistakes."""
     match node:
         case ast.Constant(value=bool() | int() | float() | str() | None):
             trouble = find_problem(node.value)
@@ -174,7 +174,7 @@ def read_value(node: ast.expr, scope: Scope) -> Any:
 
 
 def read_arguments(node: ast.Call, scope: Scope) -> tuple[list[ast.expr], dict[str, ast.expr]]:
-    """Return the positional and the named arguments of a call. Raises `UntrustedTemplate` for unpacking."""
+    """Return the positional and the keyword arguments of a call. Raises `UntrustedTemplate` for unpacking."""
     named: dict[str, ast.expr] = {}
     for keyword in node.keywords:
         if keyword.arg is None:
@@ -233,7 +233,7 @@ def _bad_parameter(name: str, error: ValidationError, constructor: object) -> st
         elif item["type"] == "missing":
             meaning = getattr(fields.get(place), "description", None)
             missing.append(f"{place!r}{f' ({meaning})' if meaning else ''}")
-        elif not place.startswith(explained):  # else another form of a value whose problem is explained
+        elif not place.startswith(explained):  # else it is about another form of a value whose problem is reported
             problems.append(f"{place}: {message}" if place else message)
     kind = getattr(fields.get("type"), "default", name)
     shown = name if kind == name else f"{name} (type: {kind})"
@@ -246,7 +246,7 @@ def _bad_parameter(name: str, error: ValidationError, constructor: object) -> st
 
 
 def _place_of(location: tuple[int | str, ...]) -> str:
-    """Return a place in a value without the names of validators that pydantic adds."""
+    """Return an error's location as a dotted path, without the validator names that pydantic adds."""
     return ".".join(str(part) for part in location if not set(str(part)) & set("[(-"))
 
 

@@ -1,8 +1,9 @@
-"""Types without the constraints that are not shown to a judge, so that any value can be compared with the truth.
+"""Opening of types: the removal of constraints that are not shown to a judge, so that any value can be compared.
 
 A constraint that leaves a single value, such as `ge=40, le=40` or `Literal["BCL2"]`, gives the truth away, a literal
-beside other types (`Literal["BCL2"] | int`) names it, and a pattern or `multiple_of` may spell it. A judge that does
-not see them must not be held to them: its value would be refused, and a wrong answer would not count as wrong.
+in a union with other types (`Literal["BCL2"] | int`) names it, and a pattern or `multiple_of` may reveal it. If a judge
+does not see these constraints, they must not apply to its value: otherwise a wrong value would be refused, and would
+not count as a wrong answer.
 """
 
 from __future__ import annotations
@@ -24,15 +25,16 @@ from karenina_template.templates.errors import TemplateError
 from karenina_template.templates.primitives.values import plain
 
 SHOW: Final = "show_constraints"
-"""The key in `json_schema_extra` with which an author shows the constraints of a field to the judge."""
+"""The key in `json_schema_extra` with which an author shows a field's constraints to the judge."""
 
 _BOUNDS: Final[Mapping[type, str]] = {Ge: "ge", Le: "le", Gt: "gt", Lt: "lt", MultipleOf: "multiple_of"}
 
 
 def leaves_one_value(bounds: Iterable[Any], step: Any) -> bool:
-    """Return whether `bounds` leave at most one value: the least, the greatest, and two exclusive ones, in this order.
+    """Return whether `bounds` leave at most one value.
 
-    None is no bound. `step` is the number of which values are multiples, such as 1 for whole numbers.
+    `bounds` are the minimum, the maximum, the exclusive minimum and the exclusive maximum; None means no bound. Values
+    must be multiples of `step`, such as 1 for whole numbers, unless it is None.
     """
     low, high, above, below = bounds
     lows, highs = [one for one in (low, above) if one is not None], [one for one in (high, below) if one is not None]
@@ -54,14 +56,14 @@ def leaves_one_value(bounds: Iterable[Any], step: Any) -> bool:
 
 
 def is_one_option(values: Iterable[object]) -> bool:
-    """Return whether `values` are a single option: all that are not None read alike."""
+    """Return whether `values`, apart from None, are a single option: they are equal as texts."""
     return len({str(value) for value in values if value is not None}) == 1
 
 
 def create_class(
     name: str, base: type[BaseModel], fields: dict[str, Any], module: str = __name__, doc: str | None = None
 ) -> Any:
-    """Return a subclass of `base` with these fields. Raises `TemplateError`."""
+    """Return a subclass of `base` with these fields. Raises `TemplateError` if it cannot be built."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # fields may have names of pydantic's own methods
@@ -71,10 +73,10 @@ def create_class(
 
 
 class Opener:
-    """A converter of types to types without the constraints that are not shown. It returns a type itself if it has
-    none.
+    """A converter of types to opened types, which lack the constraints that are not shown to a judge.
 
-    A type that contains itself stays as it is, and so do the types of other libraries.
+    Types without such constraints are returned unchanged, and so are types that contain themselves, and types from
+    other libraries.
     """
 
     def __init__(self) -> None:
@@ -82,7 +84,7 @@ class Opener:
         self._open_now: set[Any] = set()
 
     def changed(self, fields: Mapping[str, FieldInfo]) -> list[str]:
-        """Return the names of the fields whose opened types are others."""
+        """Return the names of the fields whose types are changed by opening."""
         return [
             name
             for name, info in fields.items()
@@ -90,9 +92,10 @@ class Opener:
         ]
 
     def open(self, annotation: Any, *, shown: bool = False, is_option: bool = False) -> Any:
-        """Return the opened type of an annotation. If it is `shown`, only the models in it are opened.
+        """Return the opened type for an annotation.
 
-        `is_option` means that it is one of several types in a union, whose literals are opened together.
+        If `shown`, the author shows its constraints, and only the models in it are opened. `is_option` means that the
+        annotation is one of several types in a union, whose literals are opened together.
         """
         origin, parts = get_origin(annotation), get_args(annotation)
         if origin is Annotated:
@@ -122,9 +125,9 @@ class Opener:
         shown: bool = False,
         is_option: bool = False,
     ) -> Any | None:
-        """Return the opened type of `base` with the constraints of a field, or None if it is the same.
+        """Return the opened type for `base` with the constraints in `metadata`, or None if opening changes nothing.
 
-        `extra` is the `json_schema_extra` of the field, in which its author may show the constraints.
+        `extra` is the field's `json_schema_extra`, with which its author may show the constraints.
         """
         extras = [extra, *(one.json_schema_extra for one in metadata if isinstance(one, FieldInfo))]
         shown = shown or any(isinstance(one, Mapping) and one.get(SHOW) is True for one in extras)
@@ -154,11 +157,11 @@ class Opener:
         ]
         if any(one is not other for one, other in zip(parts, opened, strict=True)):
             annotation = Union[tuple(opened)]  # noqa: UP007 - made from a tuple
-        # as a whole first: a number written as text is still a number, if a number is among the types
+        # The union itself comes first: a number that is written as text is still read as a number if it has numbers.
         return _or_any(Annotated[annotation, Field(union_mode="smart")]) if opens_all else annotation
 
     def _alias(self, alias: Any) -> Any:
-        """Return the opened type of a `type` statement, which has a definition of its own in a schema."""
+        """Return the opened type for an alias made by a `type` statement, which has its own definition in a schema."""
         if alias in self._open_now:
             return alias
         self._open_now.add(alias)
@@ -185,14 +188,17 @@ class Opener:
 
 
 def _or_any(annotation: Any) -> Any:
-    """Return a type that also takes other values of the kind of the only option of `annotation`."""
+    """Return a type that accepts `annotation` and any other value of the same type as its only option."""
     parts = (annotation, *(type(value) for value in _options(annotation)))
     either: Any = Union[parts]  # noqa: UP007 - made from a tuple
     return Annotated[either, Field(union_mode="left_to_right")]
 
 
 def _options(annotation: Any) -> Iterator[object]:
-    """Yield the values that an annotation lists: those of literals and enumerations, also in unions."""
+    """Yield the values that an annotation lists, in literals and enumerations, also inside unions.
+
+    In a union, aliases and enumerations with a single option are left out, because they are opened on their own.
+    """
     origin, parts = get_origin(annotation), get_args(annotation)
     if origin is Literal:
         yield from map(plain, parts)
@@ -209,7 +215,7 @@ def _options(annotation: Any) -> Iterator[object]:
 
 
 def _tags(models: Iterable[type[BaseModel]]) -> frozenset[str]:
-    """Return the names of fields whose single values tell the models of a union apart."""
+    """Return the names of discriminator fields: their single literal values distinguish the models in a union."""
     seen: dict[str, set[object]] = {}
     for model in models:
         for name, info in model.model_fields.items():

@@ -1,4 +1,4 @@
-"""The JSON Schema for a judge, which contains only names, types and field descriptions of a template."""
+"""The JSON Schema for a judge: names, types, field descriptions, and constraints that do not give a truth away."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from karenina_template.templates.field import VERIFICATION
 from karenina_template.templates.shapes.open_fields import SHOW, is_one_option, leaves_one_value
 
 REASONING_NAMES: Final = ("reasoning", "reason", "rationale", "explanation", "thinking", "evidence")
-"""Names of fields that come first, also as endings after an underscore: judges that reason first decide better."""
+"""Names, or last words of names, of fields that come first, because judges that reason first decide better."""
 
 _DECIMAL: Final = "^(?!^[-+.]*$)"
-"""The beginning of pydantic's own pattern for decimals, which is no author's."""
+"""The start of the pattern that pydantic itself adds for Decimal; no author wrote it."""
 
 _BOUNDS: Final = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
 _KINDS: Final = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
@@ -36,7 +36,7 @@ _NAMED: Final = frozenset({"properties", "$defs", "patternProperties"})
 
 Json = dict[str, Any]
 Unshown = Mapping[str, tuple[str, ...]]
-"""The constraints that a judge is not shown, in words, by field."""
+"""Descriptions of the constraints that are not shown to a judge, by field."""
 
 
 class _NoWarnings(GenerateJsonSchema):
@@ -46,14 +46,14 @@ class _NoWarnings(GenerateJsonSchema):
 def judge_schema(cls: type[BaseModel], without: Collection[str]) -> tuple[Json, Unshown]:
     """Return the schema of `cls` for a judge, without the fields in `without`, and the constraints that it leaves out.
 
-    It contains only keywords that constrain values, and the descriptions of fields: no titles, defaults, examples and
+    The schema contains only keywords that constrain values, and field descriptions: no titles, defaults, examples and
     docstrings. Every property is required and may be null; objects have no further properties; fields for reasoning
-    come first. Unused definitions are dropped. `json_schema_extra`, `model_config` and `WithJsonSchema` of a class of
-    Python are its author's word on these keywords, also on a description.
+    come first. Unused definitions are dropped. What `json_schema_extra`, `model_config` and `WithJsonSchema` of a
+    Python class set for these keywords and for descriptions is kept.
 
-    Constraints that can give a truth away are left out, unless `json_schema_extra` of the field has `SHOW`: patterns
-    and `multiple_of`, bounds, literals and enumerations that leave a single value, and a literal beside other types.
-    The names of classes are kept, as those of fields are: see `self_check`.
+    Constraints that can give a truth away are left out, unless the field's `json_schema_extra` contains `SHOW`:
+    patterns and `multiple_of`; bounds, literals and enumerations that leave a single value; and a literal in a union
+    with other types. The names of fields and classes are kept; `self_check` warns about truths in them.
 
     Raises `TemplateError` for an annotation that JSON Schema does not support, and for a `VerifiedField` in a nested
     model, which would not be verified.
@@ -83,7 +83,7 @@ def judge_schema(cls: type[BaseModel], without: Collection[str]) -> tuple[Json, 
 
 
 def judge_object(properties: Mapping[str, Json]) -> Json:
-    """Return the schema for a judge of an object with these properties."""
+    """Return the judge's schema for an object with these properties; fields for reasoning come first."""
     ordered = dict(sorted(properties.items(), key=lambda item: not is_reasoning(item[0])))
     return {
         "type": "object",
@@ -96,7 +96,7 @@ def judge_object(properties: Mapping[str, Json]) -> Json:
 def judge_part(adapter: TypeAdapter[Any]) -> tuple[Json, tuple[str, ...]]:
     """Return the part of `judge_schema` for a field of this type, and the constraints that it leaves out.
 
-    The type must not contain models and enumerations. Raises `PydanticInvalidForJsonSchema` for a type that JSON Schema
+    The type must contain no models or enumerations. Raises `PydanticInvalidForJsonSchema` for a type that JSON Schema
     does not support.
     """
     cleaning = _Cleaning()
@@ -105,21 +105,22 @@ def judge_part(adapter: TypeAdapter[Any]) -> tuple[Json, tuple[str, ...]]:
 
 
 def is_reasoning(name: str) -> bool:
-    """Return whether a field of this name contains reasoning rather than a value."""
+    """Return whether a field with this name contains reasoning rather than a value."""
     return name.lower().rpartition("_")[2] in REASONING_NAMES
 
 
 def with_description(part: Json, text: str) -> Json:
-    """Return `part` with the description `text`, at the same position among the sorted keys as pydantic's."""
+    """Return `part` with the description `text`, at the position among the sorted keys where pydantic would put it."""
     before = {key: value for key, value in part.items() if key < "description"}
     after = {key: value for key, value in part.items() if key > "description"}
     return {**before, "description": text, **after}
 
 
 class _Cleaning:
-    """The cleaning of one schema. `unshown` are the constraints that it left out, by definition and root field.
+    """A cleaner for one schema. `unshown` collects the constraints that are left out, by definition and root field.
 
-    `tags` are properties of `definitions` whose single values tell the options of a union apart; they are kept.
+    `tags` are pairs of definition and property: discriminators, whose single values distinguish the options of a union,
+    and which are kept.
     """
 
     def __init__(self, definitions: Json | None = None, tags: frozenset[tuple[str, str]] = frozenset()) -> None:
@@ -128,20 +129,21 @@ class _Cleaning:
         self._tags = tags
 
     def definition(self, name: str, part: Json) -> Json:
-        """Return a definition without its description: a docstring, with the author's own notes."""
+        """Return a cleaned definition without its description, which is a docstring with the author's own notes."""
         cleaned: Json = self._clean(part, (name, ""), shown=False)
         cleaned.pop("description", None)
         return cleaned
 
     def clean(self, part: Json, name: str) -> Json:
-        """Return the part of a field of the root."""
+        """Return the cleaned part for the root field `name`."""
         cleaned: Json = self._clean(part, ("", name), shown=False)
         return cleaned
 
     def _clean(self, part: Any, place: tuple[str, str], *, shown: bool, single: str | None = _ALONE) -> Any:
-        """Return a part; `place` is the definition in which it is, or "" for the root, and the property.
+        """Return a cleaned part. `place` is its definition ("" for the root) and its property.
 
-        `single` is what a single option of it is called if it is left out; None if it is kept.
+        If the part has a single option, `single` is what that is called in `unshown`; if `single` is None, the option
+        is kept.
         """
         if not isinstance(part, dict):
             return part
@@ -151,7 +153,7 @@ class _Cleaning:
             if key in _PLAIN:
                 found[key] = value
             elif key in _ONE:
-                # what an exclusion has is not left, but excluded
+                # the constraints inside an exclusion do not say what is allowed, so they give no truth away
                 found[key] = self._clean(value, place, shown=shown or key == "not")
             elif key in ("anyOf", "oneOf"):
                 inside = single
@@ -174,7 +176,7 @@ class _Cleaning:
         return found if shown else self._hide(found, place, single)
 
     def _options(self, part: Any) -> Iterator[object]:
-        """Yield the values that a part lists, also in a union, and those of an enumeration in it that is shown."""
+        """Yield the values that a part lists, also inside unions and in enumerations with several values."""
         options = [part["const"]] if "const" in part else part.get("enum", [])
         yield from options
         for option in (*part.get("anyOf", ()), *part.get("oneOf", ())):
@@ -212,7 +214,7 @@ class _Cleaning:
 
 
 def _of_kind(options: Iterable[object], kept: Json) -> Json:
-    """Return a part that takes all values of the kinds of `options`, with what is `kept` of their own part."""
+    """Return a part that accepts all values of the same types as `options`, with the keywords in `kept`."""
     kinds = list(dict.fromkeys(_KINDS.get(type(option), "string") for option in options))
     if len(kinds) > 1:
         rest = {key: value for key, value in kept.items() if key != "type"}
@@ -226,7 +228,7 @@ def _places(name: str, part: Json, definitions: Mapping[str, Json]) -> Iterator[
 
 
 def _tags(raw: Any, definitions: Json) -> Iterator[tuple[str, str]]:
-    """Yield definitions and properties whose single values tell the options of a union apart."""
+    """Yield definition and property of each discriminator: its single values distinguish the options of a union."""
     if isinstance(raw, list):
         for item in raw:
             yield from _tags(item, definitions)

@@ -1,6 +1,6 @@
-"""`Shape`: the class of templates that differ only in their truths, and values made from it once.
+"""`Shape`: the class that templates share if they differ only in their truths, and values that are derived from it.
 
-Building a pydantic class takes longer than everything else for a question, so it is done once for each shape.
+Building a pydantic class takes longer than all other steps for a question, so it is done once for each shape.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class Shape:
     """The common part of templates with the same class.
 
     `answer_class` has no truths, and each of its fields may be None. `judge_fields` are the fields that a judge fills,
-    in the order of its schema; `schema_json` is the schema as text. For declared templates, the descriptions of the
+    in the schema's order; `schema_json` is the judge's schema as text. For declared templates, the descriptions of the
     answer's own fields belong to each template: they are empty in the schema, and missing in the class. `unshown` are
-    constraints that are not in the schema, because they can give a truth away; the class does not have them either.
+    the constraints that are neither in the schema nor in the class, because they can give a truth away.
     """
 
     answer_class: type[BaseAnswer]
@@ -55,7 +55,7 @@ class Shape:
 
 
 def get_shape(key: Hashable, build: Callable[[], Shape]) -> Shape:
-    """Return the shape of `key` from a cache of 1,024 shapes, or build it."""
+    """Return the shape for `key` from a cache of 1,024 shapes, or build and cache it."""
     with CLASS_BUILD_LOCK:
         known = _shapes.get(key)
         if known is None:
@@ -68,12 +68,15 @@ def get_shape(key: Hashable, build: Callable[[], Shape]) -> Shape:
 
 
 def shape_of_declaration(declaration: Declaration) -> Shape:
-    """Return the shape of a declared template, shared with all templates of the shape. Raises `TemplateError`."""
+    """Return the shape of a declared template, which templates with equal keys share. Raises `TemplateError`."""
     return get_shape(("declared", declaration.shape()), lambda: _build(declaration))
 
 
 def shape_of_class(cls: type[BaseAnswer]) -> Shape:
-    """Return the shape of a class, with a subclass of it whose fields may be None. Raises `TemplateError`."""
+    """Return the shape of a class. Its `answer_class` is a subclass whose fields may be None.
+
+    Raises `TemplateError` if the class is invalid.
+    """
     own = cls.__dict__.get("__shape__")
     if isinstance(own, Shape):
         return own
@@ -87,12 +90,12 @@ def shape_of_class(cls: type[BaseAnswer]) -> Shape:
             nullable = _nullable(cls, opener)
         names, coercer = tuple(schema["properties"]), TruthCoercer(cls.model_fields)
         shape = Shape(nullable, names, json.dumps(schema), coercer, _with_others(unshown, changed))
-        cls.__shape__ = shape  # type: ignore[attr-defined]  # stored on the class, so that both are freed together
+        cls.__shape__ = shape  # type: ignore[attr-defined]  # on the class, so that both are freed together
     return shape
 
 
 def _nullable(cls: type[BaseAnswer], opener: Opener | None = None) -> type[BaseAnswer]:
-    """Return a subclass of `cls` whose fields may be None, with the types of `opener`."""
+    """Return a subclass of `cls` whose fields may be None, with their types opened if there is an `opener`."""
     fields: dict[str, Any] = {}
     for name, info in cls.model_fields.items():
         if name in OWN_FIELDS and not info.is_required():
@@ -140,14 +143,14 @@ def _build(declaration: Declaration) -> Shape:
 
 
 def _with_others(unshown: Unshown, changed: Sequence[str]) -> Unshown:
-    """Return `unshown` with the fields whose constraints JSON Schema does not have either, such as bounds of dates."""
+    """Return `unshown`, with changed fields whose constraints JSON Schema cannot express, such as bounds of dates."""
     others = {name: ("bounds that leave a single value",) for name in changed if name not in unshown}
     return {**unshown, **others} if others else unshown
 
 
 @dataclass(frozen=True, slots=True)
 class _Plain:
-    """The type adapter and schema of an annotation, shared by the fields of all shapes."""
+    """The type adapter and schema for an annotation, which fields in all shapes share."""
 
     adapter: TypeAdapter[Any]
     schema_json: str
@@ -155,7 +158,7 @@ class _Plain:
 
 
 def _plain_of_field(item: FieldDeclaration) -> _Plain | None:
-    """Return these for the annotation of a field; None if it has constraints or uses classes of its source."""
+    """Return the adapter and schema for a field; None if it has constraints or uses classes of its source."""
     return None if item.constraints or item.annotation.classes() else _plain(item.annotation)
 
 
@@ -244,7 +247,7 @@ def _type(annotation: Annotation, declaration: Declaration, built: dict[str, Any
 
 
 def _simple_type(annotation: Annotation) -> Any:
-    """Return the type of an annotation that uses no class of its source."""
+    """Return the type for an annotation that uses no classes of its source."""
     return _make_type(annotation, _no_class)
 
 

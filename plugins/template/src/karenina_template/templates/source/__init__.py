@@ -1,1 +1,1 @@
-"""From the source of a template to the template: declarations are read and rebuilt, trusted code is executed."""
+"""Loading of templates from their source: declarations are read and rebuilt, trusted code is executed."""

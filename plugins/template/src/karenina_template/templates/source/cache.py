@@ -1,15 +1,15 @@
-"""A cache of how sources were read, for sources that differ only in some literals.
+"""A cache of how sources were parsed, for sources that differ only in some literals.
 
-Most templates of a benchmark are the same text with other truths and descriptions, and parsing a source takes longer
-than everything else that its template needs. A `ParsedPattern` records which literal is the truth, the description or
-a parameter of which field, so that a template can be made from the literals alone. Each template's rules are still
-checked and its truths coerced. If the pattern does not apply, the source is parsed as usual, so that errors are those
-of the usual way.
+Most templates in a benchmark are the same text with different truths and descriptions, and parsing a source takes
+longer than all other steps. A `ParsedPattern` records which literal is the truth, the description or a parameter of
+which field, so that a template can be created from the literals alone. Each template's rules are still checked, and its
+truths coerced. If no pattern applies, the source is parsed as usual, so that errors do not depend on the cache.
 
-Only sources that need no trust have patterns. Literals outside of the answer's verified fields must be the same.
+Only sources that need no trust have patterns. Literals outside the answer's verified fields must be the same.
 
-Sources are split into their literals and the rest without parsing them as Python, whose grammar does not depend on the
-values of literals: sources with the same rest have the same syntax tree, except for the values of its constants.
+Sources are split into their literals and the rest without parsing them as Python. This is safe because Python's grammar
+does not depend on the values of literals: sources with the same rest have the same syntax tree, except for the values
+of constants.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from karenina_template.templates.shapes.expressions import Scope, read_arguments
 from karenina_template.templates.shapes.shape import Shape
 from karenina_toolkit.files.value_limits import find_problem
 
-# The pattern begins with a set of characters, so that other characters are skipped quickly. A text that is not
-# terminated is matched up to where it would have to end: matching takes time linear in the length of the source.
+# The pattern starts with a set of characters, so that other characters are skipped quickly. A string that is not
+# terminated is matched up to where it would have to end, so that matching takes linear time.
 _PIECE: Final = re.compile(
     r"""( [\#"'.0-9] (?:
       (?<=\#) [^\n]*+
@@ -60,9 +60,9 @@ _LONGEST: Final = 50_000
 
 @dataclass(slots=True)
 class LiteralSplit:
-    """A source as its literals and comments, and the `rest`, which marks the place and kind of each of them.
+    """A source, split into its literals and comments, and the `rest`, which marks the place and kind of each of them.
 
-    The prefix `r` or `u` of a text belongs to the rest.
+    A string's prefix `r` or `u` belongs to the rest.
     """
 
     rest: str
@@ -70,7 +70,7 @@ class LiteralSplit:
 
 
 def split_literals(source: str) -> LiteralSplit | None:
-    """Return `source` split; None if it may hold f-strings, bytes or other things that this cannot split safely."""
+    """Return `source`, split; None if it is too long, or may contain f-strings, bytes or others that are not safe."""
     if len(source) > _LONGEST or "\0" in source or "\r" in source or not _is_text(source):
         return None
     parts = _PIECE.split(source)
@@ -88,22 +88,22 @@ def _is_prefix(text: str, end: int) -> bool:
 
 
 def literal_spans(source: str) -> list[tuple[int, int]]:
-    """Return start and end of each literal and comment of `source`, in the order of its `LiteralSplit`."""
+    """Return the start and end of each literal and comment in `source`, in the order of its `LiteralSplit`."""
     return [found.span() for found in _PIECE.finditer(source)]
 
 
 def prefix_before(source: str, start: int) -> str:
-    """Return the prefix (`r` or `u`) of the literal that begins at `start`; empty if it has none."""
+    """Return the prefix (`r` or `u`) of the literal that starts at `start`; empty if it has none."""
     return source[start - 1 : start] if source[start] in "'\"" and source[start - 1 : start].isalpha() else ""
 
 
 def is_comment(literal: str) -> bool:
-    """Return whether it is a comment, which has no effect."""
+    """Return whether one of a split's `literals` is a comment, which has no effect."""
     return literal[0] == "#"
 
 
 def literal_value(literal: str, prefix: str = "") -> str | int | float:
-    """Return the value of a literal with its `prefix`. Raises `ValueError` if it is not a valid text or number."""
+    """Return the value of a literal with its `prefix`. Raises `ValueError` if it is not a valid string or number."""
     quote = literal[0]
     if quote in "'\"" and "\\" not in literal:
         width = 3 if literal.startswith(quote * 3) else 1
@@ -142,19 +142,19 @@ _SIZE: Final = 256
 _lock: Final = RLock()
 _patterns: Final[OrderedDict[tuple[str, ...], ParsedPattern]] = OrderedDict()
 _fixed: Final[OrderedDict[str, tuple[int, ...] | None]] = OrderedDict()
-"""The places of the literals that must be the same, by the rest of the source; None if no pattern is possible."""
+"""The indexes of the literals that must be the same, by the rest of the source; None if no pattern is possible."""
 _seen: Final[OrderedDict[int, None]] = OrderedDict()
-"""Hashes of sources that were read: a pattern is made only for the second source of its kind."""
+"""Hashes of sources that were parsed: a pattern is made only for the second source of its kind."""
 
 Values = Sequence[Any]
 
 
 class _PatternMismatchError(ValueError):
-    """A pattern does not apply to a source, or cannot be made from it."""
+    """Raised when a pattern does not apply to a source, or cannot be made from it."""
 
 
 def find_template(split: LiteralSplit, source: str) -> Template | None:
-    """Return the template of `source`, whose parts are `split`; None if no pattern in the cache applies."""
+    """Return the template in `source`, of which `split` is the split; None if no pattern in the cache applies."""
     with _lock:
         fixed = _fixed.get(split.rest)
         if fixed is None:
@@ -174,7 +174,7 @@ def find_template(split: LiteralSplit, source: str) -> Template | None:
 def add_template(
     split: LiteralSplit, source: str, tree: ast.Module, declaration: Declaration, template: Template
 ) -> None:
-    """Store how `template` was read from `source`, unless it is the first source of its kind."""
+    """Store how `template` was parsed from `source`, unless this is the first source of its kind."""
     with _lock:
         fixed = _fixed.get(split.rest, ())
         if fixed is None or _is_new(hash((split.rest, *[split.literals[place] for place in fixed]))):
@@ -205,9 +205,9 @@ def _store(cache: OrderedDict[Any, Any], key: Any, value: Any) -> None:
 
 @dataclass(slots=True)
 class _Argument:
-    """One argument of a `VerifiedField`: an expression, and the places of its constants among the source's literals.
+    """One argument of a `VerifiedField`: an expression, and the indexes of its constants in the source's literals.
 
-    `place` is that of the literal if the whole argument is one literal, else None.
+    `place` is the index of the literal if the whole argument is a single literal, else None.
     """
 
     parameter: str
@@ -222,7 +222,7 @@ class _Argument:
         self.place = self.constants[0][1][0] if whole else None
 
     def value(self, values: Values) -> object:
-        """Return the argument's value for these values of the literals."""
+        """Return the argument's value if the source's literals have these values."""
         found = [_join_constant(places, values) for _, places in self.constants]
         if self.last is not None and _are_identical(self.last[0], found):
             return self.last[1]
@@ -237,21 +237,21 @@ class _Argument:
 
 @dataclass(frozen=True, slots=True)
 class ParsedPattern:
-    """The common part of templates whose sources differ in some literals.
+    """The common part of templates whose sources differ only in some literals.
 
-    `free` are the places of these literals, each with its prefix (`r`, `u` or nothing).
+    `free` are the indexes of these literals, each with its prefix (`r`, `u` or empty).
     """
 
     free: tuple[tuple[int, str], ...]
     fields: tuple[tuple[str, bool, tuple[_Argument, ...] | str | None, Mapping[str, object]], ...]
-    """For each field: its name, whether it has a description, its arguments or a plain field's description, and the
-    options that plugins own, whose literals must be the same."""
+    """For each field: its name, whether it has a description, its arguments (or a plain field's description), and the
+    plugin options, whose literals must be the same."""
     docstring: tuple[int, ...]
     shape: Shape
     strategy: Tree | None
 
     def make_template(self, literals: Sequence[str], source: str) -> Template:
-        """Return the template of a source with these literals. Raises `ValueError` if the pattern does not apply."""
+        """Return the template for a source with these literals. Raises `ValueError` if the pattern does not apply."""
         values: list[Any] = list(literals)
         for place, prefix in self.free:
             values[place] = literal_value(literals[place], prefix)
@@ -283,19 +283,19 @@ class ParsedPattern:
 
 
 def _join_constant(places: tuple[int, ...], values: Values) -> Any:
-    """Return the value of a constant: adjacent texts are joined."""
+    """Return the value of a constant, joining adjacent strings."""
     return values[places[0]] if len(places) == 1 else "".join([values[place] for place in places])
 
 
 def _are_identical(some: Values, others: Values) -> bool:
-    """Return whether the values are equal and of the same types: 1 is not 1.0."""
+    """Return whether the values are equal and have the same types: 1 is not 1.0."""
     return some == others and [type(one) for one in some] == [type(one) for one in others]
 
 
 def _make_pattern(
     literals: Sequence[str], source: str, tree: ast.Module, declaration: Declaration, template: Template
 ) -> tuple[ParsedPattern, tuple[int, ...]]:
-    """Return the pattern, and the places of the literals that must be the same. Raises `ValueError`."""
+    """Return the pattern, and the indexes of the literals that must be the same. Raises `ValueError` if it has none."""
     places = _LiteralIndex(literals, source)
     scope, answer = declaration.scope, declaration.answer
     (node,) = [one for one in tree.body if isinstance(one, ast.ClassDef) and one.name == answer.name]
@@ -331,7 +331,7 @@ def _make_pattern(
 
 
 def _bare_constants(tree: ast.Module | ast.ClassDef) -> Iterator[ast.Constant]:
-    """Yield docstrings and other statements that are one text or number, which have no effect."""
+    """Yield docstrings and other statements that consist of one string or number, which have no effect."""
     for statement in tree.body:
         if isinstance(statement, ast.ClassDef):
             yield from _bare_constants(statement)
@@ -342,7 +342,7 @@ def _bare_constants(tree: ast.Module | ast.ClassDef) -> Iterator[ast.Constant]:
 
 
 class _LiteralIndex:
-    """The places of the constants of a syntax tree among the literals of its source."""
+    """A map from a syntax tree's constants to the literals of its source."""
 
     def __init__(self, literals: Sequence[str], source: str) -> None:
         self._starts = [start for start, _ in literal_spans(source)]
@@ -357,13 +357,13 @@ class _LiteralIndex:
             self._offsets.append(self._offsets[-1] + len(line) + 1)
 
     def constants(self, node: ast.expr) -> Iterator[tuple[ast.Constant, tuple[int, ...]]]:
-        """Yield the texts and numbers of an expression, each with the places of its literals. Raises `ValueError`."""
+        """Yield the strings and numbers in an expression, with the indexes of their literals. Raises `ValueError`."""
         for part in ast.walk(node):
             if isinstance(part, ast.Constant) and type(part.value) in (str, int, float):
                 yield part, self.find(part)
 
     def find(self, constant: ast.Constant) -> tuple[int, ...]:
-        """Return the places of the literals that make up a constant. Raises `ValueError` if they have another value."""
+        """Return the indexes of a constant's literals. Raises `ValueError` if they have another value."""
         assert constant.end_lineno is not None
         assert constant.end_col_offset is not None
         start = self._offset(constant.lineno, constant.col_offset)
@@ -375,5 +375,5 @@ class _LiteralIndex:
         return found
 
     def _offset(self, line: int, column: int) -> int:
-        """Return the offset in characters; the columns of a syntax tree are counted in bytes."""
+        """Return the offset in characters of a position in a syntax tree, whose columns are counted in bytes."""
         return self._offsets[line - 1] + len(self._lines[line - 1].encode()[:column].decode())

@@ -1,4 +1,4 @@
-"""The template of a class, and its source text."""
+"""The template of a Python class, and its source text."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ from karenina_template.templates.source.loading import load_template
 
 
 def template_of_class(answer: type[BaseAnswer]) -> Template:
-    """Return the template of a class, which is the caller's own code and trusted. Raises `TemplateError`."""
+    """Return the template of a class, which is trusted as the caller's own code.
+
+    Raises `TemplateError` if the class is not a valid template.
+    """
     given: object = answer
     if not (isinstance(given, type) and issubclass(given, BaseAnswer)) or given is BaseAnswer:
         raise TemplateError(f"a template must be a subclass of BaseAnswer, not {given!r:.200}")
@@ -31,9 +34,10 @@ def template_of_class(answer: type[BaseAnswer]) -> Template:
 
 
 def source_of(answer: type[BaseAnswer], shape: Shape, key: AnswerKey) -> str | None:
-    """Return the source of the class `answer`, renamed to `Answer`; None if it does not define the same class alone.
+    """Return the source of the class `answer`, renamed to `Answer`, or None if it would not define the same template.
 
-    A file may define several classes of one name, and a class may use names from around it.
+    It would not if the file defines several classes with this name, or if the class uses names from outside. Imports of
+    third-party primitives are added.
     """
     try:
         with CLASS_BUILD_LOCK:
@@ -55,7 +59,7 @@ def source_of(answer: type[BaseAnswer], shape: Shape, key: AnswerKey) -> str | N
 
 
 def _rename_to_answer(source: str, name: str) -> str | None:
-    """Return the source of the class `name` renamed to `Answer`; None if the class refers to itself."""
+    """Return the source with the class `name` renamed to `Answer`; None if the class refers to itself by name."""
     if name == "Answer":
         return source
     try:
@@ -71,7 +75,7 @@ def _rename_to_answer(source: str, name: str) -> str | None:
 
 
 def _import_primitives(source: str, module: str) -> str:
-    """Return the source after imports of the primitives of third parties that it uses from around the class."""
+    """Return the source, preceded by imports of the third-party primitives that it uses from `module`."""
     around = vars(sys.modules[module])
     finder = _Names()
     with CLASS_BUILD_LOCK:
@@ -105,18 +109,18 @@ def _is_standalone(source: str) -> bool:
 
 
 class _Names(ast.NodeVisitor):
-    """A visitor that collects the names used when the class is defined, not those used in its methods."""
+    """A visitor that collects the names used when the class is defined, but not those used in its methods."""
 
     def __init__(self) -> None:
         self.loaded: set[str] = set()
         self.stored: set[str] = set()
 
     def visit_Name(self, node: ast.Name) -> None:
-        """Collect a name."""
+        """Collect the name as loaded or stored."""
         (self.loaded if isinstance(node.ctx, ast.Load) else self.stored).add(node.id)
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
-        """Visit the decorators and defaults of a method, not its body."""
+        """Visit a method's decorators and defaults, but not its body."""
         for part in [*node.decorator_list, *node.args.defaults, *filter(None, node.args.kw_defaults)]:
             self.visit(part)
 

@@ -1,4 +1,4 @@
-"""Load a template from its source text: declarations are rebuilt, trusted code is executed."""
+"""Loading of a template from its source text: declarations are rebuilt, trusted code is executed."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ _MODULES: Final = (typing, datetime, enum, decimal, pydantic)
 def load_template(source: str, *, trust: Trust = NO_TRUST, name: str = "template") -> Template:
     """Return the template that `source` defines.
 
-    A source that only declares (a docstring, imports of known names, classes of annotated fields) is rebuilt from its
-    syntax tree and never executed. Any other source is code, which is executed only if `trust` covers it. `name` is
-    the template's name in error messages.
+    A source that contains only declarations (a docstring, imports of known names, classes with annotated fields) is
+    rebuilt from its syntax tree and never executed. Any other source is code, which is executed only if `trust` covers
+    it. `name` is the template's name in error messages.
 
-    Raises `UntrustedTemplate` for code that is not trusted, before anything of it runs, and `TemplateError`, with the
-    line if it is known, for every other reason why the source is not a valid template.
+    Raises `UntrustedTemplate` for code that is not trusted, before any of it runs, and `TemplateError`, with the line
+    if known, if the source is not a valid template for any other reason.
     """
     split = split_literals(source)
     found = find_template(split, source) if split is not None else None
@@ -50,7 +50,10 @@ def load_template(source: str, *, trust: Trust = NO_TRUST, name: str = "template
 def read_template(
     source: str, split: LiteralSplit | None = None, *, trust: Trust = NO_TRUST, name: str = "template"
 ) -> Template:
-    """Do as `load_template` does, without using the source cache. Given the source's `split`, add it to the cache."""
+    """Load a template as `load_template` does, but without reading the source cache.
+
+    If `split`, the source's split, is given, the parsed source is added to the cache.
+    """
     try:
         tree = parse_source(source)
         try:
@@ -113,10 +116,11 @@ def _make_namespace() -> dict[str, object]:
 
 
 def run_trusted_source(tree: ast.Module, digest: str, names: Mapping[str, object]) -> tuple[type[BaseAnswer], Shape]:
-    """Return the answer class that the trusted source `tree` defines, and its shape; each source is executed once.
+    """Return the answer class that the trusted source `tree` defines, and its shape.
 
-    The source runs in a module of its own that already contains `names`, so that sources without imports work. Raises
-    `TemplateError`, with the line, if the source raises an error or does not define exactly one answer class.
+    The source is executed only once, unless its shape was dropped from the cache. It runs in its own module, which
+    already contains `names`, so that sources without imports work. Raises `TemplateError`, with the line, if the source
+    raises an error or defines no class `Answer`.
     """
     shape = get_shape(("executed", digest, frozenset(names)), lambda: _execute(tree, digest, names))
     cls = shape.answer_class.__mro__[1]
@@ -147,9 +151,9 @@ def _execute(tree: ast.Module, digest: str, names: Mapping[str, object]) -> Shap
 
 
 def _without_known_imports(tree: ast.Module, space: dict[str, Any], names: Mapping[str, object]) -> ast.Module:
-    """Return `tree` without imports from `karenina*`, whose names are bound in `space` instead.
+    """Return `tree` without imports of known names from `karenina*`; bind these names in `space` instead.
 
-    Templates written for other versions of this project may import from modules that do not exist here.
+    Templates written for other versions of this project may import them from modules that do not exist here.
     """
     remaining: list[ast.stmt] = []
     ours = karenina_names()
@@ -185,9 +189,9 @@ def _find_line(error: BaseException, filename: str) -> int | None:
 
 
 def find_errors(source: str, first: TemplateError) -> list[TemplateError]:
-    """Return the errors of a source by line; `first` is the one with which it cannot be loaded.
+    """Return the errors in a source, sorted by line; `first` is the error that loading it raised.
 
-    Each field is loaded without the others, and nothing is executed.
+    To find the others, each field is loaded without the other fields. Nothing is executed.
     """
     try:
         tree = ast.parse(source)
@@ -209,7 +213,7 @@ def find_errors(source: str, first: TemplateError) -> list[TemplateError]:
 
 
 def _without(source: str, nodes: Iterable[ast.stmt]) -> str:
-    """Return the source with the lines of some statements emptied, so that the other lines keep their numbers."""
+    """Return the source with the lines of `nodes` emptied, so that other lines keep their numbers."""
     lines = source.split("\n")
     for node in nodes:
         for place in range(node.lineno - 1, node.end_lineno or node.lineno):

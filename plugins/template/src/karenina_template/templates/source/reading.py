@@ -1,4 +1,4 @@
-"""Check that the source of a template only declares, and read its declarations without executing any of it."""
+"""Check that a template's source contains only declarations, and read them without executing any of it."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ def parse_source(source: str) -> ast.Module:
 
 
 def read_declaration(tree: ast.Module, digest: str) -> Declaration:
-    """Return the declarations of the source `tree`.
+    """Return the declarations in the source `tree`; `digest` is the source's SHA-256, for errors about untrusted code.
 
-    Raises `UntrustedTemplate` for code, which is everything except a docstring, imports of known names and classes of
-    annotated fields, and `TemplateError` for invalid declarations.
+    Raises `UntrustedTemplate` for code (everything except docstrings, imports of known names, and classes with
+    annotated fields or enumeration members), and `TemplateError` for invalid declarations.
     """
     scope = Scope(digest)
     for statement in tree.body:
@@ -157,7 +157,7 @@ def _bases(node: ast.ClassDef, scope: Scope, declared: dict[str, ModelDeclaratio
         meaning = scope.meaning(base)
         if meaning not in {"BaseAnswer", "BaseModel", "str", "int", *_ENUMS}:
             raise scope.code(
-                base, f"class {node.name} is made from `{shorten_source(base)}`, which is not a base of templates"
+                base, f"class {node.name} has the base `{shorten_source(base)}`, which is not a base of templates"
             )
         names.append(meaning)
     if len(names) == 1 or (len(names) == 2 and names[0] in ("str", "int") and names[1] == "Enum"):
@@ -201,7 +201,7 @@ def _model(
 ) -> ModelDeclaration:
     (base,) = bases
     if base in ("str", "int"):
-        raise scope.code(node, f"class {node.name} is made from {base}")
+        raise scope.code(node, f"class {node.name} has the base {base}")
     parent = declared.get(base)
     inherited = parent if isinstance(parent, ModelDeclaration) else None
     own: dict[str, FieldDeclaration] = {}
@@ -313,7 +313,7 @@ def _split(node: ast.Call, scope: Scope) -> tuple[dict[str, ast.expr], dict[str,
 def _options(
     name: str, node: ast.Call, named: Mapping[str, ast.expr], scope: Scope, *, verified: bool = False
 ) -> tuple[tuple[tuple[str, object], ...], object]:
-    """Return the constraints and the default that parameters of pydantic's `Field` set."""
+    """Return the constraints and the default that the parameters `named` of pydantic's `Field` set."""
     default: object = NO_DEFAULT
     constraints: dict[str, object] = {}
     function = "VerifiedField" if verified else "Field"
