@@ -38,8 +38,10 @@ class Judge:
         self.days = list(days)
         self.chosen = chosen
         self.choices: list[object] = []
+        self.asked = ""
 
     def __call__(self, messages: Any, schema: Mapping[str, Any], info: Any = None) -> Mapping[str, Any]:
+        self.asked = messages[-1].content
         values = {"rejected": [], "day": self.chosen, "others": [], "note": None}
         (first, *_) = schema["properties"]["day"]["anyOf"]
         if "enum" in first:
@@ -162,7 +164,10 @@ def test_a_date_from_a_response_without_any_is_not_judged(response: str, looks_a
 
 
 def test_a_judge_that_corrects_an_invented_date_is_believed() -> None:
-    assert day_of(Judge("1986-04-26", None), "I do not know.", check_values=False) is None
+    judge = Judge("1986-04-26", None)
+
+    assert day_of(judge, "I do not know.", check_values=False) is None
+    assert "write the date that the response gives, or null if it gives none" in judge.asked
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from karenina_template.templates.primitives.date_parser import find_dates, is_month, read_dates
 from karenina_template.templates.primitives.numbers_in_text import read_numbers
+from karenina_toolkit.structured import InvalidReply
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,7 +70,7 @@ def date_choices(value: object, response: str) -> list[str]:
 
 
 def check_dates(answer: BaseAnswer, text: str, question: str) -> None:
-    """Raise `ValueError` if a template that was filled from `text` has a date, and nothing in `text` can be one.
+    """Raise `InvalidReply` if a template that was filled from `text` has a date, and nothing in `text` can be one.
 
     Nothing can be a date in a text without digits, number words and words for times, such as *I do not know*. Dates
     from the question are accepted, because a response such as *yes* may mean them.
@@ -81,7 +82,7 @@ def check_dates(answer: BaseAnswer, text: str, question: str) -> None:
     for name, day in dates:
         if day not in asked and f"{day.year:04}" not in question:
             what = f"the field {name!r} has the date {day.isoformat()}, and the response has no date"
-            raise ValueError(f"{what}: write the date that the response gives, or null if it gives none")
+            raise InvalidReply(f"{what}: write the date that the response gives, or null if it gives none")
 
 
 def _dates_of(answer: BaseAnswer) -> Iterator[tuple[str, date]]:
@@ -111,12 +112,12 @@ def _may_have_date(text: str) -> bool:
 
 
 def check_years(answer: BaseAnswer, response: str) -> None:
-    """Raise `ValueError` for a date with a year that is not in the response, if there is no date to choose from."""
+    """Raise `InvalidReply` for a date with a year that is not in the response, if there is no date to choose from."""
     for name in type(answer).model_fields:
         value = getattr(answer, name, None)
         if isinstance(value, date) and _is_invented(value.year, response) and not find_dates(response):
             what = f"the response has no year {value.year}, which the date in the field {name!r} has"
-            raise ValueError(f"{what}: write the date that the response gives, or null if it gives none")
+            raise InvalidReply(f"{what}: write the date that the response gives, or null if it gives none")
 
 
 def _is_invented(year: int, response: str) -> bool:
