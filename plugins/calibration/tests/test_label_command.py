@@ -283,7 +283,7 @@ def test_answers_that_look_like_formulas_are_texts(tmp_path: Path) -> None:
     [
         ("item,asked,right\n{item},answer,perhaps\n", "line 2: 'perhaps' is not yes, no or unclear"),
         ("question,right\nx,yes\n", "needs a column `item` or `question_id`"),
-        ("id,question,answer\nq,Which gene?,BCL2\n", "is no sheet of labels: it needs a column `right`"),
+        ("id,question,answer\nq,Which gene?,BCL2\n", "is not a label sheet: it needs a column `right`"),
         ("item,asked,right\n{item},gene,yes\n", "the column `asked` is 'gene'"),
     ],
 )

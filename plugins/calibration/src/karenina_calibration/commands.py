@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def label_files(incomplete: str) -> list[str]:
-    """Return files that could hold labels: sheets, and lines of JSON."""
+    """Return files that could hold labels, for shell completion: sheets and JSON Lines files."""
     return complete_files(incomplete, (".jsonl", ".csv", ".xlsx"))
 
 
@@ -46,7 +46,7 @@ class commands:  # noqa: N801 - the entry point's name
     @staticmethod
     @hookimpl
     def karenina_run_notes() -> Sequence[Callable[[Sequence[NotedRun]], Sequence[RunNote]]]:
-        """Offer the corrected rates of runs that have labels beside their results."""
+        """Offer notes with the corrected rates of runs that have a label file beside their results."""
         from karenina_calibration.label_file import has_labels
 
         def notes(runs: Sequence[NotedRun]) -> Sequence[RunNote]:
@@ -61,7 +61,7 @@ class commands:  # noqa: N801 - the entry point's name
     @staticmethod
     @hookimpl
     def karenina_report_sections() -> Sequence[Callable[[PageRuns], Sequence[PageSection]]]:
-        """Offer the table of corrected rates."""
+        """Offer the section with corrected rates."""
         from karenina_calibration.run_labels import corrected_section
 
         return [corrected_section]

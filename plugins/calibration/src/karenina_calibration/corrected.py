@@ -30,7 +30,7 @@ Stratum = Hashable
 
 @dataclass(frozen=True, slots=True)
 class ModelRate:
-    """The corrected rate of a model: for people, and with what a difference needs."""
+    """The corrected rate of a model: `shown` in results, and `rate` with what a difference of two rates needs."""
 
     shown: CorrectedPassRate
     rate: CorrectedRate
@@ -43,9 +43,10 @@ def correct_rate(
     draw: Draw | None,
     unit_of: Callable[[str], Unit],
 ) -> ModelRate | str:
-    """Return the corrected rate of a model, or why there is none.
+    """Return the corrected rate of a model, or the reason why there is none.
 
-    Without a draw, all answers must be labelled. Strata with fewer than five usable labels are merged.
+    Without a draw, all answers must be labelled. Strata with fewer than five usable labels are merged. `unit_of`
+    returns the statistical unit of a question id.
     """
     own = [one for one in answers.by_id.values() if one.model == model and one.verdicts != SCORED]
     usable = [
@@ -116,7 +117,7 @@ def _strata(
 
 
 def _powered(own: Sequence[Answer], usable: Sequence[LabelledAnswer]) -> Coefficient | None:
-    """Return the PPI++ estimate of a simple random draw judged by one judge; None otherwise."""
+    """Return the PPI++ estimate; None unless each answer has a verdict of exactly one judge and some are unlabelled."""
 
     def verdict(answer: Answer) -> bool | None:
         return next(iter(answer.judgements.values())).verdict if len(answer.judgements) == 1 else None

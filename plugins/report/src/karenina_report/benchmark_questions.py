@@ -47,7 +47,7 @@ def read_benchmark_questions(benchmark: str | Path | Benchmark) -> BenchmarkQues
 
 
 def _values(question: Question) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield the columns of a question with their values: author, sources, and metadata entries that are not mappings."""
+    """Yield the columns of a question with their values: author, sources and metadata entries that are not mappings."""
     for name, value in {"author": question.author, "sources": question.sources, **question.metadata}.items():
         if value is None or isinstance(value, dict):
             continue
