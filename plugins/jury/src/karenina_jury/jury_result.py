@@ -1,4 +1,4 @@
-"""The result of a jury, made from the results of its judges."""
+"""Jury results, made from the results of the judges."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _COUNTS: Final = (*(one.name for one in fields(Usage)), "total_tokens")
 
 
 class JudgeVote(BaseModel):
-    """The findings of one judge of a jury.
+    """The vote of one judge in a jury.
 
-    `verdict` is that of the judge alone, None if it failed or is undecided; `decides` says that it was asked after the
-    vote. The calls and tokens are those of this judge for this answer.
+    `verdict` is the judge's own verdict; None if the judge failed or is undecided. `decides` is True if the judge was
+    asked after the vote. `calls` and tokens are those of this judge for this answer.
     """
 
     model_config = ConfigDict(extra="ignore")
@@ -46,11 +46,11 @@ class JudgeVote(BaseModel):
 
 
 class JuryRecord(BaseModel):
-    """The extension `karenina-jury` of a jury's result.
+    """The extension `karenina-jury` of a jury result.
 
-    `agreement` is the share of the first judges with the most frequent vote: by field, or of the outcome or verdict.
-    `escalate_to` is the judge that may be asked after the vote, and `escalated` why it was asked; None if it was not.
-    `undecided` is why the answer is not judged; None if it is.
+    The first judges are the ones that vote. `agreement` is the share of them with the most frequent vote, by field, or
+    for the outcome or verdict. `escalate_to` is the judge that may be asked after the vote, and `escalated` the reason
+    why it was asked (None if it was not). `undecided` is the reason why the answer has no verdict (None if it has one).
     """
 
     model_config = ConfigDict(extra="ignore")
@@ -65,12 +65,12 @@ class JuryRecord(BaseModel):
 
     @property
     def unanimous(self) -> bool:
-        """Whether all first judges judged the answer alike."""
+        """Whether all first judges voted alike."""
         return bool(self.agreement) and min(self.agreement.values()) == 1
 
 
 def read_record(result: VerificationResult) -> JuryRecord | None:
-    """Return the record of a jury's result; None for the result of a single judge, and for one that is broken."""
+    """Return the record of a jury result; None for the result of a single judge, and if the record is invalid."""
     found = result.extensions.get(EXTENSION)
     if found is None:
         return None
@@ -81,7 +81,7 @@ def read_record(result: VerificationResult) -> JuryRecord | None:
 
 
 def make_vote(ballot: Ballot, *, decides: bool = False) -> JudgeVote:
-    """Return the record of a ballot."""
+    """Return the record of a ballot. `decides` is True for the judge that was asked after the vote."""
     result = ballot.result
     used = [part for part in (result.template.usage_metadata or {}).values() if part.get("scope") == "item"]
     return JudgeVote(
@@ -106,10 +106,10 @@ def as_jury(
     *,
     answer_stages: int,
 ) -> VerificationResult:
-    """Return `base` as the result of the jury, with the calls of all judges that were `asked`.
+    """Return `base` as the result of the jury, with the stages, calls and tokens of all judges in `asked`.
 
-    The first `answer_stages` stages of each result are those of the answer. The time is that of all judges, and
-    once that of the answer.
+    The first `answer_stages` stages of each result belong to the answer. They and their time are counted once, those of
+    the judges are added up.
     """
     results = [one.result for one in asked]
     answered = sum(record.seconds for record in base.stages[:answer_stages])
@@ -135,7 +135,7 @@ def as_jury(
 
 
 def combined(base: VerificationResult, bound: BoundTemplate, values: Mapping[str, Any]) -> VerificationResult:
-    """Return `base` with these values, which no judge extracted alone, compared with the truth."""
+    """Return `base` with the majority's `values`, which no single judge extracted, compared with the truth."""
     everything = {**(base.template.parsed_llm_response or {}), **values}
     answer = bound.bind({name: everything.get(name) for name in bound.judge_fields}, base.template.raw_llm_response)
     comparison = Comparison(answer)
@@ -147,7 +147,7 @@ def combined(base: VerificationResult, bound: BoundTemplate, values: Mapping[str
         found |= {"field_results": comparison.results() or None, "field_scores": comparison.scores() or None}
         why = None if decided else comparison.why_undecided()
         found |= {"verify_granular_result": granular, "field_verification_error": why}
-    except Exception as error:  # the code of a class may raise anything
+    except Exception as error:  # code in a template class may raise anything
         passed, granular = False, None
         found |= {"field_results": None, "field_scores": None, "verify_granular_result": None}
         found |= {"field_verification_error": f"{type(error).__name__}: {error}"}
@@ -157,7 +157,7 @@ def combined(base: VerificationResult, bound: BoundTemplate, values: Mapping[str
 
 
 def undecided(base: VerificationResult, why: str, outcome: Outcome = Outcome.PARSE_ERROR) -> VerificationResult:
-    """Return `base` as the result of an answer that is not judged, because of `why`."""
+    """Return `base` as the result of an answer that has no verdict for the reason `why`."""
     kept = {name: getattr(base.template, name) for name in ("raw_llm_response", "trace_messages", "parsed_gt_response")}
     metadata = base.metadata.model_copy(update={"completed_without_errors": False, "error": f"jury: {why}"})
     return base.model_copy(
@@ -186,13 +186,13 @@ def _outcome(template: VerificationResultTemplate, verdict: bool | None, granula
 
 
 def _stages(results: Sequence[VerificationResult], answer_stages: int) -> list[StageRecord]:
-    """Return the stages of the answer, and those of each judge."""
+    """Return the stages of the answer once, and then those of each judge."""
     first = results[0].stages[:answer_stages]
     return [*first, *(stage for one in results for stage in one.stages[answer_stages:])]
 
 
 def _usage(results: Sequence[VerificationResult]) -> dict[str, dict[str, Any]] | None:
-    """Return the usage of the answer, and the sums of that of the judges."""
+    """Return the usage of the answer, and the summed usage of the judges."""
     found: dict[str, dict[str, Any]] = {}
     for result in results:
         for name, part in (result.template.usage_metadata or {}).items():
