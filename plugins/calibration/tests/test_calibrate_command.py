@@ -212,7 +212,7 @@ def test_without_labels_the_command_says_how_to_label(tmp_path: Path) -> None:
 
     assert none.code == drawn.code == 2
     assert f"label answers with: karenina label {run}" in none.err
-    assert "has no label of an answer in the results" in drawn.err
+    assert "has no label for an answer in the results" in drawn.err
 
 
 def test_too_few_labels_are_no_corrected_rate(tmp_path: Path) -> None:

@@ -365,7 +365,7 @@ def test_what_cannot_be_done_is_an_error(run: Path, arguments: tuple[str, ...], 
         ("{", "line 2 is not a label: the JSON is incomplete; remove the line"),
         ('{"label": {"item": "x"}}', "line 2 is not a label: labeller: Field required"),
         ('{"metadata": {}}', "is neither a draw nor a label"),
-        ('{"draw": {"format": 9}}', "is of another version"),
+        ('{"draw": {"format": 9}}', "was written by another version"),
     ],
 )
 def test_a_damaged_file_of_labels_is_an_error(run: Path, line: str, problem: str) -> None:

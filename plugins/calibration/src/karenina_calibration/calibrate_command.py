@@ -41,7 +41,7 @@ def calibrate(
     worst: Annotated[int, typer.Option(min=0, help="The most items to list that a judge got wrong.")] = 10,
     as_json: JSONObject = False,
 ) -> None:
-    """Compare the verdicts and extracted values of a run with the labels of people, and correct its pass rate.
+    """Compare a run's verdicts and extracted values with human labels, and correct its pass rate.
 
     The corrected rate is the share of right answers, estimated from the answers that `karenina label` drew. Agreement
     and kappa are weighted by that draw, so that they hold for all answers.

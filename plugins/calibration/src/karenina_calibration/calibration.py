@@ -70,7 +70,7 @@ class LabelledRun:
         if not self.labelled:
             raise ConfigError(
                 [
-                    f"{place} has no label of an answer in the results: "
+                    f"{place} has no label for an answer in the results: "
                     f"`{label_command('label', source or 'RESULTS', None)}` asks for them"
                 ]
             )

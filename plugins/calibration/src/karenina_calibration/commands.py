@@ -40,7 +40,7 @@ class commands:  # noqa: N801 - the entry point's name
             app,
             "calibrate",
             "karenina_calibration.calibrate_command:calibrate",
-            "Compare the verdicts and extracted values of a run with the labels of people, and correct its pass rate.",
+            "Compare a run's verdicts and extracted values with human labels, and correct its pass rate.",
         )
 
     @staticmethod

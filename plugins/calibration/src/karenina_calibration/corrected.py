@@ -1,4 +1,4 @@
-"""The corrected pass rate of each answering model of a run."""
+"""Corrected pass rates, one for each answering model in a run."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def correct_rate(
         return f"{len(usable)} of its drawn answers are labelled right or wrong, and {LEAST} are needed"
     if draw is None and not {one.id for one in own} <= {one.answer.id for one in labelled}:
         return (
-            "the labels do not record a draw, and not all answers have one: which answers people label by choice says "
+            "the labels do not record a draw, and not all answers have one: labels of answers that people chose say "
             "nothing about the others. `karenina label` draws answers"
         )
     stratum_of: Callable[[Answer], Stratum] = draw.stratum_of if draw is not None else lambda answer: answer.verdicts

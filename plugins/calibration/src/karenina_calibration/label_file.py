@@ -129,7 +129,7 @@ class Labels:
         if problem is not None:
             raise ConfigError([f"{self.place}: the draw cannot be used: {problem}; {_REDRAW}"])
         for item in self.by_item.keys() - answers.by_id.keys():
-            what = f"the label is of the answer {item!r:.80}, which the results do not contain"
+            what = f"the label is for the answer {item!r:.80}, which the results do not contain"
             raise ConfigError([f"{self.places[item] or 'the labels'}: {what}; remove the line"])
 
     def __iter__(self) -> Iterator[Label]:
@@ -271,7 +271,7 @@ def _read_lines(file: Path) -> Iterator[tuple[str, Any, str]]:
 
 def _parse_draw(value: Any, place: str) -> Draw:
     if isinstance(value, dict) and value.get("format") != FORMAT:
-        raise ConfigError([f"the draw in {place} is of another version: read it with the version that wrote it"])
+        raise ConfigError([f"the draw in {place} was written by another version: read it with that version"])
     try:
         return Draw.model_validate(value)
     except ValidationError as error:

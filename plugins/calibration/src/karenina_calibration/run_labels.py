@@ -158,7 +158,7 @@ def corrected_section(page: PageRuns) -> Sequence[PageSection]:
         if of.found is not None
         for shown, raw in [(of.found.shown, summaries[of.label].pass_rate)]
     ]
-    note = "Low and High are the bounds of 95% intervals of the share of right answers, from labels of people."
+    note = "Low and High are the bounds of 95% intervals of the share of right answers, estimated from human labels."
     blocks: list[TextBlock | TableBlock] = []
     if rows:
         blocks.append(TableBlock(columns, rows, note=note, plot=IntervalPlot("Name", "Corrected", "Low", "High")))

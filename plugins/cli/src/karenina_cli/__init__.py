@@ -89,8 +89,10 @@ def _raise_on_interrupt() -> None:
 
 
 def _ignore_interrupt() -> None:
-    """Ignore Ctrl-C, since everything is done: the interpreter is about to restore the handler of the system, by which
-    the process would end without its exit code."""
+    """Ignore Ctrl-C at exit.
+
+    The interpreter is about to restore the system's signal handler, which would end the process without its exit code.
+    """
     import signal
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -35,7 +35,7 @@ def load_benchmark(
 
 
 def read_benchmark_questions(benchmark: str | Path | Benchmark) -> BenchmarkQuestions:
-    """Return the columns and scales of a benchmark, given as such or by its path. Raises `BenchmarkFileError`."""
+    """Return the columns and scales of a benchmark or a benchmark file. Raises `BenchmarkFileError`."""
     benchmark = load_benchmark(benchmark)
     columns: dict[str, dict[str, tuple[str, ...]]] = {}
     scales = dict(_scales(benchmark.global_rubric, benchmark.dynamic_rubric))

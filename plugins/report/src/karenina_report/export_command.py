@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from karenina_report.exports.exporter import Exporter, ExportRequest
 
 _NOTHING: Final = b"\0"
-"""A byte that no text begins with, so that a file of another kind is not replaced."""
+"""A byte that no text file starts with, so that no existing file is replaced."""
 
 
 def _format_names(incomplete: str) -> list[str]:

@@ -239,12 +239,12 @@ def describe_missing_cost(source: Source, spent: SpendCounts | None) -> str | No
         calls = f"{spent.unpriced:,} of {quantity(spent.calls, 'call')}"
         return None if spent.known else f"{calls} have no price: set `prices` for their models before the next run"
     if not isinstance(source, str | Path):
-        return "results in memory have no journal, from which it would come: name the file of the run"
+        return "results in memory have no journal to read it from: name the result file of the run"
     path = Path(source)
     if "id" not in read_header(path):
-        return f"the run of {path.name} kept no journal, from which it would come"
+        return f"the run of {path.name} wrote no journal to read it from"
     usual = default_journal(path).name
-    return f"it comes from the journal of the run, which is not in the folder of {path.name}: copy it there ({usual})"
+    return f"it is read from the run's journal, which is not in the folder of {path.name}: copy it there ({usual})"
 
 
 def answer_id(result: VerificationResult) -> str:

@@ -174,7 +174,7 @@ def print_results(console: Console, results: Results, path: Path | None = None) 
 
 
 def _select(results: Results, failures: Failures, most: int | None) -> Iterator[tuple[int, VerificationResult]]:
-    """Yield results with their numbers, without repeated failures; of more than `most`, only incorrect ones."""
+    """Yield results with their numbers, without repeated failures; of more than `most`, those that are not correct."""
     all_fit = most is None or len(results) <= most
     shown = 0
     for number, result in enumerate(results, 1):

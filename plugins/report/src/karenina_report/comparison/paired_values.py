@@ -84,7 +84,7 @@ class PairedQuestion:
 
     @property
     def difference(self) -> Fraction:
-        """The mean of A minus that of B."""
+        """The mean of A minus the mean of B."""
         a, b = self.a.mean, self.b.mean
         assert a is not None
         assert b is not None

@@ -23,7 +23,7 @@ def read_asset(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PageSource:
-    """The script and the style of a page, its title, and the bytes that it begins with.
+    """The script and style of a page, its title, and its first bytes.
 
     `noun` is the word for the page in a sentence: report.
     """
@@ -36,7 +36,7 @@ class PageSource:
 
 
 class PageDocument:
-    """A document that is written in parts: the beginning, any number of data blocks, and the end."""
+    """An HTML document that is written in parts: the start, any number of data blocks, and the end."""
 
     def __init__(self, file: BinaryIO, source: PageSource | None = None) -> None:
         self._file = file

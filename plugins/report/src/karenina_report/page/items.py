@@ -128,7 +128,7 @@ class ItemIndex:
         return len(self._columns["id"])
 
     def add(self, run: int, result: VerificationResult, cost: float | None) -> None:
-        """Add an item of the run with this number. `cost` is that of its calls in US dollars, None if not known."""
+        """Add an item of the run with this number. `cost` is the cost of its calls in US dollars; None if unknown."""
         meta, template = result.metadata, result.template
         usage = (template.usage_metadata or {}).get("total", {})
         granular = template.verify_granular_result

@@ -64,8 +64,8 @@ class TextBlock:
 class TableBlock:
     """A table, with a plot of it if `plot` is given.
 
-    Rows have one cell for each column; None is shown as empty. Raises `ValueError` for a row of another length, and for
-    a plot of columns that do not exist.
+    Rows have one cell for each column; None is shown as empty. Raises `ValueError` if a row has another length, or the
+    plot names columns that do not exist.
     """
 
     columns: Sequence[Column]

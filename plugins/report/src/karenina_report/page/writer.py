@@ -114,7 +114,7 @@ def write_page(sources: Sequence[Source], output: Path, options: ReportOptions, 
 
 
 def _find_changed(runs: Sequence[Run], rules: Rules, untrusted: Sequence[str]) -> set[str]:
-    """Return the questions with compared fields whose template is not that of the benchmark."""
+    """Return the questions with compared fields whose template differs from the benchmark's."""
     return {
         compose(one.metadata.question_id)
         for run in runs
